@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
-# one more than the two cores of CI: the tests that start services mostly wait. They are in two
-# groups (`service`, `service-2`), which take about as long (six minutes) and run side by side:
-# a group is one worker's from beginning to end, so the longest of them bounds the whole run.
-WORKERS ?= 3
+# Twice the two cores of CI. Three workers begin with the groups `service`, `service-2` and `browser`
+# (a group is one worker's from beginning to end; the longest takes five minutes). The services mostly
+# wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
+WORKERS ?= 4
 
 .PHONY: help run test test-browser test-odoo test-sms test-faults simulate check browser gateway postgres15 broker clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
@@ -92,9 +92,9 @@ demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept smtp")
 	@$(BIN)/python -m rme.run --var var/bench exec -- $(BIN)/python -m bench $(ARGS)
 
-screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium)
+screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium; ARGS=console-templates)
 	@rm -rf var/screenshots
-	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py
+	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py $(ARGS)
 
 format: $(VENV)/.dev  ## bring the code into form
 	@$(BIN)/ruff check --fix .

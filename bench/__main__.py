@@ -19,6 +19,7 @@ from bench.logins import logins
 from bench.push import push
 from bench.receipts import receipts
 from bench.report import say
+from bench.request_log import request_log
 from bench.retention import retention
 from bench.scene import Scene, free_port, processes, wait_for_port
 from bench.singles import singles
@@ -97,6 +98,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "retention": retention,
     "archive": archive,
     "days": days,
+    "request_log": request_log,
 }
 
 

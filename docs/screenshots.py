@@ -1,5 +1,7 @@
 """Make the pictures of the documents: `make screenshots`, with Chromium on the PATH.
 
+With names (`ARGS="console-home console-audit"`) only these are made.
+
 The service is started with a database of its own; what the pictures show is made by the functions
 that REST and the console call. A new picture is a line of PICTURES.
 """
@@ -12,13 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
-PORT = "8765"
+PORT = os.environ.get("PICTURES_PORT", "8765")
 URL = f"http://127.0.0.1:{PORT}"
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "rme.settings",
@@ -39,37 +40,13 @@ from django.urls import reverse  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 from bench.scene import processes, wait_for_port, web  # noqa: E402
-from messaging.accept import Call, Submission, accept  # noqa: E402
-from messaging.accept.requests import MESSAGE  # noqa: E402
-from messaging.console.access import Viewer  # noqa: E402
-from messaging.console.actions import bulk_actions, tasks  # noqa: E402
-from messaging.content.links import PreferenceLink  # noqa: E402
-from messaging.delivery import claims, deliver  # noqa: E402
-from messaging.feedback import receipts  # noqa: E402
-from messaging.models import (  # noqa: E402
-    BulkAction,
-    Delivery,
-    Pause,
-    ProviderAccount,
-    SavedFilter,
-    Suppression,
-)
-from messaging.statistics import minutes  # noqa: E402
+from docs.picture_scene import ORG, PASSWORD, USER, fill  # noqa: E402
+from docs.picture_templates import archive_path, write_archive, write_templates  # noqa: E402
 from rme import demo  # noqa: E402
-from rme.core.channels import Channel  # noqa: E402
-from rme.core.db import clock  # noqa: E402
-from rme.core.http.parsing import parse  # noqa: E402
-from rme.core.outbound import outbound_transport  # noqa: E402
-from rme.tenants import organizations  # noqa: E402
-from rme.tenants.access import invitations  # noqa: E402
 from rme.tenants.audit import Actor  # noqa: E402
-from rme.tenants.authentication import Caller  # noqa: E402
-from rme.tenants.models import Invitation, Membership, Organization, User  # noqa: E402
 
-ORG = "demo"
 SETTLED = 10.0
 """Seconds until each worker has given a sign of life."""
-USER, PASSWORD = "maria", "a picture of the console"
 WIDE, NARROW = 1440, 390
 ARGUMENTS = [
     "--headless",
@@ -107,10 +84,24 @@ def _platform(page: Page) -> None:
     page.select_option("[name=preset]", "odoo-community")
 
 
+def _rendered(page: Page) -> None:
+    """Wait for the rendering, which follows the page."""
+    page.frame_locator("iframe[name=studio-rendering]").locator("h1").wait_for()
+
+
+def _import(page: Page) -> None:
+    """Choose an archive, and let the page show what it would do."""
+    page.set_input_files("input[type=file]", archive_path())
+    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_text("A new draft").first.wait_for()
+
+
 def pictures(found: dict[str, str]) -> list[Picture]:
     """Return the pictures; `found` has the ids of what they show."""
     messages, person = _console("messages"), _console("person", found["person"])
     failed = f"{messages}?status=FAILED"
+    booking = _console("template", "booking")
+    webhook = _console("webhook_delivery", found["endpoint"], found["webhook"])
     return [
         Picture("console-log-in", "/admin/", height=640, logged_in=False),
         Picture("console-home", "/admin/", height=1200),
@@ -131,13 +122,39 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-actions", _console("actions"), height=420),
         Picture("console-pause", f"{_console('pause')}?channel=SMS", height=420),
         Picture("console-review", f"{messages}?status=HELD", height=900),
+        Picture("console-consent", _console("consent"), height=900),
+        Picture("console-consent-phone", _console("consent"), NARROW, dark=True),
+        Picture("console-ledger", _console("ledger"), height=900),
+        Picture("console-privacy", _console("privacy"), height=640),
+        Picture("console-erasure", _console("privacy_request", found["erasure"]), height=900),
+        Picture("console-export", _console("privacy_request", found["export"]), NARROW),
         Picture("console-provider", _console("provider", found["account"]), height=1000),
         Picture("console-lanes", _console("providers"), height=1200),
+        Picture("console-callbacks", _console("callbacks"), height=700),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
         Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),
+        Picture("console-templates", _console("templates"), height=800),
+        Picture("console-template", booking, height=1500, act=_rendered),
+        Picture("console-template-phone", booking, NARROW, height=1400, act=_rendered),
+        Picture("console-template-dark", booking, height=1200, dark=True, act=_rendered),
+        Picture("console-compare", f"{_console('template_compare', 'booking')}?old=1&new=2"),
+        Picture(
+            "console-compare-phone",
+            f"{_console('template_compare', 'booking')}?old=1&new=2",
+            NARROW,
+            dark=True,
+        ),
+        Picture("console-import", _console("template_import"), height=1000, act=_import),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),
         Picture("console-audit-phone", _console("audit"), NARROW, dark=True),
+        Picture("console-programs", _console("programs"), height=760),
+        Picture("console-requests", _console("requests"), height=900),
+        Picture("console-requests-phone", _console("requests"), NARROW, dark=True),
+        Picture("console-webhooks", _console("webhook_deliveries", found["endpoint"]), height=900),
+        Picture("console-webhook", webhook, height=1200),
+        Picture("console-webhook-dark", webhook, NARROW, dark=True),
+        Picture("console-compose", _console("compose"), height=1300),
         Picture("console-acting", reverse("acting_begin", args=[found["colleague"]]), height=560),
         Picture("console-invitations", "/admin/tenants/invitation/", height=480),
         Picture("console-second-factor", reverse("mfa_index"), height=800),
@@ -153,7 +170,9 @@ def main() -> None:
     """Fill a database, serve it, and save what its pages look like."""
     call_command("migrate", verbosity=0)
     made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
-    found = _fill(made)
+    found = fill(made)
+    write_templates(Actor(None, USER))
+    write_archive()
     IMAGES.mkdir(exist_ok=True)
     workers = ["rme.workers", "--beat", "--concurrency", "1"]
     with processes([web("rme.asgi:application", int(PORT)), workers]):
@@ -161,96 +180,11 @@ def main() -> None:
         with _chromium() as browser:
             time.sleep(SETTLED)
             cookies = _log_in(browser)
-            for picture in pictures(found):
+            chosen = [
+                each for each in pictures(found) if each.name in (sys.argv[1:] or [each.name])
+            ]
+            for picture in chosen:
                 _save(browser, picture, cookies if picture.logged_in else [])
-
-
-# --- what the pictures show ---------------------------------------------------------------------
-def _fill(made: dict[str, Any]) -> dict[str, str]:
-    """Send messages, and make one of each thing; return the ids of what is shown."""
-    row = Organization.objects.get(pk=ORG)
-    user = User.objects.create_user(USER, "maria@demo.example", PASSWORD, is_staff=True)
-    Membership.objects.create(organization=row, user=user, role=Membership.Role.OWNER)
-    colleague = User.objects.create_user("ben", "ben@demo.example", is_staff=True)
-    Membership.objects.create(organization=row, user=colleague, role=Membership.Role.SUPPORT)
-    invitations.create(
-        Invitation(organization=row, email="sam@demo.example", role="SUPPORT", invited_by=user)
-    )
-    caller = Caller(organizations.get(ORG), 1, user.pk, test=False)
-    later = (datetime.now(UTC) + timedelta(days=2)).isoformat(timespec="seconds")
-    people = made["contact_ids"]
-    actors = made["outcome_contacts"]
-    for contact in people:
-        _send(caller, contact, "EMAIL", "The doors open at nine. Bring your badge.")
-    for contact in people[:3]:
-        _send(caller, contact, "SMS", "Your session begins in ten minutes, in Hall 1.")
-        _send(caller, contact, "PUSH", "Lunch is served in the atrium.")
-    for word in ("bounce", "complaint", "reject", "unknown", "delivered"):
-        for channel in ("EMAIL", "SMS"):
-            _send(caller, actors[word], channel, "Thank you for coming.")
-    _work()
-    for word in ("bounce", "complaint"):
-        _send(caller, actors[word], "EMAIL", "Your certificate is ready.")
-    _send(caller, people[0], "EMAIL", "See you tomorrow.", schedule={"mode": "AT", "at": later})
-    Delivery.objects.filter(organization_id=ORG, status="UNKNOWN").update(due_at=None)
-    # Only now: an account takes the simulator's place on its channel.
-    account = ProviderAccount.objects.create(
-        organization=row,
-        name="Mail server",
-        kind="smtp",
-        channel="EMAIL",
-        credentials='{"host": "mail.demo.example", "username": "demo", "password": "x"}',
-        checked_at=datetime.now(UTC),
-    )
-    Pause.objects.create(organization=row, channel="PUSH", reason="the app is being replaced")
-    query = "status=FAILED&channel=EMAIL"
-    SavedFilter.objects.create(
-        organization=row, user=user, name="Rejected emails", query=query, is_shared=True
-    )
-    failed = Delivery.objects.filter(organization_id=ORG, status="FAILED").order_by("-pk")
-    action = bulk_actions.start(
-        Viewer(user, organizations.get(ORG), Actor(user.pk, USER, address="203.0.113.9")),
-        BulkAction.Kind.RESEND,
-        [each.pk for each in failed[:2]],
-        scope="Status: Failed",
-        reason="the provider has mended it",
-    )
-    tasks.run_bulk_actions()
-    while minutes.count_slice(clock.now() + timedelta(minutes=2)):
-        pass
-    first = failed.latest("pk")
-    delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
-    return {
-        "person": actors["bounce"],
-        "failed": str(first.message_id),
-        "delivered": str(delivered.earliest("pk").message_id),
-        "suppression": str(Suppression.objects.filter(organization=row).latest("pk").pk),
-        "action": str(action.pk),
-        "account": str(account.pk),
-        "colleague": str(colleague.pk),
-        "token": PreferenceLink(ORG, people[0], "EMAIL", "MARKETING").token,
-    }
-
-
-def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) -> None:
-    body = {
-        "channel": channel,
-        "category": "TRANSACTIONAL",
-        "to": [{"contactId": contact}],
-        "template": {"name": "note", "language": "en_US"},
-        "context": {"variables": {"note": note}},
-        **fields,
-    }
-    accept(Call(caller, Submission(parse(MESSAGE, body)), "screenshots"))
-
-
-def _work() -> None:
-    """Send what is ready, by the simulator."""
-    for channel in Channel:
-        while waiting := claims.ready(channel):
-            for priority, organization_id in claims.choose(waiting):
-                window = claims.claim(organization_id, channel, priority)
-                deliver.deliver([window], outbound_transport(), receipts.apply)
 
 
 # --- the browser --------------------------------------------------------------------------------
@@ -271,7 +205,7 @@ def _log_in(browser: Browser) -> Any:
     page.get_by_label("Username").fill(USER)
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Log in", exact=True).click()
-    page.wait_for_load_state()
+    page.wait_for_url(f"{URL}/admin/")
     cookies = context.cookies()
     context.close()
     return cookies
@@ -291,6 +225,7 @@ def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
     answer = page.goto(f"{URL}{picture.path}")
     assert answer is not None, picture.path
     assert answer.status == 200, (picture.path, answer.status)
+    assert not picture.logged_in or "/login/" not in page.url, picture.path
     page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", picture.dark)
     if picture.act:
         picture.act(page)

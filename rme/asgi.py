@@ -9,6 +9,7 @@ from messaging.api.urls import SETS
 from rme.core.db import availability
 from rme.core.http.gateway import Bounds, Gateway
 from rme.core.process import memory
+from rme.tenants import request_log
 
 availability.limit(settings.DATABASE_SECONDS)
 application = Gateway(
@@ -18,4 +19,5 @@ application = Gateway(
     apart=dict.fromkeys(SETS, settings.SENDING_THREADS),
     sets=SETS,
 )
+request_log.start()
 memory.freeze_startup_objects()

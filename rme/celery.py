@@ -38,6 +38,8 @@ app.conf.beat_schedule = {
     "poll": {"task": "messaging.poll", "schedule": 5.0},
     "webhooks": {"task": "messaging.notify_endpoints", "schedule": 1.0},
     "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
+    "ledger-checks": {"task": "messaging.verify_ledgers", "schedule": 15.0},
+    "privacy-requests": {"task": "messaging.answer_privacy_requests", "schedule": 15.0},
     "publish": {"task": "messaging.publish_templates", "schedule": 5.0},
     "bulk-actions": {"task": "messaging.run_bulk_actions", "schedule": 5.0},
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},

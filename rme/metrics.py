@@ -19,7 +19,7 @@ from redis import RedisError
 from messaging.providers import unknown_codes
 from messaging.reports import metrics
 from rme.core.errors import ApiError
-from rme.core.http import edge
+from rme.core.http import edge, request_records
 from rme.core.http.api import set_error_renderer
 from rme.core.redis import counters, heartbeats
 
@@ -31,6 +31,7 @@ COUNTED = {
         ["provider", "code"],
     ),
     "rme_tasks_total": ("Tasks that workers ended, by outcome.", ["task", "outcome"]),
+    request_records.LOST: ("Requests that are missing in the request log.", []),
     "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
 }
 

@@ -212,10 +212,11 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
     "rme.tenants.oauth.hasher.SecretHasher",
 ]
+OAUTH2_SCOPES = {"api": "The REST API"}
 OAUTH2_PROVIDER = {
     "CLIENT_SECRET_HASHER": "random_secret_sha256",
     "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
-    "SCOPES": {"api": "The REST API"},
+    "SCOPES": OAUTH2_SCOPES,
     "DEFAULT_SCOPES": ["api"],
 }
 TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
@@ -277,6 +278,9 @@ CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
 CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
 CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
 CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
+# How many days the changes of circuits and the log of provider callbacks are kept.
+CIRCUIT_HISTORY_DAYS = int(ENV.get("CIRCUIT_HISTORY_DAYS", "30"))
+CALLBACK_LOG_DAYS = int(ENV.get("CALLBACK_LOG_DAYS", "7"))
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV
@@ -297,6 +301,13 @@ CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
 """How long the content of a message is kept after its end."""
 MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
 """How long messages with their recipients, attempts and events are kept."""
+
+REQUEST_LOG_DAYS = int(ENV.get("REQUEST_LOG_DAYS", "7"))
+"""How long the metadata of REST requests is kept; 0: nothing is recorded."""
+PRIVACY_REQUEST_DAYS = int(ENV.get("PRIVACY_REQUEST_DAYS", "30"))
+"""How long a request for a data export or an erasure may take; then it is overdue."""
+PRIVACY_FILE_DAYS = int(ENV.get("PRIVACY_FILE_DAYS", "7"))
+"""How long the file of a data export can be downloaded."""
 
 PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
 """`day`, `week` or `month`: the length of the partitions of messages and their rows."""

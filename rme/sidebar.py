@@ -81,7 +81,20 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "People",
         "items": [
             _page("Contacts", "person", "crm_contact"),
-            _page("Consent", "handshake", "messaging_consententry"),
+            _console(
+                "Consent",
+                "handshake",
+                "consent",
+                ("consent", "ledger"),
+                permission="may_see_people",
+            ),
+            _console(
+                "Privacy requests",
+                "privacy_tip",
+                "privacy",
+                ("privacy", "privacy_new", "privacy_request"),
+                permission="may_see_people",
+            ),
             _page("Suppressions", "block", "messaging_suppression"),
             _page("Devices", "smartphone", "push_device"),
         ],
@@ -93,7 +106,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "Providers and routing",
                 "cell_tower",
                 "providers",
-                ("providers", "provider", "new_provider", "route"),
+                ("providers", "provider", "new_provider", "route", "callbacks"),
                 "may_see_settings",
             ),
             _page("All provider accounts", "list", "messaging_provideraccount"),
@@ -121,12 +134,18 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "Developers",
         "items": [
             _console(
+                "Applications and keys", "terminal", "programs", ("programs",), "may_change_keys"
+            ),
+            _console("API requests", "lists", "requests", ("requests",), "may_see_settings"),
+            _console(
                 "Webhook deliveries",
                 "webhook",
                 "webhooks",
                 ("webhooks", "webhook_deliveries", "webhook_delivery", "webhooks_again"),
                 "may_see_settings",
             ),
+            _console("Compose a request", "code", "compose", ("compose",), "may_see_settings"),
+            {"title": "API description", "icon": "menu_book", "link": "/rme/v1/docs"},
         ],
     },
     {

@@ -63,6 +63,7 @@ MANY_ROWS = {
     "messaging/webhooks/replays.py",
     "rme/core/db/reencryption.py",
     "rme/crm/connectors/embedded/records.py",
+    "rme/tenants/request_log/writer.py",
 }
 """One statement over many rows, whose plan matters, or rows as they are stored."""
 POSTGRESQL_ONLY = {

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from messaging.archive import reading as archive
 from messaging.models import Delivery
+from messaging.models.delivery_lookup import of_message
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
@@ -24,7 +25,7 @@ def cancel(organization_id: str, message_id: str) -> UUID:
     found = ids.parse(message_id)
     if found is None:
         raise errors.NotFound("There is no such message.")
-    deliveries = Delivery.objects.filter(organization_id=organization_id, message_id=found)
+    deliveries = Delivery.objects.filter(of_message(found), organization_id=organization_id)
     with transaction.atomic():
         if not _cancel(organization_id, deliveries):
             # read after the lock, so that another cancel's result is seen

@@ -17,6 +17,7 @@ from messaging.models.statuses import aggregate
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.db.clock import iso
+from rme.core.http.request_records import NO_DETAILS, Details
 
 JsonObject = dict[str, object]
 
@@ -160,6 +161,16 @@ def headers_of(result: Result | BulkResult) -> Mapping[str, str]:
         case StoredAnswer():
             return {"Idempotent-Replayed": "true"}
     return {}
+
+
+def details_of(result: Result | BulkResult) -> Details:
+    """Return what the request log has of a result: its message, and the code of its error."""
+    match result:
+        case SendResult(message_id=message_id):
+            return Details(message_id=message_id)
+        case Refusal(error=error):
+            return Details(error.code, error.message_id)
+    return NO_DETAILS
 
 
 def of_plan(plan: Plan, message_id: str | None, request_id: str) -> SendResult | Refusal:

@@ -66,8 +66,8 @@ class Rows:
             }
         )
         variables: dict[str, Any] = {}
-        for recipient in each.recipients:
-            delivery_id = ids.new_text_id()
+        for i, recipient in enumerate(each.recipients):
+            delivery_id = ids.new_text_id() if i else message_id
             if recipient.given.variables:
                 variables[delivery_id] = recipient.given.variables
             self._deliveries.append(self._delivery(delivery_id, message_id, each, recipient))
@@ -172,12 +172,12 @@ class Rows:
         )
 
 
-def _remaining(each: Plan, recipient: Recipient) -> list[str]:
-    """Return the channels still to try after the chosen one."""
+def _remaining(each: Plan, recipient: Recipient) -> list[str] | None:
+    """Return the channels still to try after the chosen one, None if there is none."""
     options = [option.channel for option in recipient.options]
     if recipient.chosen is None:
-        return []
-    return list(options[options.index(recipient.chosen.channel) + 1 :])
+        return None
+    return list(options[options.index(recipient.chosen.channel) + 1 :]) or None
 
 
 def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
@@ -190,12 +190,11 @@ def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
     parts = {
         "content": given.content.model_dump(exclude_none=True) if given.content else None,
         "push": given.push.model_dump(exclude_none=True) if given.push else None,
-        "sender": {
-            "domain": each.sender.domain if each.sender else None,
-            "local_part": (sender and sender.local_part)
-            or (each.sender.local_part if each.sender else None),
-            "name": (sender and sender.name) or (each.sender.name if each.sender else ""),
-        },
+        "sender": [
+            each.sender.domain if each.sender else None,
+            (sender and sender.local_part) or (each.sender.local_part if each.sender else None),
+            (sender and sender.name) or (each.sender.name if each.sender else ""),
+        ],
         "record": each.record,
         "variables": given.context.variables if given.context else None,
         "recipients": variables,

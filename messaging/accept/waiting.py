@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from messaging.accept.results import Refusal, SendResult, of_message
-from messaging.models import Delivery
+from messaging.models import Delivery, delivery_lookup
 from messaging.models.statuses import Status
 from rme.core import errors
 
@@ -76,7 +76,9 @@ def _final(organization_id: str, accepted: SendResult, longest: int) -> SendResu
 
 
 def _read(organization_id: str, message_id: str) -> list[_DeliveryStatus]:
-    deliveries = Delivery.objects.filter(organization_id=organization_id, message_id=message_id)
+    deliveries = Delivery.objects.filter(
+        delivery_lookup.of_message(message_id), organization_id=organization_id
+    )
     rows = deliveries.order_by("position").values_list("status", "reason", "detail")
     return [_DeliveryStatus(*row) for row in rows]
 

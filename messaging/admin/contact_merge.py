@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from messaging.consent import gate_lock, ledger, suppressions
 from messaging.models import ConsentEntry, Delivery, Suppression
+from messaging.models.delivery_lookup import of_contact
 from messaging.policy import organization_policy
 from messaging.webhooks import device_events
 from push import devices
@@ -58,7 +60,7 @@ def preview(stays: Contact, goes: Contact) -> MergePreview:
     records = {model: model._default_manager.filter(contact=goes).count() for model in RECORDS}
     return MergePreview(
         counts={
-            "messages": Delivery.objects.filter(**own).count(),
+            "messages": _deliveries(goes).count(),
             "devices": Device.objects.filter(**own).count(),
             "suppressions": Suppression.objects.filter(**own).count(),
             **{str(model._meta.verbose_name_plural): count for model, count in records.items()},
@@ -78,7 +80,7 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
         gate_lock.take_exclusive([organization_id])
         _record_consent(stays, goes, actor.name, reason)
         _move_suppressions(stays, goes)
-        Delivery.objects.filter(**own).update(contact_id=str(stays.pk))
+        _deliveries(goes).update(contact_id=str(stays.pk))
         devices.move(Device.objects.filter(**own), str(stays.pk), device_events.write)
         for model in RECORDS:
             model._default_manager.filter(contact=goes).update(contact=stays)
@@ -89,6 +91,11 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
         entry = audit.about(stays, Action.MERGED, text=text, changes=values, reason=reason)
         audit.record(actor, [entry])
         goes.delete()
+
+
+def _deliveries(contact: Contact) -> QuerySet[Delivery]:
+    own = of_contact(str(contact.pk))
+    return Delivery.objects.filter(own, organization_id=contact.organization_id)
 
 
 def _filled(stays: Contact, goes: Contact) -> dict[str, object]:

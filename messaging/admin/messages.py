@@ -23,6 +23,7 @@ from messaging.models import (
     ProviderAccount,
     derived_events,
 )
+from messaging.models.delivery_lookup import of_contact, of_message, of_messages
 from messaging.models.statuses import Status, aggregate
 from messaging.policy.organization_policy import BUILT_IN
 from messaging.providers.simulator import Simulator
@@ -55,7 +56,10 @@ ROWS = 500
 def _having(rows: QuerySet[Message], *wanted: Q, **fields: object) -> QuerySet[Message]:
     """Return the messages that have such a delivery."""
     deliveries = Delivery.objects.filter(
-        *wanted, message_id=OuterRef("pk"), organization_id=OuterRef("organization_id"), **fields
+        *wanted,
+        of_message(OuterRef("pk")),
+        organization_id=OuterRef("organization_id"),
+        **fields,
     )
     return rows.filter(Exists(deliveries))
 
@@ -145,7 +149,7 @@ class MessageList(TenantList):
         rows = list(self.result_list)
         statuses: dict[Any, list[str]] = {row.pk: [] for row in rows}
         for message_id, status in Delivery.objects.filter(
-            message_id__in=list(statuses), organization_id__in={row.organization_id for row in rows}
+            of_messages(list(statuses)), organization_id__in={row.organization_id for row in rows}
         ).values_list("message_id", "status"):
             statuses[message_id].append(status)
         for row in rows:
@@ -202,7 +206,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         row = super().get_object(request, object_id, from_field)
         row.hidden = []
         if not self.may(request, Permission.SEE_ADDRESSES, row):
-            row.hidden = list(_of(Delivery, row).values_list("address", flat=True)[:ROWS])
+            row.hidden = list(_deliveries(row).values_list("address", flat=True)[:ROWS])
         return row
 
     def render_change_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -223,17 +227,17 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        found = Delivery.objects.filter(contact_id=term)
+        found = Delivery.objects.filter(of_contact(term))
         if not request.user.is_superuser:
-            own = organizations_for(request, self.read_permission).values("pk")
-            found = found.filter(organization_id__in=own)
+            allowed = organizations_for(request, self.read_permission).values("pk")
+            found = found.filter(organization_id__in=allowed)
         identifier = ids.parse(term)
-        of_contact = queryset.filter(pk__in=found.values("message_id"))
-        return (of_contact | queryset.filter(pk=identifier) if identifier else of_contact), False
+        own = queryset.filter(pk__in=found.values("message_id"))
+        return (own | queryset.filter(pk=identifier) if identifier else own), False
 
     @admin.display(description="channels")
     def channels_to_choose(self, row: Any) -> str:
-        deliveries = _of(Delivery, row).values_list("channel", flat=True)[:1]
+        deliveries = _deliveries(row).values_list("channel", flat=True)[:1]
         return ", ".join(row.channels or deliveries)
 
     @admin.display(description="strategy")
@@ -251,7 +255,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="recipients")
     def deliveries(self, row: Any) -> str:
         names = ("contact_id", "status", "channel", "address", "provider", "reason", "detail")
-        rows = _of(Delivery, row).order_by("position")
+        rows = _deliveries(row).order_by("position")
         return _table((*names, "waiting", "scheduled_for", "due_at", "tries"), rows, row.hidden)
 
     @admin.display(description="trace")
@@ -266,17 +270,19 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="attempts")
     def attempts(self, row: Any) -> str:
         names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
+        names += ("whole_provider_id", "latency_ms", "fence")
         # attempts have an index by delivery, not by message
-        deliveries = list(_of(Delivery, row).values_list("pk", flat=True)[:ROWS])
+        deliveries = list(_deliveries(row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(
             delivery_id__in=deliveries, organization_id=row.organization_id
-        ).order_by("id")
-        return _table((*names, "provider_id", "latency_ms", "fence"), rows, row.hidden)
+        ).order_by("id")[:ROWS]
+        shown = [[getattr(attempt, name) for name in names] for attempt in rows]
+        return _shown([name.removeprefix("whole_") for name in names], shown, row.hidden)
 
     @admin.display(description="events")
     def events(self, row: Any) -> str:
         names = ("at", "type", "channel", "provider", "detail", "delivery_id")
-        deliveries = _of(Delivery, row).values_list("pk", flat=True)
+        deliveries = _deliveries(row).values_list("pk", flat=True)
         events = derived_events.of_message(row.pk, deliveries)
         rows = [[getattr(event, name) for name in names] for event in events[:ROWS]]
         return _shown(names, rows, row.hidden)
@@ -289,10 +295,9 @@ class MessageAdmin(ReadOnly, TenantAdmin):
         return format_html('<pre class="whitespace-pre-wrap">{}</pre>', shown)
 
 
-def _of(model: type[Row], message: Message) -> QuerySet[Row]:
-    """Return the rows of a message."""
-    rows = model._default_manager.filter(message_id=message.pk)
-    return rows.filter(organization_id=message.organization_id)
+def _deliveries(message: Message) -> QuerySet[Delivery]:
+    """Return the deliveries of a message."""
+    return Delivery.objects.filter(of_message(message.pk), organization_id=message.organization_id)
 
 
 def _table(names: tuple[str, ...], rows: QuerySet[Row], hidden: Sequence[str]) -> str:

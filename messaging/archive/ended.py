@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from messaging.archive.records import RowVersions
 from messaging.models import Attempt, Delivery, Event, Message, MessageContent
+from messaging.models.delivery_lookup import is_of_message
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db import sql
@@ -22,7 +23,7 @@ _UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN
 _NEXT = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s AND m.id < %s
 ORDER BY m.id LIMIT 1"""
 _ENDED = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s AND m.id < %s
-AND NOT EXISTS (SELECT FROM {_D} d WHERE d.message_id = m.id
+AND NOT EXISTS (SELECT FROM {_D} d WHERE {is_of_message("d", "m.id")}
   AND (d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s))
 AND NOT EXISTS (SELECT FROM {_E} e WHERE e.message_id = m.id AND e.at >= %s)
 AND NOT EXISTS (SELECT FROM {MessageContent._meta.db_table} c WHERE c.id = m.id)
@@ -53,8 +54,9 @@ def find(
 
 _DELETE = {
     # The deliveries first: a receipt that is being applied holds their locks.
-    "deliveries": f"""DELETE FROM {_D} WHERE id >= %(since)s AND message_id = ANY(%(keys)s)
-      RETURNING id, xmin::text::bigint AS version""",
+    "deliveries": f"""DELETE FROM {_D} d
+      WHERE d.id >= %(since)s AND {is_of_message("d", "ANY(%(keys)s)")}
+      RETURNING d.id, d.xmin::text::bigint AS version""",
     "attempts": f"""DELETE FROM {_A} WHERE id >= %(since)s AND delivery_id = ANY(%(deliveries)s)
       RETURNING id, xmin::text::bigint AS version""",
     "events": f"""DELETE FROM {_E} WHERE id >= %(since)s AND message_id = ANY(%(keys)s)

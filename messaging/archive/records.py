@@ -13,6 +13,7 @@ from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
 
 from messaging.models import Attempt, Delivery, Event, Message
+from messaging.models.delivery_lookup import of_messages
 from rme.core import ids
 
 Row = TypeVar("Row", bound=models.Model)
@@ -46,7 +47,7 @@ def load(keys: Sequence[UUID]) -> tuple[list[ArchivedMessage], RowVersions]:
     since = ids.earliest_concurrent(min(keys))
     messages = _read(Message.objects.filter(pk__in=keys).order_by("pk"))
     deliveries = _read(
-        Delivery.objects.filter(pk__gte=since, message_id__in=keys).order_by("position", "pk")
+        Delivery.objects.filter(of_messages(keys), pk__gte=since).order_by("position", "pk")
     )
     attempts = _read(
         Attempt.objects.filter(
@@ -81,7 +82,7 @@ def _versions(rows: Sequence[models.Model]) -> tuple[int, int]:
 def _by_message(rows: Sequence[Row]) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row.__dict__["message_id"]].append(row)
+        found[row.__dict__["message_id"] or row.__dict__["delivery_id"]].append(row)
     return found
 
 

@@ -22,9 +22,11 @@ from messaging.models import (
     Event,
     Message,
     MessageContent,
+    PrivacyRequest,
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    delivery_lookup,
     derived_events,
 )
 from push.models import Device
@@ -45,16 +47,23 @@ _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_t
 _CONTACT = Contact._meta.db_table
 _ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
+_OWN_DELIVERIES = (
+    f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
+)
 
-
+# as `Attempt.whole_provider_id`
+_PROVIDER_ID = """CASE WHEN starts_with(x.provider_id, '@@') THEN substr(x.provider_id, 2)
+    WHEN starts_with(x.provider_id, '@') THEN x.delivery_id || x.provider_id
+    ELSE x.provider_id END"""
 _MESSAGES = f"""
 SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'delivery', to_jsonb(t) - 'organization_id',
   'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
       jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
     ELSE c.body END,
-  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
-    FROM {_ATTEMPT} x WHERE x.message_id = t.message_id AND x.delivery_id = t.id),
+  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' || jsonb_build_object(
+      'message_id', t.message_id, 'provider_id', {_PROVIDER_ID}) ORDER BY x.id), '[]')
+    FROM {_ATTEMPT} x WHERE x.delivery_id = t.id),
   'events', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
     FROM {_EVENTS} x),
   'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
@@ -62,7 +71,7 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
     JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id
-WHERE {_OWN} ORDER BY t.message_id
+WHERE {_OWN_DELIVERIES} ORDER BY t.message_id
 """
 
 _ADDRESSES = f"""
@@ -70,7 +79,7 @@ SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
-UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN}
+UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN_DELIVERIES}
 UNION SELECT unnest(%(archived)s::text[])
 """
 
@@ -100,6 +109,7 @@ _PARTS = {
         "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
         f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
     ),
+    "requests": _select(PrivacyRequest._meta.db_table, excluded="{actor,recorded_by}"),
     # what was done with the person's data, without who did it
     "audit": f"""SELECT jsonb_build_object('id', e.id, 'at', e.at, 'action', e.action,
       'kind', e.kind, 'object_id', e.object_id, 'label', t.label, 'text', t.text,
@@ -131,7 +141,15 @@ def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
         **_columns(archived.message),
         "delivery": _columns(own),
         "content": None,
-        "attempts": [_columns(row) for row in archived.attempts if row.delivery_id == own.pk],
+        "attempts": [
+            {
+                **_columns(row),
+                "message_id": str(own.message_id),
+                "provider_id": row.whole_provider_id,
+            }
+            for row in archived.attempts
+            if row.delivery_id == own.pk
+        ],
         "events": [
             _columns(row)
             for row in sorted(_events(archived), key=attrgetter("pk"))
@@ -180,4 +198,24 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
         "exportedAt": iso(clock.now()),
         **found,
         "contact": next(iter(found["contact"]), None),
+    }
+
+
+def export_address(organization_id: str, address: str) -> dict[str, object] | None:
+    """Return what is stored about the address of somebody who is no contact, None if nothing is.
+
+    All but suppressions is stored by contact.
+    """
+    where = "t.organization_id = %(organization)s AND t.address = %(address)s AND t.address <> ''"
+    with connection.cursor() as cursor:
+        statement = _select(Suppression._meta.db_table, where)
+        cursor.execute(statement, {"organization": organization_id, "address": address})
+        found = [_parsed(row) for row in cursor.fetchall()]
+    if not found:
+        return None
+    return {
+        "organization": organization_id,
+        "address": address,
+        "exportedAt": iso(clock.now()),
+        "suppressions": found,
     }

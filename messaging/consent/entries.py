@@ -1,11 +1,11 @@
 """The consent ledger for API callers: recording decisions and reading pages of entries."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from messaging.consent import ledger
 from messaging.consent.entry_inputs import ConsentInput
@@ -91,6 +91,11 @@ class LedgerFilter:
     category: str | None = None
     history: bool = False
     """Whether entries that a newer one replaces are included."""
+    contact_ids: Collection[str] | None = None
+    status: str | None = None
+    source: str | None = None
+    scanned: int = 0
+    """The most entries that are looked at, where no index has the filter; 0: all."""
     limit: int = 50
     cursor: UUID | None = None
     """The id of the last entry of the page before."""
@@ -110,21 +115,36 @@ _NEWER = ConsentEntry.objects.filter(
 
 
 def page(organization_id: str, wanted: LedgerFilter) -> tuple[list[ConsentEntry], UUID | None]:
-    """Return a page of entries, newest first, and the last id if there are more; one query.
+    """Return a page of entries, newest first, and where the next page begins after, if anywhere.
 
-    Entries of erased people are not included.
+    Entries of erased people are not included. One query; with `scanned` another one. What is not
+    among the entries that were looked at is on a later page.
     """
-    rows = ConsentEntry.objects.filter(~Q(contact_id=""), organization_id=organization_id)
-    if wanted.contact_id:
-        rows = rows.filter(contact_id=wanted.contact_id)
-    if wanted.channel:
-        rows = rows.filter(channel=wanted.channel)
-    if wanted.category:
-        rows = rows.filter(category=wanted.category)
+    own = ConsentEntry.objects.filter(organization_id=organization_id)
     if wanted.cursor:
-        rows = rows.filter(pk__lt=wanted.cursor)
+        own = own.filter(pk__lt=wanted.cursor)
+    border = _border(own, wanted)
+    rows = own.filter(~Q(contact_id=""), **_exact(wanted))
+    if wanted.contact_ids is not None:
+        rows = rows.filter(contact_id__in=wanted.contact_ids)
+    if border:
+        rows = rows.filter(pk__gte=border)
     if not wanted.history:
         rows = rows.filter(~Exists(_NEWER))
     found = list(rows.order_by("-pk")[: wanted.limit + 1])
     entries = found[: wanted.limit]
-    return entries, entries[-1].pk if len(found) > wanted.limit else None
+    return entries, entries[-1].pk if len(found) > wanted.limit else border
+
+
+def _exact(wanted: LedgerFilter) -> dict[str, str]:
+    """Return the filters that a column must equal, by the name of the column."""
+    names = ("contact_id", "channel", "category", "status", "source")
+    return {name: value for name in names if (value := getattr(wanted, name))}
+
+
+def _border(own: QuerySet[ConsentEntry], wanted: LedgerFilter) -> UUID | None:
+    """Return the last entry that is looked at; None if all are."""
+    if not wanted.scanned or wanted.contact_id or wanted.contact_ids is not None:
+        return None
+    ordered = own.order_by("-pk").values_list("pk", flat=True)
+    return ordered[wanted.scanned - 1 : wanted.scanned].first()

@@ -17,19 +17,24 @@ from uuid import UUID
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, models, transaction
+from django.db.models.functions import Now
 
 from messaging.archive import erasures as archive
 from messaging.consent import ledger
 from messaging.models import (
     Attempt,
     BulkAction,
+    ConsentEntry,
     Delivery,
     Event,
     Message,
     MessageContent,
+    PrivacyFile,
+    PrivacyRequest,
     Suppression,
     WebhookDelivery,
     WebhookEndpoint,
+    delivery_lookup,
     derived_events,
 )
 from messaging.models.statuses import EventType, Status
@@ -46,10 +51,11 @@ ERASED = "(erased)"
 """The value of a text that cannot be empty."""
 
 _DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
-  WHERE d.organization_id = %(organization)s AND d.contact_id = %(contact)s
-  AND d.status <> 'SENDING'"""
+  WHERE d.organization_id = %(organization)s
+  AND {delivery_lookup.is_to_contact("d", "%(contact)s")} AND d.status <> 'SENDING'"""
 _SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
-  WHERE other.message_id = d.message_id AND other.contact_id <> d.contact_id)"""
+  WHERE {delivery_lookup.is_of_message("other", "d.message_id")}
+  AND other.contact_id <> d.contact_id)"""
 
 _EVENTS = derived_events.select(
     "stored.message_id = own.message_id AND stored.delivery_id = own.id",
@@ -111,6 +117,9 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     rows.
     """
     own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    deliveries = Delivery.objects.filter(
+        delivery_lookup.of_contact(contact_id), organization_id=organization_id
+    )
     with transaction.atomic():
         archive.hold(organization_id)  # nothing is moved to the archive meanwhile
         counts = {
@@ -118,18 +127,41 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             "devices": _delete(Device.objects.filter(**own)),
             "suppressions": _delete(Suppression.objects.filter(**own)),
             "consent": ledger.erase(organization_id, contact_id),
-            "stopped": _stop(own),
+            "stopped": _stop(deliveries),
             **_erase_messages(organization_id, contact_id),
             "actions": BulkAction.objects.filter(**own)
             .exclude(scope=ERASED)
             .update(scope=ERASED, reason=ERASED),
+            "requests": _erase_requests(own),
             "audit": audit.erase(organization_id, contact_id),
         }
         if files := archive.request(organization_id, contact_id):
             counts["archive files"] = files
         _record(actor, organization_id, contact_id, counts)
-        under_way = Delivery.objects.filter(**own, status=Status.SENDING).count()
+        under_way = deliveries.filter(status=Status.SENDING).count()
     return Erased(counts, under_way)
+
+
+def _erase_requests(own: Mapping[str, Any]) -> int:
+    """Delete the files of the person's exports, and the texts of the requests."""
+    requests = PrivacyRequest.objects.filter(**own)
+    # First, so that this waits for an export that is storing its file.
+    requests.filter(kind=PrivacyRequest.Kind.EXPORT, state="RUNNING").update(erased_at=Now())
+    PrivacyFile.objects.filter(request__in=requests).delete()
+    return requests.exclude(note="", reason="").update(note="", reason="")
+
+
+def preview(organization_id: str, contact_id: str) -> dict[str, int]:
+    """Return what an erasure would find, by the names of its counts; five queries."""
+    own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    deliveries = Delivery.objects.filter(**own)
+    return {
+        "stopped": deliveries.filter(status__in=list(_ENDINGS)).count(),
+        "deliveries": deliveries.count(),
+        "consent": ConsentEntry.objects.filter(**own).count(),
+        "suppressions": Suppression.objects.filter(**own).count(),
+        "devices": Device.objects.filter(**own).count(),
+    }
 
 
 def _record(actor: Actor, organization_id: str, contact_id: str, counts: Mapping[str, int]) -> None:
@@ -192,9 +224,9 @@ _ENDINGS = {
 }
 
 
-def _stop(own: Mapping[str, object]) -> int:
-    """End the deliveries that are not final; return their number."""
-    waiting = Delivery.objects.select_for_update().filter(**own, status__in=list(_ENDINGS))
+def _stop(deliveries: models.QuerySet[Delivery]) -> int:
+    """End those of deliveries that are not final; return their number."""
+    waiting = deliveries.select_for_update().filter(status__in=list(_ENDINGS))
     found = {row.pk: row for row in waiting}
     stopped = apply_transitions([_stopped(row) for row in found.values()])
     write_events([_event(found[identifier]) for identifier in stopped])

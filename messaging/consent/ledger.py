@@ -181,14 +181,18 @@ def erase(organization_id: str, contact_id: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of verifying a chain."""
+    """The result of verifying a chain, or its beginning."""
 
-    entries: int
-    erased: int
-    head: str
+    entries: int = 0
+    erased: int = 0
+    head: str = ""
     """The digest of the last entry that fits."""
-    broken: UUID | None
+    broken: UUID | None = None
     """The first entry that does not fit."""
+    last: UUID | None = field(default=None, compare=False)
+    """The last entry that fits."""
+    is_complete: bool = field(default=True, compare=False)
+    """Whether no entries are left to verify."""
 
 
 VERIFY_BATCH = 1000
@@ -199,15 +203,23 @@ def verify(organization_id: str) -> Verification:
 
     Entries removed from the end cannot be detected here: compare `head` with a copy kept elsewhere.
     """
+    found = verify_batch(organization_id, Verification())
+    while not found.is_complete:
+        found = verify_batch(organization_id, found)
+    return found
+
+
+def verify_batch(organization_id: str, before: Verification) -> Verification:
+    """Verify the next entries of a chain, after those that are known to fit; one query."""
     chain = ConsentEntry.objects.filter(organization_id=organization_id).order_by("id")
-    count, erased, head, last = 0, 0, "", UUID(int=0)
-    while batch := chain.filter(id__gt=last)[:VERIFY_BATCH]:
-        for entry in batch:
-            if entry.previous != head or entry.digest != _expected_digest(entry):
-                return Verification(count, erased, head, entry.pk)
-            count, erased = count + 1, erased + _is_erased(entry)
-            head, last = entry.digest, entry.pk
-    return Verification(count, erased, head, None)
+    count, erased, head, last = before.entries, before.erased, before.head, before.last
+    batch = chain.filter(id__gt=last or UUID(int=0))[:VERIFY_BATCH]
+    for entry in batch:
+        if entry.previous != head or entry.digest != _expected_digest(entry):
+            return Verification(count, erased, head, entry.pk, last)
+        count, erased = count + 1, erased + _is_erased(entry)
+        head, last = entry.digest, entry.pk
+    return Verification(count, erased, head, None, last, is_complete=len(batch) < VERIFY_BATCH)
 
 
 def _is_erased(entry: ConsentEntry) -> bool:

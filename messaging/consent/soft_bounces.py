@@ -15,6 +15,7 @@ from django.db import connection
 
 from messaging.consent.suppressions import NewSuppression
 from messaging.models import Delivery, Event
+from messaging.models.delivery_lookup import is_to_contact
 from rme.core import ids
 
 IN_A_ROW = 5
@@ -29,7 +30,7 @@ SELECT d.organization_id, d.channel, d.address, (array_agg(l.message_id ORDER BY
   (array_agg(l.message_id ORDER BY l.message_id DESC))[1]
 FROM {_DELIVERIES} d, LATERAL (
   SELECT o.id, o.message_id, o.channel FROM {_DELIVERIES} o
-  WHERE o.organization_id = d.organization_id AND o.contact_id = d.contact_id
+  WHERE o.organization_id = d.organization_id AND {is_to_contact("o", "d.contact_id")}
     AND o.message_id >= %s AND o.channel = d.channel AND o.address = d.address
     AND o.status IN ('DELIVERED', 'FAILED')
   ORDER BY o.message_id DESC LIMIT {IN_A_ROW}) l

@@ -173,6 +173,11 @@ def may_see_templates(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_TEMPLATES))
 
 
+def may_see_people(request: HttpRequest) -> bool:
+    """Return whether a person may see consent and privacy requests of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_PEOPLE))
+
+
 def may_change_templates(request: HttpRequest) -> bool:
     """Return whether a person may write the templates of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_TEMPLATES))
@@ -181,6 +186,11 @@ def may_change_templates(request: HttpRequest) -> bool:
 def may_see_settings(request: HttpRequest) -> bool:
     """Return whether a person may see the settings of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))
+
+
+def may_change_keys(request: HttpRequest) -> bool:
+    """Return whether a person may see the applications and keys of any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_KEYS))
 
 
 def may_audit(request: HttpRequest) -> bool:

@@ -24,7 +24,8 @@ from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.core.channels import ALL
 from rme.crm import people
-from rme.tenants import latest
+from rme.tenants import latest, request_log
+from rme.tenants.request_log import RequestFilter
 from rme.tenants.roles import Permission
 
 LIMIT = 10
@@ -77,11 +78,12 @@ show = admin.site.admin_view(require_GET(_show))
 
 
 def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
-    """Return what was found, by kind; seven statements at most."""
+    """Return what was found, by kind; eight statements at most."""
     identifier = ids.parse(term.lower())
     groups = [
         Group("People", _people(viewer, term)),
         Group("Messages", _messages(request, identifier) if identifier else []),
+        Group("API requests", _requests(viewer, identifier) if identifier else []),
         Group("Suppressions", _suppressions(viewer, term)),
         Group("Templates", [] if identifier else _templates(viewer, term)),
         Group("Provider accounts", [] if identifier else _accounts(viewer, term)),
@@ -112,6 +114,19 @@ def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
         found = [(archived.message.pk, archived.message.organization_id)]
     return [
         Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in found
+    ]
+
+
+def _requests(viewer: Viewer, identifier: UUID) -> list[Result]:
+    """Return the requests with a request id, as an error's answer names it."""
+    if not viewer.may(Permission.SEE_SETTINGS):
+        return []
+    wanted = RequestFilter(request_id=identifier)
+    found = request_log.find(viewer.organization_id, wanted, limit=LIMIT)
+    url = reverse("console:requests", args=[viewer.organization_id])
+    return [
+        Result(str(row), f"{row.status} {row.code}", f"{url}?request_id={identifier}")
+        for row in found.rows[:1]
     ]
 
 

@@ -4,12 +4,19 @@ from django.urls import path
 
 from messaging.console import access, audit_page, search
 from messaging.console.actions import action_pages
+from messaging.console.compliance.routes import ROUTES as COMPLIANCE
 from messaging.console.developers.routes import ROUTES as DEVELOPERS
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import person_page
-from messaging.console.routing import account_page, lanes, new_account, route_page
+from messaging.console.routing import (
+    account_page,
+    callback_page,
+    lanes,
+    new_account,
+    route_page,
+)
 from messaging.console.studio import (
     comparison,
     live,
@@ -72,6 +79,7 @@ urlpatterns = [
     path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
     path("<str:organization_id>/providers/", lanes.show, name="providers"),
+    path("<str:organization_id>/providers/callbacks/", callback_page.show, name="callbacks"),
     path("<str:organization_id>/providers/route/", route_page.show, name="route"),
     path(
         "<str:organization_id>/providers/new/<str:provider_kind>/",
@@ -86,5 +94,6 @@ urlpatterns = [
         person_page.lift,
         name="lift",
     ),
+    *COMPLIANCE,
     *DEVELOPERS,
 ]

@@ -1,5 +1,6 @@
 """Statuses and reasons in words, for people who have not read the contract."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -92,6 +93,17 @@ SOURCES = {
     "DOUBLE_OPT_IN": "by the confirmation mail",
 }
 
+EVIDENCE_KINDS = {
+    "WEB_FORM": "web form",
+    "PAPER": "paper form",
+    "PHONE": "phone call",
+    "IN_PERSON": "in person",
+    "WRITTEN": "email or letter",
+    "DOUBLE_OPT_IN": "double opt-in",
+    "CONTRACT": "contract",
+}
+"""What shows a decision."""
+
 
 def status(code: str) -> str:
     """Return a status in words."""
@@ -111,9 +123,31 @@ def reason(code: str | None, detail: str | None = None) -> str:
     return f"{words}: {detail}" if words and detail else words or detail or ""
 
 
+def error(code: str) -> str:
+    """Return what an error's code means; empty if it is none of the contract's."""
+    known = _ERRORS.get(code)
+    return known.default if known else ""
+
+
 def waiting(code: str | None) -> str:
     """Return what a delivery waits for."""
     return WAITING.get(code or "", code or "")
+
+
+def evidence(given: Mapping[str, object], *, whole: bool = True) -> str:
+    """Return the evidence of a decision in words; not `whole`: its kind alone."""
+    kind = str(given.get("kind", ""))
+    words = [EVIDENCE_KINDS.get(kind, kind)] if kind else []
+    if whole:
+        words += [str(given[name]) for name in _PLAIN if given.get(name)]
+        others = {"from" if name == "ip" else f"{name}:": value for name, value in given.items()
+                  if name not in ("kind", *_PLAIN)}  # fmt: skip
+        words += [f"{name} {value}" for name, value in others.items()]
+    return ", ".join(words)
+
+
+_PLAIN = ("note", "text", "form", "url")
+"""Parts of evidence that need no name before them."""
 
 
 def day(moment: datetime, zone: ZoneInfo) -> str:

@@ -27,6 +27,9 @@ and `content` (literal, without a template) and `push` (overrides) where the req
 """
 
 
+_SENDER = ("domain", "local_part", "name")
+
+
 @dataclass(slots=True)
 class RenderRequest:
     """What one delivery needs to be rendered."""
@@ -65,7 +68,7 @@ class RenderRequest:
                 "name": organization.name,
                 "brand_color": organization.brand_color,
             },
-            "sender": body.get("sender", {}),
+            "sender": sender_of(body),
             "record": body.get("record", {}),
             **self._links,
         }
@@ -91,6 +94,15 @@ class RenderRequest:
         )
 
 
+def sender_of(body: ContentBody) -> ContentBody:
+    """Return the sender of a content by name: `domain`, `local_part` and `name`.
+
+    It is stored as a list, because the names would be in each row; former releases stored them.
+    """
+    given = body.get("sender", {})
+    return dict(zip(_SENDER, given, strict=True)) if isinstance(given, list) else given
+
+
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     """Return a contact's normalised address on a channel; None without one, and for push."""
     if channel is Channel.EMAIL:
@@ -109,7 +121,7 @@ def email(request: RenderRequest) -> Email:
         content = request.body["content"]
         subject = content.get("subject") or content.get("title", "")
         text, html = content.get("text") or content.get("body", ""), content.get("html", "")
-    sender = request.body["sender"]
+    sender = sender_of(request.body)
     return Email(
         to=request.address,
         to_name=request.contact.name,
@@ -153,7 +165,7 @@ def sms(request: RenderRequest) -> Sms:
         content = request.body["content"]
         title = content.get("title", "")
         text = content.get("text") or ": ".join(filter(None, [title, content.get("body", "")]))
-    return Sms(to=request.address, text=text, sender=request.body.get("sender", {}).get("name", ""))
+    return Sms(to=request.address, text=text, sender=sender_of(request.body).get("name", ""))
 
 
 def push(request: RenderRequest, device: DeviceRecord) -> Push:

@@ -73,7 +73,8 @@ WITH locked AS MATERIALIZED (
 )
 SELECT (
   SELECT json_agg(json_build_array(
-    d.organization_id, d.id, d.message_id, d.contact_id, d.category, d.channels, d.channel,
+    d.organization_id, d.id, d.message_id, d.contact_id, d.category,
+    coalesce(d.channels, '{{}}'), d.channel,
     d.address, d.template_version_id, d.fence, d.tries,
     extract(epoch FROM d.expires_at)::float8, d.test, m.template,
     CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,

@@ -19,7 +19,7 @@ import structlog
 
 from messaging.consent import gate_lock, gates
 from messaging.delivery import accounts, late_outcomes, prepare, record, render_limit
-from messaging.delivery.accounts import circuits, concurrency
+from messaging.delivery.accounts import circuit_history, concurrency
 from messaging.delivery.claims import CLAIM_SECONDS, Batch
 from messaging.delivery.in_flight import Window
 from messaging.delivery.late_outcomes import FollowUp
@@ -178,7 +178,7 @@ class _SendLoop:
 
     def _apply_outcomes(self, answered: Sequence[OutgoingDelivery]) -> list[Answered]:
         """Report the outcomes to the circuits, and decide what follows from them."""
-        self.failing |= circuits.report(
+        self.failing |= circuit_history.report(
             (attempt.account.id, attempt.outcome)
             for delivery in answered
             for attempt in delivery.attempts

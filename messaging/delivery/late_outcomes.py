@@ -24,7 +24,7 @@ from django.db import (
 )
 
 from messaging.delivery import record
-from messaging.delivery.accounts import circuits, concurrency
+from messaging.delivery.accounts import circuit_history, concurrency
 from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
@@ -174,7 +174,7 @@ def _report_to_circuits(late: Sequence[OutgoingDelivery]) -> None:
     for some seconds.
     """
     attempts = [attempt for delivery in late for attempt in delivery.attempts]
-    circuits.report(
+    circuit_history.report(
         [(each.account.id, each.outcome) for each in attempts if each.outcome is not None],
         rest_seconds=concurrency.REST_SECONDS,
     )

@@ -314,7 +314,7 @@ class OutgoingDelivery:
             waiting=self.waiting,
             due_at=self.due_at,
             channel=self.channel,
-            channels=self.channels,
+            channels=self.channels or None,
             address=self.address if self.channel == self.claimed.channel else None,
             provider=account.name if account else None,
             account_id=account.id if account else None,

@@ -11,7 +11,7 @@ from messaging.consent import suppressions
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt, storable
 from messaging.feedback import provider_references
 from messaging.feedback.receipts import Receipt
-from messaging.models import Attempt, ProviderReference
+from messaging.models import Attempt, ProviderReference, short_provider_id
 from messaging.models.statuses import EventType
 from messaging.models.transitions import transition_step
 from messaging.webhooks.events import DerivedEvent, event_steps
@@ -47,7 +47,7 @@ def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
             {
                 "id": attempt.id,
                 "organization_id": delivery.claimed.organization_id,
-                "message_id": delivery.claimed.message_id,
+                "message_id": _other_than(delivery.claimed.id, delivery.claimed.message_id),
                 "delivery_id": delivery.claimed.id,
                 "fence": delivery.claimed.fence,
                 "channel": delivery.claimed.channel,
@@ -94,7 +94,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                     "organization_id": organization_id,
                     "outcome": type(outcome).__name__,
                     "reason": storable(reason[:200]) or None,
-                    "provider_id": storable(provider_id[:255]) or None,
+                    "provider_id": _stored(provider_id, delivery.claimed.id),
                     "latency_ms": attempt.latency_ms,
                     "sent_at": now if attempt.id == delivery.sent_by else None,
                 }
@@ -114,6 +114,14 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
         "feedback": feedback.insert_statement(reported) if reported else None,
         "not_made": removal(not_made),
     }
+
+
+def _other_than(delivery_id: str, message_id: str) -> str | None:
+    return message_id if message_id != delivery_id else None
+
+
+def _stored(provider_id: str, delivery_id: str) -> str | None:
+    return short_provider_id(storable(provider_id[:255]), delivery_id)[:255] or None
 
 
 def removal(attempt_ids: Sequence[str]) -> sql.Step | None:

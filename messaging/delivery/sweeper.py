@@ -61,8 +61,8 @@ class DueDelivery(NamedTuple):
         )
 
 
-_COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name != "now")
-_COLUMNS += ", statement_timestamp()"
+_COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name not in ("channels", "now"))
+_COLUMNS += ", coalesce(d.channels, '{}'), statement_timestamp()"
 
 _DUE = f"""
 SELECT {_COLUMNS} FROM {_D} d
@@ -255,7 +255,7 @@ def fall_back() -> int:
                     id=each.id,
                     status=Status.ACCEPTED,
                     channel=each.channels[0],
-                    channels=each.channels[1:],
+                    channels=each.channels[1:] or None,
                     address=None,
                     due_at=each.now,
                 )

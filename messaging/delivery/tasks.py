@@ -12,7 +12,14 @@ from celery import shared_task
 
 from messaging.consent import retention
 from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
-from messaging.feedback import callbacks, provider_references, receipts, sms_parts, tracking
+from messaging.feedback import (
+    callback_log,
+    callbacks,
+    provider_references,
+    receipts,
+    sms_parts,
+    tracking,
+)
 from messaging.models import partition_periods
 from messaging.statistics import minutes
 from messaging.webhooks import delivery_log
@@ -21,7 +28,7 @@ from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.tenants import applications
+from rme.tenants import applications, request_log
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
@@ -88,6 +95,8 @@ def sweep() -> None:
 def housekeeping() -> None:
     """Delete what has expired, create the partitions of the time ahead, drop old ones."""
     callbacks.purge()
+    callback_log.purge()
+    accounts.purge_history()
     sms_parts.purge()
     provider_references.purge()
     tracking.purge()
@@ -96,6 +105,7 @@ def housekeeping() -> None:
     assertions.sweep()
     tokens.sweep()
     applications.delete_expired_secrets()
-    for table, period in partition_periods().items():
+    for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
         partitions.create_ahead([table], now=clock.now(), period=period)
+    request_log.drop_old(now=clock.now())
     retention.apply(now=clock.now())

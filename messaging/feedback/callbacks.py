@@ -8,7 +8,7 @@ message left: the final state is the same.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -25,11 +25,12 @@ from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import KeywordReply
 from messaging.feedback.receipts import AccountReceipt
 from messaging.feedback.sms_parts import ReceivedSms
-from messaging.models import Callback, ProviderAccount
+from messaging.models import Callback, CallbackLogEntry, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.db import clock
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
 
 log = structlog.get_logger(__name__)
@@ -43,22 +44,44 @@ RETRY_DAYS = 1
 UNKNOWN_TRIES = 9
 """How often a receipt for an unknown message is tried, over eight minutes. An account may be shared
 with other systems, whose receipts come to us too."""
+DETAIL_LIMIT = 32
+Verdict = CallbackLogEntry.Verdict
 _T = Callback._meta.db_table
 _HEADERS = ("content-type", "user-agent")
 """The headers to store. The signature was checked, and other headers may hold secrets."""
 _SECRET = re.compile(r"(?<![^&])key=[^&]*")
 
+_LOG = CallbackLogEntry._meta.db_table
+_VALUES = "(%s::uuid, %s, %s::bigint, %s, %s, %s, %s::jsonb, %s::bytea, %s::timestamptz)"
 _INSERT = f"""
-INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
-  received_at, tries) VALUES """
-_VALUES = "(%s, %s, %s, %s, %s, %s, %s::jsonb, %s, %s, 0)"
-_IF_NEW = " ON CONFLICT (digest) DO NOTHING"
+WITH given(id, organization_id, account_id, digest, method, query, headers, body, received_at) AS (
+  VALUES {{}}
+), stored AS (
+  INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
+    received_at, tries)
+  SELECT *, 0 FROM given ON CONFLICT (digest) DO NOTHING RETURNING id
+), repeated AS (
+  INSERT INTO {_LOG} (organization_id, id, account_id, verdict, detail, method, size, count, at)
+  SELECT organization_id, id, account_id, '{Verdict.DUPLICATE.value}', '', method, length(body), 1,
+    received_at
+  FROM given WHERE id NOT IN (SELECT id FROM stored)
+)
+SELECT count(*) FROM stored
+"""
 _DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
 FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
 FOR UPDATE SKIP LOCKED
 """
 _DONE = f"""
+WITH noted AS (
+  INSERT INTO {_LOG} (organization_id, id, account_id, verdict, detail, method, size, count, at)
+  SELECT c.organization_id, c.id, c.account_id, v.verdict, v.detail, c.method, length(c.body), 1,
+    c.received_at
+  FROM unnest(%s::uuid[], %s::text[], %s::text[]) v(id, verdict, detail)
+  JOIN {_T} c ON c.id = v.id
+  ON CONFLICT DO NOTHING
+)
 UPDATE {_T} SET tries = tries + 1, letter = id = ANY(%s), due_at = CASE
   WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {RETRY_DAYS})
   THEN statement_timestamp() + make_interval(secs => least(300, power(2, least(tries, 10)))) END
@@ -114,11 +137,15 @@ def _callback_account(row: ProviderAccount) -> CallbackAccount | None:
 
 
 def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
-    """Store authentic callbacks by one statement, each once; return whether any is new."""
+    """Store authentic callbacks by one statement, each once; return whether any is new.
+
+    It also notes those that came before.
+    """
     values = [value for request in requests for value in _values(account, request)]
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT + ", ".join([_VALUES] * len(requests)) + _IF_NEW, values)
-        return bool(cursor.rowcount)
+        cursor.execute(_INSERT.format(", ".join([_VALUES] * len(requests))), values)
+        (count,) = cursor.fetchone()
+    return bool(count)
 
 
 def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
@@ -144,6 +171,13 @@ Receipts = dict[UUID, list[AccountReceipt]]
 """The receipts that each callback brought, by the callback's id."""
 
 
+class Noted(NamedTuple):
+    """What the log says of a callback."""
+
+    verdict: Verdict
+    detail: str = ""
+
+
 class _Batch:
     """What the callbacks of one batch contain."""
 
@@ -154,11 +188,15 @@ class _Batch:
         self.by_provider_id: Receipts = defaultdict(list)
         """Receipts that name only the provider's own id."""
         self.inbound: list[ReceivedSms] = []
+        self.verdicts = {row.id: Noted(Verdict.NO_NEWS) for row in rows}
         known = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
         accounts = {pk: _callback_account(row) for pk, row in known.items()}
         for row in rows:
             if account := accounts.get(row.account_id):
-                for item in _read(account, row):
+                items = _read(account, row)
+                if items is None:
+                    self.verdicts[row.id] = Noted(Verdict.UNREADABLE)
+                for item in items or ():
                     self._add(account, row, item)
 
     def _add(
@@ -167,6 +205,10 @@ class _Batch:
         row: _StoredCallback,
         item: DeliveryReceipt | InboundSms | UnknownCode,
     ) -> None:
+        if isinstance(item, UnknownCode):
+            self.verdicts[row.id] = Noted(Verdict.UNKNOWN_CODE, item.code[:DETAIL_LIMIT])
+        elif self.verdicts[row.id].verdict is Verdict.NO_NEWS:
+            self.verdicts[row.id] = Noted(Verdict.APPLIED)
         if isinstance(item, DeliveryReceipt):
             target = self.receipts if item.attempt_id else self.by_provider_id
             target[row.id].append(AccountReceipt(row.account_id, item))
@@ -191,6 +233,20 @@ class _Batch:
             if any(receipts.needs_gate_lock(entry.receipt) for entry in entries)
         }
         return found | {row.organization_id for row in self.rows if row.id in deciding}
+
+    def noted(self, unknown: Collection[UUID], early: Collection[UUID]) -> dict[UUID, Noted]:
+        """Return what the log says of the callbacks that are not tried again.
+
+        `unknown` are those of which no message of ours is known.
+        """
+        last = clock.now() - timedelta(days=RETRY_DAYS)
+        return {
+            row.id: Noted(Verdict.UNKNOWN_ID)
+            if row.id in unknown and self.verdicts[row.id].verdict is Verdict.APPLIED
+            else self.verdicts[row.id]
+            for row in self.rows
+            if row.id not in early or row.received_at <= last
+        }
 
     def resolve_provider_ids(self) -> set[UUID]:
         """Find the attempts of receipts that name a provider's own id.
@@ -232,19 +288,26 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
         batch = _Batch(rows)
         gate_lock.take_exclusive(batch.organizations_to_lock())
         unknown = batch.resolve_provider_ids()
-        early = receipts.apply_provider_receipts(batch.receipts)
-        early |= {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
+        applied = receipts.apply_provider_receipts(batch.receipts)
+        retried = {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
+        early = applied.early | retried
+        noted = batch.noted(unknown | applied.unknown, early)
         replies = inbound_sms.apply(batch.inbound)
         inbound = [UUID(sms.callback_id) for sms in batch.inbound]
         with connection.cursor() as cursor:
-            cursor.execute(_DONE, [inbound, list(early), [row.id for row in rows]])
+            verdicts = [each.verdict.value for each in noted.values()]
+            details = [each.detail for each in noted.values()]
+            done = [row.id for row in rows]
+            cursor.execute(_DONE, [list(noted), verdicts, details, inbound, list(early), done])
     return len(rows), replies
 
 
 def _read(
     account: CallbackAccount, row: _StoredCallback
-) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode]:
-    """Read a callback. One that the provider cannot read is logged and must not stop the others."""
+) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode] | None:
+    """Read a callback. One that the provider cannot read is logged and must not stop the others:
+    None.
+    """
     headers = orjson.loads(row.headers) if isinstance(row.headers, str) else row.headers
     request = CallbackRequest(
         url=account.url,
@@ -258,7 +321,7 @@ def _read(
         return account.provider.read_callback(request)
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(row.id))
-        return ()
+        return None
 
 
 def _count_unknown_code(account: CallbackAccount, row: _StoredCallback, item: UnknownCode) -> None:

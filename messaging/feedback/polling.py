@@ -157,7 +157,7 @@ def _apply(
     }
     with transaction.atomic():
         gate_lock.take_exclusive(to_lock)
-        early = receipts.apply_provider_receipts(found)
+        early = receipts.apply_provider_receipts(found).early
         unfinished -= {key for key, entries in found.items() if _is_final(entries)} - early
         now = clock.now()
         sql.update(

@@ -56,7 +56,7 @@ BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 # stand for that event, need not be looked up.
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
-  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels <> '{{}}',
+  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels IS NOT NULL AND d.channels <> '{{}}',
   array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
         || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
         FROM {Event._meta.db_table} e
@@ -131,8 +131,18 @@ def _may_suppress(receipt: DeliveryReceipt | Receipt) -> bool:
     return receipt.soft or receipt.type in SUPPRESSES
 
 
-def apply_provider_receipts(receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]]) -> set[UUID]:
-    """Apply what accounts report, by any key; return the keys whose receipts came too early.
+class AppliedReceipts(NamedTuple):
+    """The keys of receipts that could not be applied."""
+
+    early: set[UUID]
+    unknown: set[UUID]
+    """All their receipts are for attempts that are not the account's."""
+
+
+def apply_provider_receipts(
+    receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]],
+) -> AppliedReceipts:
+    """Apply what accounts report, by any key; return the keys of which nothing was applied.
 
     Too early means that a worker has the delivery and has not recorded the outcome yet. Two kinds
     are dropped: a receipt for another account's attempt, and a failure of an attempt that was
@@ -146,12 +156,14 @@ def apply_provider_receipts(receipts_by_key: Mapping[UUID, Sequence[AccountRecei
     ]
     attempts = _read_attempts({receipt.attempt_id for _, _, receipt in entries} - {None})
     early: set[UUID] = set()
+    known: set[UUID] = set()
     receipts: list[Receipt] = []
     unsubscribed: set[UUID] = set()
     for key, account_id, receipt in entries:
         attempt = attempts.get(receipt.attempt_id)
         if attempt is None or attempt.account_id != account_id:
             continue
+        known.add(key)
         if attempt.in_progress:
             early.add(key)
         elif attempt.is_last or receipt.type not in FAILURES:
@@ -161,7 +173,7 @@ def apply_provider_receipts(receipts_by_key: Mapping[UUID, Sequence[AccountRecei
     if receipts:
         _apply(receipts)
     opt_outs.record(unsubscribed)
-    return early
+    return AppliedReceipts(early, {key for key, *_ in entries} - known)
 
 
 def _read_attempts(attempt_ids: Collection[UUID | None]) -> Mapping[UUID | None, _KnownAttempt]:

@@ -8,7 +8,7 @@ import structlog
 from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
-from messaging.feedback import callbacks, tasks
+from messaging.feedback import callback_log, callbacks, tasks
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
 from rme.core.http.api import set_error_renderer
@@ -53,6 +53,7 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
         return _answer(413)
     if not account.provider.is_authentic(callback):
         log.warning("callback.refused", account_id=account.account_id)
+        callback_log.note_refused(account.organization_id, account.account_id, callback)
         return _answer(403)
     account.provider.confirm(callback)
     if callbacks.store(account, callback):

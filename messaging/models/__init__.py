@@ -1,13 +1,12 @@
 """Models of the messaging service, by noun.
 
 Other packages import the models from here, and use `statuses`, `transitions`, `derived_events`,
-`decisions` (the reasons in a plan) and `endpoints`.
+`delivery_lookup`, `decisions` (the reasons in a plan) and `endpoints`.
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
 from messaging.models.bulk_actions import BulkAction
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
-from messaging.models.imports import SuppressionImport, SuppressionImportPart
 from messaging.models.messages import (
     PARTITIONED,
     Attempt,
@@ -17,9 +16,19 @@ from messaging.models.messages import (
     Message,
     MessageContent,
     partition_periods,
+    short_provider_id,
 )
-from messaging.models.people import ConsentEntry, Suppression
+from messaging.models.people import (
+    ConsentEntry,
+    LedgerCheck,
+    PrivacyFile,
+    PrivacyRequest,
+    Suppression,
+    SuppressionImport,
+    SuppressionImportPart,
+)
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
@@ -33,7 +42,9 @@ __all__ = [
     "Attempt",
     "BulkAction",
     "Callback",
+    "CallbackLogEntry",
     "Category",
+    "CircuitChange",
     "ConsentEntry",
     "Counted",
     "CountedUntil",
@@ -43,11 +54,14 @@ __all__ = [
     "HourCount",
     "IdempotencyKey",
     "InboundSmsParts",
+    "LedgerCheck",
     "Message",
     "MessageContent",
     "MinuteCount",
     "Partial",
     "Pause",
+    "PrivacyFile",
+    "PrivacyRequest",
     "ProviderAccount",
     "ProviderReference",
     "SavedFilter",
@@ -61,4 +75,5 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEndpoint",
     "partition_periods",
+    "short_provider_id",
 ]

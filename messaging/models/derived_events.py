@@ -30,8 +30,8 @@ def select(stored: str, accepted: str, sent: str) -> str:
     coalesce(accepted_channel, channel), coalesce(accepted_provider, provider), NULL
   FROM {Delivery._meta.db_table} accepted WHERE accepted_at IS NOT NULL AND {accepted}
   UNION ALL
-  SELECT id, organization_id, message_id, delivery_id, '{EventType.SENT}', sent_at, channel,
-    provider, NULL
+  SELECT id, organization_id, coalesce(message_id, delivery_id), delivery_id, '{EventType.SENT}',
+    sent_at, channel, provider, NULL
   FROM {Attempt._meta.db_table} sent WHERE sent_at IS NOT NULL AND {sent})"""
 
 
@@ -57,7 +57,7 @@ def of_rows(
         Event(
             id=row.pk,
             organization_id=row.organization_id,
-            message_id=row.message_id,
+            message_id=row.message_id or row.delivery_id,
             delivery_id=row.delivery_id,
             type=EventType.SENT,
             at=row.sent_at,

@@ -11,6 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from messaging.models import delivery_lookup
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db.periods import Period
@@ -66,6 +67,7 @@ class MessageContent(models.Model):
 class Delivery(models.Model):
     """One channel to one recipient of a message, and its status.
 
+    That of the first recipient has the message's id (see `delivery_lookup`).
     `due_at` is when the row is to be processed next. By status, it is: SCHEDULED the time to send,
     ACCEPTED the time from which it is ready, SENDING the end of the lease, UNKNOWN the time to
     decide, SENT the time to fall back. It is null where nothing is to be done. `fence` is the
@@ -79,7 +81,8 @@ class Delivery(models.Model):
     position = models.SmallIntegerField(default=0)
     category = models.CharField(max_length=64)
     priority = models.SmallIntegerField(default=1, help_text="0 goes before 1.")
-    channels = ArrayField(models.CharField(max_length=10))
+    channels = ArrayField(models.CharField(max_length=10), null=True)
+    """The channels to fall back to; None: there is none."""
     channel = models.CharField(max_length=10)
     address = models.CharField(max_length=320, null=True)
     template_version_id = models.BigIntegerField(null=True)
@@ -108,12 +111,14 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [
-            # read by queries.detail and history, which start from messages
-            models.Index(fields=["message_id"], name="delivery_of_message"),
-            # read by queries.history with contactId, and by frequency caps
+            # read by delivery_lookup, for all who start from messages; has nothing of a
+            # message to one person
             models.Index(
-                fields=["organization_id", "contact_id", "-message_id"],
-                name="delivery_of_contact",
+                fields=["message_id"], name="delivery_of_other", condition=delivery_lookup.OTHER
+            ),
+            # read by delivery_lookup, for the history with contactId and for frequency caps
+            models.Index(
+                delivery_lookup.Hash("contact_id"), "message_id", name="delivery_by_contact"
             ),
             # read by claims: what is ready, fair between organizations
             models.Index(
@@ -167,7 +172,8 @@ class Attempt(models.Model):
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
-    message_id = models.UUIDField()
+    message_id = models.UUIDField(null=True)
+    """None: the delivery's id is the message's."""
     delivery_id = models.UUIDField()
     fence = models.IntegerField()
     channel = models.CharField(max_length=10)
@@ -177,6 +183,7 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, null=True)
     reason = models.CharField(max_length=200, null=True)
     provider_id = models.CharField(max_length=255, null=True)
+    """As `short_provider_id` returns it; read by `whole_provider_id`."""
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
     sent_at = models.DateTimeField(null=True)
@@ -192,6 +199,27 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def whole_provider_id(self) -> str | None:
+        """Return the provider's id for the message."""
+        stored = self.provider_id
+        if not stored or not stored.startswith("@"):
+            return stored
+        return stored[1:] if stored.startswith("@@") else f"{self.delivery_id}{stored}"
+
+
+def short_provider_id(provider_id: str, delivery_id: str) -> str:
+    """Return a provider's id as an attempt stores it.
+
+    The Message-ID of a mail is the delivery's id, `@` and a domain: from the `@` on. An id that has
+    nothing before an `@` gets another one in front.
+    """
+    rest = provider_id.removeprefix(delivery_id)
+    is_message_id = rest != provider_id and rest.startswith("@") and not rest.startswith("@@")
+    if is_message_id:
+        return rest
+    return f"@{provider_id}" if provider_id.startswith("@") else provider_id
 
 
 class Event(models.Model):

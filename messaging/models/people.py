@@ -1,4 +1,4 @@
-"""The consent ledger and the suppression list."""
+"""The consent ledger, the suppression list and its imports, and people's privacy requests."""
 
 from typing import Any, ClassVar
 
@@ -9,6 +9,7 @@ from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
 from rme.core.channels import ALL
 from rme.tenants.models import Organization
+from rme.tenants.prepared_imports import CheckedPart, PreparedImport
 
 ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
 
@@ -107,3 +108,170 @@ class Suppression(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address or self.contact_id} on {self.channel}: {self.reason}"
+
+
+class SuppressionImport(PreparedImport):
+    """One imported file, in parts, so that any worker can continue after another.
+
+    `unchanged` rows were already listed with a reason as strong.
+    """
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.import_next_part
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="suppression_import_running",
+            ),
+        ]
+
+
+class SuppressionImportPart(CheckedPart):
+    """Some lines of an imported file."""
+
+    run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # read by rme.tenants.imports.import_part_of, in this order
+            models.UniqueConstraint(fields=["run", "number"], name="suppression_import_part_once")
+        ]
+
+
+class LedgerCheck(models.Model):
+    """A verification of an organization's consent ledger, and how far it is."""
+
+    class State(models.TextChoices):
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
+    total = models.PositiveIntegerField()
+    """The entries there were when it began."""
+    entries = models.PositiveIntegerField(default=0)
+    """The entries that fit; those of erased people are among them."""
+    erased = models.PositiveIntegerField(default=0)
+    head = models.CharField(max_length=64, default="")
+    last = models.UUIDField(null=True)
+    """The last entry that fits, and its digest is `head`."""
+    broken = models.UUIDField(null=True)
+    """The first entry that does not fit."""
+    missing = models.UUIDField(null=True)
+    """The entry at which the verification before ended, if it is no longer there."""
+    started_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    turn_at = models.DateTimeField(db_default=Now(), editable=False)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by consent.chain.checks.work
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="ledger_check_running",
+            ),
+            # read by consent.chain.checks.newest
+            models.Index(fields=["organization", "-id"], name="ledger_check_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"verification of {self.created_at:%Y-%m-%d}"
+
+    @property
+    def holds(self) -> bool:
+        """Return whether nothing was found to be changed or removed."""
+        return self.broken is None and self.missing is None
+
+    @property
+    def percent(self) -> int:
+        """Return the share of the entries that were verified."""
+        return min(100, 100 * self.entries // self.total) if self.total else 100
+
+
+class PrivacyRequest(models.Model):
+    """A person's request for a data export or an erasure (GDPR Art. 15, 17 and 20).
+
+    It names a contact, or the address of somebody who is no contact. When it has ended it keeps the
+    contact id alone, or a keyed digest of the address.
+    """
+
+    class Kind(models.TextChoices):
+        EXPORT = "EXPORT", "Data export"
+        ERASURE = "ERASURE", "Erasure"
+
+    class State(models.TextChoices):
+        OPEN = "OPEN", "Open"
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        REFUSED = "REFUSED", "Refused"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
+    contact_id = models.CharField(max_length=64, blank=True)
+    address = models.CharField(max_length=320, blank=True)
+    address_digest = models.CharField(max_length=64, blank=True)
+    """By this a request by the same address is found when the address is gone."""
+    note = models.CharField(max_length=500, blank=True)
+    """How the person asked."""
+    requested_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    recorded_by = models.CharField(max_length=200)
+    actor = models.JSONField(default=dict)
+    """Who ordered it to be carried out. Shape: the fields of `audit.Actor`."""
+    reason = models.CharField(max_length=500, blank=True)
+    """Why it was refused."""
+    result = models.CharField(max_length=1000, blank=True)
+    """What was found or erased, as numbers; or what it waits for. It names nobody."""
+    erased_at = models.DateTimeField(null=True)
+    """When the person was erased: what an export read before must not be kept."""
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    turn_at = models.DateTimeField(db_default=Now(), editable=False)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by consent.privacy.answers.work
+            models.Index(
+                fields=["turn_at"],
+                condition=models.Q(state="RUNNING"),
+                name="privacy_request_running",
+            ),
+            # read by consent.privacy.requests.overdue
+            models.Index(
+                fields=["organization", "due_at"],
+                condition=models.Q(state__in=["OPEN", "RUNNING"]),
+                name="privacy_request_due",
+            ),
+            # read by consent.privacy.requests.page
+            models.Index(fields=["organization", "-id"], name="privacy_request_newest"),
+            # read by a person's page, by erasure and by data_export
+            models.Index(fields=["organization", "contact_id"], name="privacy_request_of"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} requested on {self.requested_at:%Y-%m-%d}"
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether the person still waits for the answer."""
+        return self.state in (self.State.OPEN, self.State.RUNNING)
+
+
+class PrivacyFile(models.Model):
+    """The result of a data export: a ZIP file with JSON, which is deleted when it expires."""
+
+    request = models.OneToOneField(
+        PrivacyRequest, models.CASCADE, primary_key=True, related_name="file"
+    )
+    content = models.BinaryField()
+    size = models.PositiveIntegerField()
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"file of {self.request_id}"

@@ -41,7 +41,7 @@ class Transition:
     detail: str | Unchanged | None = UNCHANGED
     waiting: str | Unchanged | None = UNCHANGED
     channel: str | Unchanged = UNCHANGED
-    channels: Sequence[str] | Unchanged = UNCHANGED
+    channels: Sequence[str] | Unchanged | None = UNCHANGED
     address: str | Unchanged | None = UNCHANGED
     provider: str | Unchanged | None = UNCHANGED
     account_id: int | Unchanged | None = UNCHANGED

@@ -100,6 +100,10 @@ class HttpSms(Provider):
 
     kind = "http_sms"
     label = "SMS by HTTP"
+    callback_help = (
+        "Set it as the address for receipts and inbound SMS, with ?key= and the callback secret "
+        "behind it."
+    )
     channels = frozenset({Channel.SMS})
     Settings = HttpSmsSettings
     settings: HttpSmsSettings

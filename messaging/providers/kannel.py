@@ -78,6 +78,10 @@ class Kannel(Provider):
 
     kind = "kannel"
     label = "Kannel"
+    callback_help = (
+        "Nothing for receipts: each message names the URL. For inbound SMS set it as the "
+        "post-url of a sms-service, with ?key= and the callback secret behind it."
+    )
     channels = frozenset({Channel.SMS})
     Settings = KannelSettings
     settings: KannelSettings

@@ -98,6 +98,10 @@ class Ses(Provider):
 
     kind = "ses"
     label = "Amazon SES"
+    callback_help = (
+        "Subscribe it, by HTTPS, to the SNS topic to which the configuration set reports; the "
+        "subscription is confirmed by itself."
+    )
     channels = frozenset({Channel.EMAIL})
     Settings = SesSettings
     settings: SesSettings

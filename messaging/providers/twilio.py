@@ -135,6 +135,10 @@ class Twilio(Provider):
 
     kind = "twilio"
     label = "Twilio"
+    callback_help = (
+        "Nothing for receipts: each message names the URL. For inbound SMS set it as the webhook "
+        "of your number or messaging service, A message comes in, by POST."
+    )
     channels = frozenset({Channel.SMS})
     Settings = TwilioSettings
     settings: TwilioSettings

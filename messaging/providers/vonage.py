@@ -78,6 +78,10 @@ class Vonage(Provider):
 
     kind = "vonage"
     label = "Vonage"
+    callback_help = (
+        "Nothing for receipts: each message names the URL, if it is https. For inbound SMS set "
+        "it as the inbound URL of your application, Messages capability."
+    )
     channels = frozenset({Channel.SMS})
     Settings = VonageSettings
     settings: VonageSettings

@@ -14,6 +14,7 @@ from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Now
 
 from messaging import providers
+from messaging.consent.privacy import requests
 from messaging.delivery import manual_review
 from messaging.models import (
     ProviderAccount,
@@ -60,7 +61,7 @@ class Finding:
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Return the findings of organizations, in six statements however many they are."""
+    """Return the findings of organizations, in seven statements however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
@@ -73,6 +74,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
         *_template_languages(organization_ids),
         *_manual_review(organization_ids),
         *_webhook_endpoints(organization_ids),
+        *_privacy_requests(organization_ids),
     ]
 
 
@@ -222,3 +224,14 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
             code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
         found.append(Finding(row.organization_id, WARNING, code, text, row.pk))
     return found
+
+
+def _privacy_requests(organization_ids: Sequence[str]) -> list[Finding]:
+    """Find organizations that have not answered requests for a data export or erasure in time."""
+    found = requests.overdue(organization_ids)
+    text = "requests for a data export or an erasure that are overdue: {}."
+    return [
+        Finding(each, WARNING, "PRIVACY_REQUEST_OVERDUE", text.format(found[each]))
+        for each in organization_ids
+        if each in found
+    ]

@@ -17,7 +17,7 @@ from django.db import connection
 
 from messaging.archive import reading as archive
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Delivery, Message
+from messaging.models import Delivery, Message, delivery_lookup
 from messaging.models.statuses import Status
 from rme.core import ids
 
@@ -267,7 +267,7 @@ def within(wanted: DeliveryFilter, statuses: Sequence[str]) -> DeliveryFilter:
 def _conditions(organization_id: str, wanted: DeliveryFilter, cursor: Cursor | None) -> _Conditions:
     found = _Conditions(
         ["m.organization_id = %s"], [organization_id],
-        ["d.message_id = m.id", "d.organization_id = %s"], [organization_id],
+        [delivery_lookup.is_of_message("d", "m.id"), "d.organization_id = %s"], [organization_id],
     )  # fmt: skip
     if wanted.message_id:
         found.of_message.append("m.id = %s")
@@ -276,11 +276,12 @@ def _conditions(organization_id: str, wanted: DeliveryFilter, cursor: Cursor | N
         # The index of contacts finds the messages, so the others are not read.
         found.of_message.append(
             f"m.id IN (SELECT c.message_id FROM {_D} c WHERE c.organization_id = %s "
-            "AND c.contact_id = ANY(%s))"
+            f"AND {delivery_lookup.is_to_contacts('c', '%s::text[]')})"
         )
-        found.message_values += [organization_id, list(wanted.contact_ids)]
+        contact_ids = list(wanted.contact_ids)
+        found.message_values += [organization_id, contact_ids, contact_ids]
         found.of_delivery.append("d.contact_id = ANY(%s)")
-        found.delivery_values.append(list(wanted.contact_ids))
+        found.delivery_values.append(contact_ids)
     if wanted.held:
         # As an array, so that it reads only these messages, whatever the planner expects.
         found.of_message.append(

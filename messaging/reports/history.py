@@ -15,13 +15,14 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.models import Delivery, Message
+from messaging.models import Delivery, Message, delivery_lookup
 from messaging.models.statuses import Status, aggregate
 from rme.core import ids
 
 SCAN_LIMIT = 10_000
 """The most messages scanned by one request with a filter that has no index."""
 _M, _D = Message._meta.db_table, Delivery._meta.db_table
+_TO_CONTACT = delivery_lookup.is_to_contact("m", "%s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _ids(
 def _by_index(organization_id: str, key: str, wanted: HistoryFilter) -> list[_Condition]:
     conditions = [_Condition("m.organization_id = %s", [organization_id])]
     if wanted.contact_id:
-        conditions.append(_Condition("m.contact_id = %s", [wanted.contact_id]))
+        conditions.append(_Condition(_TO_CONTACT, [wanted.contact_id] * 2))
     if wanted.cursor:
         conditions.append(_Condition(f"m.{key} < %s", [wanted.cursor]))
     if wanted.since:
@@ -115,7 +116,7 @@ def _without_index(key: str, wanted: HistoryFilter, border: UUID | None) -> list
         conditions.append(
             _Condition(
                 f"(SELECT {' AND '.join(c.text for c in holds)} FROM {_D} d "
-                f"WHERE d.message_id = m.{key})",
+                f"WHERE {delivery_lookup.is_of_message('d', f'm.{key}')})",
                 [value for c in holds for value in c.values],
             )
         )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from messaging.archive import reading as archive
 from messaging.models import Delivery, Event, Message
+from messaging.models.delivery_lookup import of_messages
 from messaging.models.statuses import Status, aggregate
 from messaging.reports import trace
 from messaging.reports.history import HistoryFilter, find
@@ -140,7 +141,8 @@ def history(organization_id: str, wanted: HistoryFilter) -> HistoryPage:
     page, following = find(organization_id, wanted)
     messages = Message.objects.filter(organization_id=organization_id, pk__in=page)
     deliveries: dict[UUID, list[Delivery]] = {identifier: [] for identifier in page}
-    for row in Delivery.objects.filter(message_id__in=page).defer("trace").order_by("position"):
+    rows = Delivery.objects.filter(of_messages(page)).defer("trace")
+    for row in rows.order_by("position"):
         deliveries[row.message_id].append(row)
     # A message that is archived in this moment may have lost its deliveries.
     found = [_summary(row, own) for row in messages.order_by("-pk") if (own := deliveries[row.pk])]

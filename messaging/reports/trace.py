@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Attempt, Delivery, Event, derived_events
+from messaging.models import Attempt, Delivery, Event, delivery_lookup, derived_events
 from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.models.statuses import EventType, Status
 from rme.core.db.clock import iso
@@ -76,9 +76,8 @@ _EVENTS = {
 
 def record_of(message_id: UUID) -> MessageRecord:
     """Read the deliveries of a message, in their order, and its events; two queries."""
-    deliveries = {
-        row.pk: row for row in Delivery.objects.filter(message_id=message_id).order_by("position")
-    }
+    rows = Delivery.objects.filter(delivery_lookup.of_message(message_id))
+    deliveries = {row.pk: row for row in rows.order_by("position")}
     events = derived_events.of_message(message_id, list(deliveries))
     known = [(row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries]
     return MessageRecord(list(deliveries.values()), known)
@@ -173,7 +172,7 @@ def _of_attempt(attempt: Attempt) -> TraceStep:
         result=attempt.outcome.upper() if attempt.outcome else None,
         channel=attempt.channel,
         provider=attempt.provider,
-        provider_id=attempt.provider_id,
+        provider_id=attempt.whole_provider_id,
         detail=attempt.reason,
         latency_ms=attempt.latency_ms,
         device_id=str(attempt.device_id) if attempt.device_id else None,

@@ -7,10 +7,13 @@ from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Model
 
+from messaging.consent.privacy import requests
+from messaging.consent.privacy.requests import NewRequest
 from messaging.content.links import Confirmation, PreferenceLink
 from messaging.models import (
     BulkAction,
     Message,
+    PrivacyFile,
     ProviderAccount,
     SavedFilter,
     Suppression,
@@ -20,6 +23,7 @@ from messaging.models import (
 )
 from rme.crm.models import Contact
 from rme.tenants.access import invitations
+from rme.tenants.audit import Actor
 from rme.tenants.models import Invitation, Organization, User
 from tests.admin.scene import MODELS
 from tests.routes import every_route
@@ -63,6 +67,7 @@ class Addresses:
             "action_id": str(action.pk),
             "filter_id": str(shared.pk),
             "user_id": str(author.pk),
+            "request_id": self._export(author),
             "kind": "cancel",
             "provider_kind": "smtp",
             "account_id": self._key(ProviderAccount),
@@ -72,6 +77,14 @@ class Addresses:
             "delivery_id": self._key(WebhookDelivery),
         }
         self.runs: dict[str, str] = {}
+
+    def _export(self, author: User) -> str:
+        """Record a data export with its file."""
+        new = NewRequest("EXPORT", address="a@b.example", note="by email")
+        row = requests.open_request(self.org.pk, new, Actor(author.pk, author.username))
+        expires_at = row.due_at
+        PrivacyFile.objects.create(request=row, content=b"zip", size=3, expires_at=expires_at)
+        return str(row.pk)
 
     def all(self) -> list[str]:
         """Return the addresses of all routes for people, in the order of the table."""

@@ -57,12 +57,28 @@ ROUTES = {
     "console:first_providers": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:providers": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
     "console:route": (P.SEE_SETTINGS, NOBODY),
+    "console:callbacks": (P.SEE_SETTINGS, NOBODY),
     "console:new_provider": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
     "console:provider": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
     "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:first_requests": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:requests": (P.SEE_SETTINGS, NOBODY),
+    "console:first_programs": (P.CHANGE_KEYS, P.CHANGE_KEYS),
+    "console:programs": (P.CHANGE_KEYS, NOBODY),
+    "console:first_compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:first_consent": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:first_privacy": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:consent": (P.SEE_PEOPLE, NOBODY),
+    "console:ledger": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:ledger_export": (NOBODY, P.SEE_PEOPLE),
+    "console:privacy": (P.SEE_PEOPLE, NOBODY),
+    "console:privacy_new": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:privacy_request": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:privacy_file": (NOBODY, P.CHANGE_PEOPLE),
     "console:first_webhooks": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:webhooks": (P.SEE_SETTINGS, NOBODY),
     "console:webhook_deliveries": (P.SEE_SETTINGS, NOBODY),
@@ -83,7 +99,7 @@ ROUTES = {
             *("account", "case", "contact", "event", "eventregistration", "speaker", "exhibitor"),
         )
     },
-    "admin:messaging_suppression_import": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "admin:messaging_suppression_import": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
     **{
         f"admin:{name}": (needed, needed)
         for name, needed in {
@@ -107,7 +123,6 @@ ROUTES = {
             "messaging_template_studio": P.SEE_TEMPLATES,
             "messaging_templateversion_studio": P.SEE_TEMPLATES,
             "messaging_template_new_version": P.CHANGE_TEMPLATES,
-            "messaging_templateversion_preview": P.SEE_TEMPLATES,
             "messaging_templateversion_activate": P.PUBLISH_TEMPLATES,
             "messaging_templateversion_copy": P.CHANGE_TEMPLATES,
             "messaging_templateversion_send_test": P.OPERATE,
@@ -198,6 +213,7 @@ def test_rows_of_another_organization_are_not_below_the_own_one(org, addresses):
     own = "/admin/console/other/"
     names = ("message", "html", "action", "person", "lift", "filter", "provider")
     names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
+    names += ("privacy_request", "privacy_file")
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()

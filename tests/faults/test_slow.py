@@ -50,7 +50,7 @@ print(json.dumps({"client_id": application.client_id, "client_secret": secret,
 LATE = """
 SELECT round(extract(epoch FROM percentile_cont(%s) WITHIN GROUP (
   ORDER BY a.started_at - m.created_at))::numeric, 3)::float8, count(*)
-FROM messaging_attempt a JOIN messaging_message m ON m.id = a.message_id
+FROM messaging_attempt a JOIN messaging_message m ON m.id = a.delivery_id
 WHERE a.organization_id = 'quiet' AND m.created_at > %s AND a.outcome IS NOT NULL
 """
 
@@ -163,7 +163,7 @@ def test_a_broken_mail_server_delays_no_other(fault):
         print(f"{fault}: median and p99 {usual} s, with the fault {found} s")
         assert found[1] < max(2 * usual[1], 4.0)  # on a busy machine; it was 20 s
         (started,) = service.sql(
-            f"SELECT started_at FROM messaging_attempt WHERE message_id = '{late['messageId']}'"
+            f"SELECT started_at FROM messaging_attempt WHERE delivery_id = '{late['messageId']}'"
         )[0]
         assert timedelta(0) <= started - at < timedelta(seconds=2)
         in_doubt = "SELECT count(*) FROM messaging_attempt WHERE outcome IS NULL"

@@ -75,7 +75,7 @@ def push(person, title="Hello"):
 
 def came_of(message_id, account, device):
     """Return what is stored of a push: outcome, reason, status, circuit, and the device's end."""
-    outcome, reason = Attempt.objects.values_list("outcome", "reason").get(message_id=message_id)
+    outcome, reason = Attempt.objects.values_list("outcome", "reason").get(delivery_id=message_id)
     status = Delivery.objects.values_list("status", flat=True).get(message_id=message_id)
     circuit = str(circuits.states([account.pk])[account.pk])
     if circuit == "CLOSED" and account.pk in circuits.look([account.pk]).last:

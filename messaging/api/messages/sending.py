@@ -247,7 +247,8 @@ class CancelMessage(ApiView):
 
 
 def _answer(result: results.Result | results.BulkResult) -> HttpResponse:
-    return json_response(result.body, result.status_code, results.headers_of(result))
+    headers, details = results.headers_of(result), results.details_of(result)
+    return json_response(result.body, result.status_code, headers, details)
 
 
 def _submission(item: Any) -> Submission:

@@ -107,7 +107,8 @@ def _accept_alone(call: Call) -> Outcome:
 def _shown(outcome: results.Result | Exception) -> Outcome:
     if isinstance(outcome, Exception):
         return outcome
-    return Content(outcome.status_code, outcome.body, results.headers_of(outcome))
+    headers, details = results.headers_of(outcome), results.details_of(outcome)
+    return Content(outcome.status_code, outcome.body, headers, details)
 
 
 SINGLE_SENDS = FramedSets(

@@ -11,6 +11,7 @@ from messaging.consent.gates import active_suppressions, current_consent
 from messaging.consent.gates.active_suppressions import ActiveSuppressions
 from messaging.consent.gates.current_consent import CurrentConsent
 from messaging.models import Delivery, Pause
+from messaging.models.delivery_lookup import is_to_contact
 from messaging.policy.organization_policy import CategoryRules
 from rme.core import errors, ids
 from rme.core.db import prepared_statements, sql
@@ -25,10 +26,10 @@ _RECENT = f"""
 SELECT w.organization_id, w.contact_id, w.category, recent.count
 FROM json_to_recordset(%s) w(organization_id text, contact_id text, category text, least uuid),
 LATERAL (
-  SELECT count(*) FROM {Delivery._meta.db_table}
-  WHERE organization_id = w.organization_id AND contact_id = w.contact_id
-    AND category = w.category AND message_id >= w.least AND id <> ALL(%s::uuid[])
-    AND status = ANY(%s::text[])) recent
+  SELECT count(*) FROM {Delivery._meta.db_table} d
+  WHERE d.organization_id = w.organization_id AND {is_to_contact("d", "w.contact_id")}
+    AND d.category = w.category AND d.message_id >= w.least AND d.id <> ALL(%s::uuid[])
+    AND d.status = ANY(%s::text[])) recent
 """
 _COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
 _COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]

@@ -21,6 +21,7 @@ from django.db import connection, models, transaction
 
 from messaging.consent.retention import live_contents
 from messaging.models import PARTITIONED, Attempt, Delivery, Message, MessageContent
+from messaging.models.delivery_lookup import is_of_message
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db import partitions, sql
@@ -35,10 +36,7 @@ CONTENT_SECONDS = 10.0
 BATCH = 1000
 UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
 _LEAST = UUID(int=0)
-_D, _M = Delivery._meta.db_table, Message._meta.db_table
-_PARENTS = {Attempt._meta.db_table: ("delivery_id", _D)}
-"""The column by which rows are found that belong to a message, and its table, if not the message's:
-where the message's has no index."""
+_D, _M, _A = (model._meta.db_table for model in (Delivery, Message, Attempt))
 
 _RETAINED = "d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s"
 
@@ -147,13 +145,17 @@ def _rows_to_retain(part: partitions.Partition) -> list[UUID] | None:
     """
     if not part.attached:
         return []
-    key, parent = _PARENTS.get(part.table, ("message_id", _M))
+    parent, belongs = _M, "t.message_id = {}"
+    if part.table == _D:
+        belongs = is_of_message("t", "{0}")
+    elif part.table == _A:  # where the message's id has no index
+        parent, belongs = _D, "t.delivery_id = {}"
+    kept = f"ANY(ARRAY(SELECT p.id FROM {parent} p WHERE p.id < %(end)s))"
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.BY_INDEX)
         cursor.execute(
-            f'SELECT t.id FROM "{part.name}" t WHERE t.{key} = ANY(ARRAY('
-            f"SELECT p.id FROM {parent} p WHERE p.id < %s)) LIMIT %s",
-            [part.bounds[1], live_contents.LIMIT + 1],
+            f'SELECT t.id FROM "{part.name}" t WHERE {belongs.format(kept)} LIMIT %(limit)s',
+            {"end": part.bounds[1], "limit": live_contents.LIMIT + 1},
         )
         found = [key for (key,) in cursor.fetchall()]
     if len(found) > live_contents.LIMIT:
@@ -169,7 +171,9 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
     there is mostly kept.
     """
     table = model._meta.db_table
-    key = "id" if model in (Message, MessageContent) else "message_id"
+    key = "t.id" if model in (Message, MessageContent) else "t.message_id"
+    if model is Attempt:
+        key = "coalesce(t.message_id, t.delivery_id)"
     deleted, start = 0, end
     with connection.cursor() as cursor:
         while start > _LEAST and monotonic() < until:
@@ -181,7 +185,7 @@ def _trim(model: type[models.Model], end: UUID, cutoff: datetime, until: float) 
             start = row[0] if row else _LEAST
             cursor.execute(
                 f"DELETE FROM {table} t WHERE t.id >= %s AND t.id < %s AND NOT EXISTS "
-                f"(SELECT FROM {_D} d WHERE d.message_id = t.{key} AND ({_RETAINED}))",
+                f"(SELECT FROM {_D} d WHERE {is_of_message('d', key)} AND ({_RETAINED}))",
                 [start, end, UNFINISHED, cutoff],
             )
             deleted += cursor.rowcount

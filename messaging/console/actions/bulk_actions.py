@@ -7,7 +7,7 @@ has left an event.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,7 @@ from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
 from messaging.console import access
 from messaging.console.access import Viewer, note
+from messaging.content import compose
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
 from messaging.models import BulkAction, Delivery, Event, Message, MessageContent, Suppression
@@ -268,7 +269,7 @@ def _request(message: Message, row: Delivery, body: dict[str, Any]) -> dict[str,
         "content": body.get("content"),
         "push": {to_camel(name): value for name, value in push.items()} if push else None,
         "context": _given(context),
-        "from": _sender(row.organization_id, body.get("sender") or {}),
+        "from": _sender(row.organization_id, compose.sender_of(body)),
         "metadata": {**(message.metadata or {}), "resentFrom": str(message.pk)},
     }
     return _given(parts)
@@ -278,7 +279,7 @@ def _given(parts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value}
 
 
-def _sender(organization_id: str, sender: dict[str, Any]) -> dict[str, object] | None:
+def _sender(organization_id: str, sender: Mapping[str, Any]) -> dict[str, object] | None:
     """Return the sender of a message, if its domain may still be used."""
     if sender.get("domain") not in organization_policy.of(organization_id).domains:
         return None

@@ -160,7 +160,7 @@ def show_one(
         request,
         viewer,
         "developers/webhook",
-        f"{row.type} to {endpoint}",
+        f"Event {row.type} to {endpoint}",
         others_page="console:webhooks",
         endpoint=endpoint,
         line=_line(viewer, row),

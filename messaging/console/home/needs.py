@@ -66,6 +66,9 @@ def _page(finding: Finding) -> str:
     if finding.code == "HELD_UNKNOWN":
         page = reverse("console:messages", args=[finding.organization_id])
         return f"{page}?status={HELD}"
+    if finding.code == "PRIVACY_REQUEST_OVERDUE":
+        page = reverse("console:privacy", args=[finding.organization_id])
+        return f"{page}?state=OVERDUE"
     if finding.code not in _PAGES:
         account = [] if finding.row_id is None else [finding.row_id]
         name = "console:provider" if account else "console:providers"

@@ -5,6 +5,7 @@ from django.http import QueryDict
 
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT
+from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.models import ConsentEntry, Template, TemplateVersion
 from messaging.policy import organization_policy
@@ -21,6 +22,8 @@ class DecisionForm(forms.Form):
     """One decision of a person. A subclass says which."""
 
     status: str
+    kind_needed = False
+    """Whether the kind of evidence must be chosen: who consents has to be able to prove it."""
     channel = forms.ChoiceField(choices=CHANNELS)
     category = forms.ChoiceField()
     evidence = forms.CharField(
@@ -29,6 +32,15 @@ class DecisionForm(forms.Form):
         help_text="For example: by phone on 3 May, asked by Sam.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+    kind = forms.ChoiceField(label="Kind of evidence")
+    url = forms.URLField(
+        required=False,
+        max_length=2000,
+        label="Address of the form or document",
+        assume_scheme="https",
+        widget=forms.URLInput(attrs={"autocomplete": "off"}),
+    )
+    ip = forms.GenericIPAddressField(required=False, label="IP address of the person")
     occurred_at = forms.DateTimeField(
         required=False,
         label="When (empty: now)",
@@ -46,6 +58,12 @@ class DecisionForm(forms.Form):
             rest = CHANNELS[1:] if name == "channel" else [(each, each) for each in names]
             field.choices = self.offered(every, rest)
 
+        kind = self.fields["kind"]
+        assert isinstance(kind, forms.ChoiceField)
+        kind.required = self.kind_needed
+        kinds = [(code, words.capitalize()) for code, words in wording.EVIDENCE_KINDS.items()]
+        kind.choices = [("", "Choose" if self.kind_needed else "Not stated"), *kinds]
+
     def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the choices of a field: all first, or nothing."""
         return [every, *rest]
@@ -61,7 +79,7 @@ class DecisionForm(forms.Form):
             "category": given["category"],
             "status": self.status,
             "source": ConsentEntry.Source.ADMIN.value,
-            "evidence": {"note": given["evidence"]},
+            "evidence": self.stated_evidence,
         }
         if given["occurred_at"]:
             body["occurredAt"] = given["occurred_at"].isoformat()
@@ -75,6 +93,13 @@ class DecisionForm(forms.Form):
             self._refuse(result)
             return False
         return True
+
+    @property
+    def stated_evidence(self) -> dict[str, str]:
+        """Return the evidence as the ledger keeps it."""
+        given = self.cleaned_data
+        named = {name: given[name] for name in ("kind", "url", "ip") if given[name]}
+        return {"note": given["evidence"], **named}
 
     def _refuse(self, error: errors.ApiError) -> None:
         for detail in error.details:
@@ -92,6 +117,7 @@ class OptInForm(DecisionForm):
     """Consent. Nothing is preselected: what a person agreed to must be chosen."""
 
     status = "OPTED_IN"
+    kind_needed = True
 
     def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
         return [("", "Choose"), *rest, every]

@@ -17,6 +17,7 @@ from messaging.accept import Call, Submission, accept, results
 from messaging.accept.requests import MESSAGE
 from messaging.archive import reading as archive
 from messaging.consent import entries, suppressions
+from messaging.consent.privacy import requests
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
@@ -27,7 +28,7 @@ from messaging.console.messages.message_list import reason_of
 from messaging.console.people import reachability
 from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
 from messaging.content import compose
-from messaging.models import BulkAction, ConsentEntry, Event, Suppression
+from messaging.models import BulkAction, ConsentEntry, Event, PrivacyRequest, Suppression
 from messaging.models.statuses import EventType
 from messaging.reports import delivery_list, trace
 from messaging.reports.delivery_list import DeliveryFilter, DeliveryRow
@@ -109,6 +110,7 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         latest=_latest(viewer, rows),
         moments=sorted(moments, key=lambda each: each.at, reverse=True),
         forms=_forms(viewer, filled) if contact and viewer.may_change_people else [],
+        requests=_requests(viewer, contact_id),
         is_embedded=ids.is_canonical(contact_id),
     )
 
@@ -170,8 +172,9 @@ def _act(
     if not form.record(contact.id):
         return None
     given = form.cleaned_data
-    names = ("channel", "category", "evidence")
-    changes = access.values(contact=contact.id, **{name: given[name] for name in names})
+    evidence = wording.evidence(form.stated_evidence)
+    named = {name: given[name] for name in ("channel", "category")}
+    changes = access.values(contact=contact.id, **named, evidence=evidence)
     note(viewer, Action.CONSENT, text=form.status, changes=changes, contact_id=contact.id)
     messages.success(request, f"Recorded: {form.status} {given['channel']}/{given['category']}.")
     return HttpResponseRedirect(request.path)
@@ -230,6 +233,14 @@ def _suppressions(
     if own := [each for each in addresses if each]:
         wanted |= ~Q(address="") & Q(address__in=own)
     return list(suppressions.current(viewer.organization_id).filter(wanted).order_by("-pk"))
+
+
+def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
+    """Return the person's requests for a data export or an erasure; one query."""
+    if not viewer.may(Permission.SEE_PEOPLE):
+        return []
+    wanted = requests.RequestFilter(contact_ids=[contact_id])
+    return requests.page(viewer.organization_id, wanted, limit=SHOWN)[0]
 
 
 def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
@@ -296,7 +307,7 @@ def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
     what = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
     title = f"{entry.get_status_display()}: {what or f'{entry.channel}, {entry.category}'}"
     source = wording.SOURCES.get(entry.source, entry.source)
-    evidence = ", ".join(str(value) for value in entry.evidence.values())
+    evidence = wording.evidence(entry.evidence, whole=viewer.sees_addresses)
     text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
     colour = "good" if entry.status == "OPTED_IN" else "warn"
     link = Link("Entry", reverse("admin:messaging_consententry_change", args=[entry.pk]))

@@ -1,6 +1,6 @@
 """Provider accounts and routing: set up, check, test, activate and order accounts.
 
 Other packages use `lanes` (all accounts of a channel in their order), `new_account`,
-`account_page`, `route_page` (what would happen to a message) and, for the model's page,
-`account_form` and `routing_words`.
+`account_page`, `route_page` (what would happen to a message), `callback_page` (the log of
+callbacks) and, for the model's page, `account_form` and `routing_words`.
 """

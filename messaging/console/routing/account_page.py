@@ -13,6 +13,7 @@ from messaging import providers
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.routing import lanes, routing_words
+from messaging.delivery import accounts
 from messaging.models import ProviderAccount
 from messaging.models.statuses import Status
 from messaging.policy import account_states, connection_check, organization_policy
@@ -23,6 +24,8 @@ from rme.tenants.audit import Action
 from rme.tenants.roles import Permission
 
 State = ProviderAccount.State
+CHANGES = 20
+"""The latest changes of its circuit that the page shows."""
 HINTS = {
     Channel.EMAIL: "An email address.",
     Channel.SMS: "A number like +41791234567.",
@@ -102,7 +105,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     words, colour = routing_words.STATES[State(row.state)]
     failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
     kind = providers.REGISTRY.get(row.kind)
-    hour = account_hour.read(row)
+    hour, own = account_hour.read(row), viewer.organization_id
     return {
         "kind": kind.label if kind else row.kind,
         "state_words": words,
@@ -111,11 +114,14 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "is_draft": row.state == State.DRAFT,
         "is_active": row.state == State.ACTIVE,
         "checked": connection_check.in_words(row),
+        "callback_help": kind.callback_help if kind else "",
         "callback_url": organization_policy.account_of(row).callback_url,
         "hour": hour,
+        "changes": routing_words.changes(accounts.latest_changes([row.pk], CHANGES)[row.pk]),
+        "callbacks_url": f"{reverse('console:callbacks', args=[own])}?account={row.pk}",
         "circuit": routing_words.CIRCUITS[hour.circuit],
         "settings_url": reverse("admin:messaging_provideraccount_change", args=[row.pk]),
-        "failed_url": f"{reverse('console:messages', args=[viewer.organization_id])}?{failed}",
+        "failed_url": f"{reverse('console:messages', args=[own])}?{failed}",
         "back": lanes.url(viewer),
     }
 

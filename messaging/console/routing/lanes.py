@@ -1,7 +1,7 @@
 """The accounts of each channel in the order in which they are tried, and what waits for them."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django import forms
@@ -14,8 +14,9 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.routing import routing_words
 from messaging.console.routing.route_form import RouteForm
-from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES
-from messaging.models import ProviderAccount
+from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES, ChangeLine
+from messaging.delivery import accounts
+from messaging.models import CircuitChange, ProviderAccount
 from messaging.policy import account_states, connection_check
 from messaging.policy.account_states import Place
 from messaging.reports import account_hour, backlog
@@ -44,6 +45,8 @@ class Card:
     hour: str
     circuit: str
     circuit_colour: str
+    changes: Sequence[ChangeLine]
+    """The latest changes of its circuit, the latest first."""
     checked: str
 
     @property
@@ -111,7 +114,7 @@ def _steps(rows: Sequence[ProviderAccount]) -> dict[int, int]:
 
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
-    """Return the lanes; a POST stores the order of one. Six statements for all accounts."""
+    """Return the lanes; a POST stores the order of one. Seven statements for all accounts."""
     own = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
     rows = list(own.order_by("priority", "pk")[:MOST_ACCOUNTS])
     by_channel: defaultdict[str, list[ProviderAccount]] = defaultdict(list)
@@ -188,6 +191,7 @@ def _lanes(
     by_channel: defaultdict[str, list[ProviderAccount]],
 ) -> list[Lane]:
     sums = account_hour.read_summaries(rows)
+    changes = accounts.latest_changes([row.pk for row in rows])
     own = viewer.organization_id
     waiting = {
         channel: _waiting(count, age.total_seconds())
@@ -197,7 +201,7 @@ def _lanes(
     return [
         Lane(
             channel=channel,
-            cards=_cards(by_channel[channel], sums),
+            cards=_cards(by_channel[channel], sums, changes),
             waiting=waiting.get(channel, "Nothing waits: all that is ready has gone."),
             is_simulated=simulated and all(r.state == State.DRAFT for r in by_channel[channel]),
         )
@@ -210,7 +214,11 @@ def _waiting(count: int, seconds: float) -> str:
     return f"{count:,} {noun} ready and wait, the oldest for {routing_words.duration(seconds)}."
 
 
-def _cards(rows: Sequence[ProviderAccount], sums: dict[int, AccountSummary]) -> list[Card]:
+def _cards(
+    rows: Sequence[ProviderAccount],
+    sums: dict[int, AccountSummary],
+    changes: Mapping[int, Sequence[CircuitChange]],
+) -> list[Card]:
     steps = _steps(rows)
     totals: defaultdict[int, int] = defaultdict(int)
     for row in rows:
@@ -225,6 +233,7 @@ def _cards(rows: Sequence[ProviderAccount], sums: dict[int, AccountSummary]) -> 
             hour=routing_words.hour(sums[row.pk]),
             circuit=CIRCUITS[sums[row.pk].circuit],
             circuit_colour=CIRCUIT_COLOURS[sums[row.pk].circuit],
+            changes=routing_words.changes(changes.get(row.pk, ())),
             checked=connection_check.in_words(row),
         )
         for row in rows

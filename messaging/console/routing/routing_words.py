@@ -1,10 +1,15 @@
 """States of provider accounts and of their circuits in words."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
 from messaging.delivery.accounts import CircuitState
-from messaging.models import ProviderAccount
+from messaging.models import CircuitChange, ProviderAccount
 from messaging.reports.account_hour import AccountSummary
 
 State = ProviderAccount.State
+Why = CircuitChange.Why
 
 CIRCUITS = {
     CircuitState.CLOSED: "closed, it sends",
@@ -17,6 +22,13 @@ CIRCUIT_COLOURS = {
     CircuitState.OPEN: "bad",
     CircuitState.HALF_OPEN: "warn",
 }
+CHANGES = {
+    Why.REFUSED: ("Opened", "its provider refused the account", "bad"),
+    Why.FAILING: ("Opened", "too many of its sends failed", "bad"),
+    Why.PROBE_FAILED: ("Open again", "a send that probed it failed", "bad"),
+    Why.ANSWERED: ("Closed", "the sends that probed it were answered", "good"),
+}
+"""A change of a circuit in words, why, and the name of the colour."""
 STATES = {
     State.ACTIVE: ("Active", "good"),
     State.PAUSED: ("Paused", "warn"),
@@ -32,6 +44,21 @@ EXPLAINED = {
     State.DRAFT: "Nothing is sent by it until it is activated.",
 }
 """What follows from a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """A change of a circuit in words."""
+
+    at: datetime
+    what: str
+    why: str
+    colour: str
+
+
+def changes(rows: Iterable[CircuitChange]) -> list[ChangeLine]:
+    """Return changes of a circuit in words."""
+    return [ChangeLine(row.at, *CHANGES[Why(row.why)]) for row in rows]
 
 
 def hour(summary: AccountSummary) -> str:

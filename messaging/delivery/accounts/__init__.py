@@ -2,11 +2,14 @@
 
 `routing` finds and orders the accounts; `admission` decides what may go now, by one typed answer
 (`Availability`) of the circuit breakers, the adaptive limits and the rates. The send loop
-reports the results of its sends to `circuits` and `concurrency`.
+reports the results of its sends to `circuit_history`, which stores what changes in `circuits`, and
+to `concurrency`.
 """
 
 from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
 from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
+from messaging.delivery.accounts.circuit_history import latest as latest_changes
+from messaging.delivery.accounts.circuit_history import purge as purge_history
 from messaging.delivery.accounts.rates import require as require_rate
 from messaging.delivery.accounts.routing import (
     SIMULATORS,
@@ -31,8 +34,10 @@ __all__ = [
     "configured",
     "expected",
     "explain",
+    "latest_changes",
     "look",
     "process_rooms",
+    "purge_history",
     "require_rate",
     "rooms",
     "serving",

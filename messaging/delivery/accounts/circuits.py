@@ -25,6 +25,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from messaging.delivery.accounts.availability import CircuitState
+from messaging.models import CircuitChange
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.redis.rate_limits import Script, limiter
@@ -54,7 +55,7 @@ for i, key in ipairs(KEYS) do
   local state = 'CLOSED'
   if known['until'] then state = now < tonumber(known['until']) and 'OPEN' or 'HALF_OPEN' end
   local resting = math.max(tonumber(known['rest'] or 0), retry_after > 0 and now + retry_after or 0)
-  local fails = false
+  local fails, change = false, 0
   if state == 'CLOSED' and good + bad > 0 then
     local all, failed = good + bad, bad
     for name, count in pairs(known) do
@@ -67,15 +68,17 @@ for i, key in ipairs(KEYS) do
       end
     end
     fails = (all >= sends and failed >= share * all and bad > 0) or broken > 0
+    if fails then change = broken > 0 and 1 or 2 end
     if good > 0 then redis.call('HINCRBY', key, 'g' .. part, good) end
     if bad > 0 then redis.call('HINCRBY', key, 'b' .. part, bad) end
   elseif state == 'HALF_OPEN' and good + bad > 0 then
     fails = bad > 0
+    if fails then change = 3 end
     if not fails then
       redis.call('HDEL', key, 'probed')
       if redis.call('HINCRBY', key, 'answers', good) >= probes then
         redis.call('DEL', key)
-        state = 'CLOSED'
+        state, change = 'CLOSED', 4
       end
     end
   end
@@ -94,15 +97,19 @@ for i, key in ipairs(KEYS) do
     local life = math.max(period, 20 * open_seconds, resting - now)
     redis.call('EXPIRE', key, math.ceil(life) + 1)
   end
-  answer[3 * i - 2] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
-  answer[3 * i - 1] = allowed
-  answer[3 * i] = resting > now and 1 or 0
+  answer[4 * i - 3] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
+  answer[4 * i - 2] = allowed
+  answer[4 * i - 1] = resting > now and 1 or 0
+  answer[4 * i] = change
 end
 return answer
 """)
 
 
+Why = CircuitChange.Why
 _STATES = tuple(CircuitState)
+_CHANGES = (None, Why.REFUSED, Why.FAILING, Why.PROBE_FAILED, Why.ANSWERED)
+"""What the script says of a change: the last value of each account's four."""
 
 
 @dataclass(slots=True)
@@ -151,6 +158,8 @@ class CircuitStatus(NamedTuple):
     """How many sends may probe it now."""
     resting: bool = False
     """The provider asked for no sends for some time, which has not passed."""
+    change: Why | None = None
+    """Why this report changed its state; None: it did not."""
 
 
 @dataclass(slots=True)
@@ -160,6 +169,8 @@ class CircuitStates:
     last: frozenset[int] = frozenset()
     probes: dict[int, int] = field(default_factory=dict)
     """How many sends may still probe an account whose circuit is half open."""
+    changes: Mapping[int, Why] = field(default_factory=dict, compare=False)
+    """The accounts whose circuits this report opened or closed, and why."""
 
     def is_tried_last(self, account_id: int | None) -> bool:
         """Return whether other accounts are tried before this one."""
@@ -251,6 +262,7 @@ def _states(found: Mapping[int, CircuitStatus]) -> CircuitStates:
             for each, status in found.items()
             if status.probes and not status.resting
         },
+        {each: status.change for each, status in found.items() if status.change},
     )
 
 
@@ -284,13 +296,13 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
     )
     if answer is None:  # Redis is away
         return dict.fromkeys(tallies, CircuitStatus())
-    triples = zip(answer[::3], answer[1::3], answer[2::3], strict=True)
+    values = zip(answer[::4], answer[1::4], answer[2::4], answer[3::4], strict=True)
     found = {
-        account_id: CircuitStatus(_STATES[state], probes, bool(resting))
-        for account_id, (state, probes, resting) in zip(tallies, triples, strict=True)
+        account_id: CircuitStatus(_STATES[state], probes, bool(resting), _CHANGES[change])
+        for account_id, (state, probes, resting, change) in zip(tallies, values, strict=True)
     }
     for account_id, status in found.items():
         _known_broken.put(account_id, status.state is not CircuitState.CLOSED)
-        if status == CircuitStatus():
+        if status._replace(change=None) == CircuitStatus():
             _known_closed.put(account_id, True)
     return found

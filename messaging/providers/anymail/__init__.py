@@ -138,6 +138,10 @@ class Anymail(Provider):
 
     kind = "anymail"
     label = "Email service (django-anymail)"
+    callback_help = (
+        "Set it as the address of the service's webhook for delivery events. Where it asks for a "
+        "user and a password, write https://user:password@…, as in the callback secret."
+    )
     channels = frozenset({Channel.EMAIL})
     Settings = AnymailSettings
     settings: AnymailSettings

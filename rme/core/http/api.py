@@ -4,11 +4,13 @@ The one place where an exception becomes a response. Views raise `rme.core.error
 exception is logged with the request id, and the caller gets INTERNAL_ERROR.
 """
 
+import re
 import sys
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
 
 import orjson
@@ -25,10 +27,11 @@ from rest_framework.views import APIView
 
 from rme.core import errors, logs
 from rme.core.db import availability
-from rme.core.http import edge
+from rme.core.http import edge, request_records
 from rme.core.http.gateway import Route
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
+from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
 from rme.core.redis import counters
 
 log = structlog.get_logger(__name__)
@@ -152,6 +155,13 @@ def log_request(request: HttpRequest, response: HttpResponse, seconds: float) ->
     write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
     counters.add("rme_requests_total", method, path, str(response.status_code))
     counters.add("rme_request_seconds_total", method, path, by=seconds)
+    if request_records.buffer.is_on and match is not None and is_rest(request):
+        details = response.details if isinstance(response, ApiResponse) else NO_DETAILS
+        if details is NO_DETAILS and response.status_code < 400:
+            details = Details(message_id=match.kwargs.get("message_id"))
+        ids = {"request_id": id_of(request), **logs.caller.get()}
+        answered = AnsweredRequest(response.status_code, seconds, ids, details)
+        _keep_records(Route(method, path), [answered])
 
 
 class AnsweredRequest(NamedTuple):
@@ -161,6 +171,7 @@ class AnsweredRequest(NamedTuple):
     seconds: float
     ids: Mapping[str, object]
     """The ids of request and caller."""
+    details: Details = NO_DETAILS
 
 
 def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
@@ -174,6 +185,39 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
     for status, count in Counter(str(each.status) for each in answered).items():
         counters.add("rme_requests_total", *route, status, by=count)
     counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
+    if request_records.buffer.is_on:
+        _keep_records(route, answered)
+
+
+def _keep_records(route: Route, answered: Sequence[AnsweredRequest]) -> None:
+    """Add requests to the request log; not those without a caller, who belong to nobody's."""
+    template, now = template_of(route.path), time.time_ns()
+    request_records.buffer.add(
+        [
+            RequestRecord(
+                organization_id=cast(str, each.ids["organization_id"]),
+                application_id=cast(int, each.ids["application_id"]),
+                request_id=cast(str, each.ids["request_id"]),
+                method=route.method,
+                route=template,
+                status=each.status,
+                seconds=each.seconds,
+                at=now,
+                details=each.details,
+            )
+            for each in answered
+            if "application_id" in each.ids
+        ]
+    )
+
+
+@lru_cache(maxsize=256)
+def template_of(path: str) -> str:
+    """Return a route as the API's description writes it, like `/messages/{message_id}`."""
+    return _PARAMETER.sub(r"{\1}", path)
+
+
+_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 def is_rest(request: HttpRequest) -> bool:
@@ -186,18 +230,34 @@ def is_json(response: HttpResponse) -> bool:
     return response.get("Content-Type", "").startswith("application/json")
 
 
+class ApiResponse(HttpResponse):
+    """A JSON response, and what the request log has of it."""
+
+    details: Details = NO_DETAILS
+
+
 def json_response(
-    body: object, status: int = 200, headers: Mapping[str, str] | None = None
+    body: object,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    details: Details = NO_DETAILS,
 ) -> HttpResponse:
     """Return a JSON response. Bytes are taken to be JSON already."""
     content = body if isinstance(body, bytes) else orjson.dumps(body)
-    return HttpResponse(content, status=status, content_type="application/json", headers=headers)
+    response = ApiResponse(content, status=status, content_type="application/json", headers=headers)
+    response.details = details
+    return response
 
 
 def error_response(error: errors.ApiError, request_id: str) -> HttpResponse:
     """Return the response for an error, in the shape of the contract."""
     body = {"error": error.as_json(request_id)}
-    return json_response(body, error.status, error.headers)
+    return json_response(body, error.status, error.headers, details_of(error))
+
+
+def details_of(error: errors.ApiError) -> Details:
+    """Return what the request log has of an error."""
+    return Details(error.code, error.message_id)
 
 
 def as_api_error(exception: Exception) -> errors.ApiError:

@@ -280,9 +280,9 @@ async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
 
 
 async def _respond(send: Send, response: SetResponse) -> None:
-    status, headers, body = response
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    start = {"type": "http.response.start", "status": response.status, "headers": response.headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": response.body})
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

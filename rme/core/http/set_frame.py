@@ -20,6 +20,7 @@ from rme.core.db import availability
 from rme.core.http import api, edge
 from rme.core.http.chunked import Environ
 from rme.core.http.gateway import Route
+from rme.core.http.request_records import NO_DETAILS, Details
 from rme.core.http.sets import Headers, Later, SetRequest, SetResponse
 from rme.core.process.error_boundary import ErrorBoundary
 
@@ -36,6 +37,7 @@ class Content(NamedTuple):
     status: int
     body: bytes
     headers: Mapping[str, str]
+    details: Details = NO_DETAILS
 
 
 Outcome = Content | Exception
@@ -113,12 +115,14 @@ class FramedSets:
         encoded = [
             (name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()
         ]
-        return SetResponse(content.status, _fixed_headers() + encoded, content.body)
+        return SetResponse(
+            content.status, _fixed_headers() + encoded, content.body, content.details
+        )
 
     def _log(self, answers: Iterable[tuple[SetRequest, SetResponse | Later]]) -> None:
         now = time.monotonic()
         answered = [
-            api.AnsweredRequest(answer.status, now - request.started, _ids(request))
+            api.AnsweredRequest(answer.status, now - request.started, _ids(request), answer.details)
             for request, answer in answers
             if isinstance(answer, SetResponse)
         ]
@@ -135,7 +139,7 @@ def _of_error(error: Exception, request: SetRequest) -> Content:
         found = api.as_api_error(error)
     response = api.error_response(found, request.id)
     headers = {name: text for name, text in response.items() if name != "Content-Type"}
-    return Content(response.status_code, response.content, headers)
+    return Content(response.status_code, response.content, headers, api.details_of(found))
 
 
 def _late() -> errors.Unavailable:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from rme.core.http.chunked import Environ
+from rme.core.http.request_records import NO_DETAILS, Details
 
 SET_SIZE = 64
 """The most requests of a set: what one of them waits for stays small."""
@@ -45,6 +46,7 @@ class SetResponse(NamedTuple):
     status: int
     headers: Headers
     body: bytes
+    details: Details = NO_DETAILS
 
 
 Later = Callable[[], SetResponse]

@@ -96,6 +96,8 @@ class Provider:
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
     listens: ClassVar[bool] = False
     """It receives over a connection that it keeps: each worker calls `listen` every few seconds."""
+    callback_help: ClassVar[str] = ""
+    """What to set at the service so that it calls the callback URL; empty: it never calls."""
     names_its_own_ids: ClassVar[bool] = False
     """Its receipts name its own ids of messages, which are therefore stored."""
 

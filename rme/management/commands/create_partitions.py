@@ -4,6 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from messaging.models import partition_periods
 from rme.core.db import clock, partitions
+from rme.tenants import request_log
 
 
 class Command(BaseCommand):
@@ -12,7 +13,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, **options: object) -> None:
         now = clock.now()
         left: list[partitions.Partition] = []
-        for table, period in partition_periods().items():
+        for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
             for name in partitions.create_ahead([table], now=now, period=period):
                 self.stdout.write(name)
             left += partitions.missing([table], now=now, period=period)

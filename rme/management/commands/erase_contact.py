@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from messaging.consent import erasure
+from messaging.consent.privacy import answers
 from rme.tenants.models import Organization
 
 
@@ -24,12 +25,17 @@ class Command(BaseCommand):
             raise CommandError("There is no such organization.")
         with transaction.atomic():
             erased = erasure.erase(organization_id, contact_id)
+            if found := answers.in_words(erased.counts):
+                waits = bool(erased.under_way)
+                answers.record(
+                    answers.Kind.ERASURE, organization_id, contact_id, found, waits=waits
+                )
             transaction.set_rollback(not options["yes"])
         for name, count in erased.counts.items():
             self.stdout.write(f"{name:<14} {count:>8,}")
         if erased.under_way:
             self.stdout.write(
-                f"{erased.under_way} being sent right now: run it again in a minute or two."
+                f"{erased.under_way} being sent right now: a worker erases them within minutes."
             )
         if not options["yes"]:
             self.stdout.write("Nothing was erased yet. To erase it for good, add --yes.")

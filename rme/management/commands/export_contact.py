@@ -9,6 +9,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.consent import data_export
+from messaging.consent.privacy import answers
 from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.audit import Action
@@ -29,6 +30,8 @@ class Command(BaseCommand):
         kind, key = Contact._meta.label_lower, options["contact_id"]
         entry = audit.NewEntry(Action.EXPORTED, options["org"], kind, key, text="all of a person")
         audit.record(audit.COMMAND_LINE, [entry])
+        result = answers.summary_of(found)
+        answers.record(answers.Kind.EXPORT, options["org"], key, result, waits=False)
         text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if options["output"] is None:
             self.stdout.write(text.decode(), ending="")

@@ -1,4 +1,4 @@
-"""The tables of organizations, their people and programs, and the audit."""
+"""The tables of organizations, their people and programs, the audit, and the request log."""
 
 from rme.tenants.models.access import (
     INTEGRATION_GROUP,
@@ -13,6 +13,7 @@ from rme.tenants.models.access import (
     new_text_id,
 )
 from rme.tenants.models.audit import AuditEntry, AuditValues
+from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
     "INTEGRATION_GROUP",
@@ -25,6 +26,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Organization",
+    "RequestLogEntry",
     "User",
     "new_text_id",
 ]

@@ -31,6 +31,8 @@ class AuditEntry(models.Model):
         MERGED = "MERGED", "merged"
         ORDERED = "ORDERED", "ordered an action"
         STOPPED = "STOPPED", "stopped an action"
+        REFUSED = "REFUSED", "refused"
+        VERIFIED = "VERIFIED", "ordered to verify"
         TESTED = "TESTED", "tested"
         REPLAYED = "REPLAYED", "replayed"
         IMPORTED = "IMPORTED", "import"

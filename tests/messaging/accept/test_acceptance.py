@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.accept import Submission, accept_bulk
 from messaging.accept.requests import MESSAGE
+from messaging.content.compose import sender_of
 from messaging.models import (
     Category,
     Delivery,
@@ -182,7 +183,7 @@ def test_from_chooses_among_verified_domains(api, org):
     )
     taken = api.send(message(ada, **{"from": {"domain": "ACME.example", "name": "Ann"}}))
     content = MessageContent.objects.get(pk=taken.json()["messageId"])
-    assert content.body["sender"] == {
+    assert sender_of(content.body) == {
         "domain": "acme.example",
         "local_part": "no-reply",
         "name": "Ann",

@@ -11,6 +11,7 @@ from django.db import OperationalError, connections
 from messaging.api.messages import SINGLE_SENDS
 from messaging.models import IdempotencyKey, Message, Suppression
 from rme.core.db import availability
+from rme.core.http import request_records
 from rme.core.http.chunked import ChunkedBodies
 from rme.core.http.gateway import Gateway
 from rme.core.http.set_frame import FramedSets
@@ -131,9 +132,10 @@ def handler_of(caller):
     return caller.gateway.sets[SINGLE_SENDS.route].handler
 
 
-def test_a_set_answers_as_the_ordinary_way_does(callers):
+def test_a_set_answers_as_the_ordinary_way_does(callers, monkeypatch):
     by_set, ordinary = callers
     differing = []
+    monkeypatch.setattr(request_records.buffer, "is_on", True)
     for one, two in zip(by_set.samples, ordinary.samples, strict=True):
         before = len(handler_of(by_set).sizes)
         found, expected = by_set.answers([one]), ordinary.answers([two])
@@ -153,6 +155,12 @@ def test_a_set_answers_as_the_ordinary_way_does(callers):
         for name in ("acme", "other")
     ]
     assert stored[0] == stored[1]
+    recorded = {"acme": [], "other": []}
+    for each in request_records.buffer.take(1000):
+        details = (each.details.code, each.details.message_id is not None)
+        recorded[each.organization_id].append((each.method, each.route, each.status, details))
+    assert recorded["acme"] == recorded["other"]
+    assert len(recorded["acme"]) > 130
 
 
 def test_requests_at_once_get_what_each_gets_alone(callers):

@@ -18,7 +18,7 @@ def filled(api, org, ada, bob, archive):
     """Archive a message to Ada and one to Ada and Bob, with all that is personal."""
     keys = fill(api, org, ada, bob)
     Event.objects.filter(message_id=keys[1]).update(detail={"ip": SECRET})
-    Attempt.objects.filter(message_id=keys[1]).update(reason=SECRET)
+    Attempt.objects.filter(delivery_id=keys[1]).update(reason=SECRET)
     Delivery.objects.filter(message_id=keys[1]).update(detail="a detail")
     scene.drop_contents()
     return keys

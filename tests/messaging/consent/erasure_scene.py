@@ -35,7 +35,7 @@ def fill(api, org, ada, bob):
     both = api.send(body).json()["messageId"]
     work()
     Event.objects.filter(message_id=alone, type="delivered").update(detail={"ip": SECRET})
-    Attempt.objects.filter(message_id=alone).update(reason=SECRET)
+    Attempt.objects.filter(delivery_id=alone).update(reason=SECRET)
     Delivery.objects.filter(message_id=alone).update(detail=SECRET, trace={"address": SECRET})
     factories.device(org, ada, token=f"simulator-{SECRET}")
     factories.device(org, bob)

@@ -6,6 +6,7 @@ import stat
 import pytest
 from django.core.management import CommandError, call_command
 
+from messaging.models import PrivacyRequest
 from tests import audited
 from tests.messaging.consent.erasure_scene import SECRET, fill, run
 
@@ -23,6 +24,7 @@ def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, 
         "devices": 1,
         "consent": 1,
         "suppressions": 2,
+        "requests": 0,
         "audit": 2,
         "changes": 1,
         "messages": 2,
@@ -35,6 +37,9 @@ def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, 
     ] * 2
     assert "olga" not in json.dumps(found)  # who did it is not the person's data
     assert audited.told(action="EXPORTED") == [("command-line", "EXPORTED", "all of a person")]
+    assert list(PrivacyRequest.objects.values_list("kind", "state", "contact_id")) == [
+        ("EXPORT", "DONE", str(ada.pk))
+    ]
     single, shared = found["messages"]
     assert single["content"]["variables"] == {"note": SECRET}
     assert single["metadata"] == {"order": SECRET}

@@ -17,6 +17,7 @@ from messaging.models import (
     ConsentEntry,
     Delivery,
     MessageContent,
+    PrivacyRequest,
     Suppression,
     WebhookDelivery,
 )
@@ -47,6 +48,7 @@ NOTHING = dict.fromkeys(
         "changes",
         "deliveries",
         "actions",
+        "requests",
         "audit",
     ],
     0,
@@ -226,7 +228,7 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     with CaptureQueriesContext(connection) as captured:
         assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
     # one of them for the statuses to be set by index, two for the archive
-    assert len(captured) == 40
+    assert len(captured) == 43
 
 
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
@@ -238,6 +240,9 @@ def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
     erased = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
     assert counted.startswith(erased)
     assert erased.splitlines()[2].split() == ["contacts", "1"]
+    assert list(PrivacyRequest.objects.values_list("kind", "state", "recorded_by", "result")) == [
+        ("ERASURE", "DONE", "command-line", audited.entries()[-1].values.text)
+    ]
     again = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
     assert {line.split()[1] for line in again.splitlines()} == {"0"}
 

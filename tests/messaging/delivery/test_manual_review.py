@@ -188,7 +188,7 @@ def test_a_receipt_and_a_decision_never_both_win(api, user, decision):
             start.wait(20)
             threading.Event().wait(0.0005 * (index % 3))
             with transaction.atomic():
-                early.update(receipts.apply_provider_receipts(said))
+                early.update(receipts.apply_provider_receipts(said).early)
             done.wait(20)
         connections.close_all()
 

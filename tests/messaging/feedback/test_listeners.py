@@ -154,7 +154,7 @@ def test_a_reused_id_means_the_newest_message(org, listened):
 def test_statements_do_not_grow_with_the_receipts(org, api, smsc, transport, listened):
     def statements(count):
         sent = send(api, transport, *factories.contacts(org, count))
-        for attempt in Attempt.objects.filter(message_id__in=sent):
+        for attempt in Attempt.objects.filter(delivery_id__in=sent):
             assert smsc.receipt(attempt.provider_id) == 0
         with CaptureQueriesContext(connection) as seen:
             assert callbacks.apply_due() == (count, [])
@@ -166,7 +166,7 @@ def test_statements_do_not_grow_with_the_receipts(org, api, smsc, transport, lis
 
 def test_sending_stores_the_ids_by_one_statement(org, api, smsc, transport, listened):
     sent = send(api, transport, *factories.contacts(org, 30))
-    rows = Attempt.objects.filter(message_id__in=sent).values_list(
+    rows = Attempt.objects.filter(delivery_id__in=sent).values_list(
         "account_id", "provider_id", "id"
     )
     found = ProviderReference.objects.values_list("account_id", "reference", "id")

@@ -312,7 +312,7 @@ def test_statements_of_health_do_not_grow(org, api):
             assert api.call("GET", "/health").status_code == 200
         found.append((len(captured), len(again)))
     # the check, the queues, the attempts, four of findings, the policy
-    assert found == [(10, 1), (10, 1)]
+    assert found == [(11, 1), (11, 1)]
 
 
 def test_health_without_a_token_is_refused(org, api):

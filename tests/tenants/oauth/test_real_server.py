@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from rme.run import programs
+from rme.tenants.models import RequestLogEntry
 from tests.service import ROOT, free_port
 from tests.tenants.conftest import GRANT
 from tests.threads import at_once
@@ -73,6 +74,7 @@ def test_the_real_web_server(web):
     a_body_without_end_is_refused(web)
     two_authorization_headers_are_refused(web)
     a_hundred_replays_give_one_token(web)
+    the_request_log_has_each_call_with_a_token(web)
 
 
 def chunked_forms_are_read(web):
@@ -89,6 +91,8 @@ def chunked_forms_are_read(web):
     bearer = {"Authorization": f"Bearer {answer.json()['access_token']}"}
     listed = requests.get(f"{web.audience}/rme/v1/messages", headers=bearer, timeout=5)
     assert (listed.status_code, listed.json()) == (200, {"messages": [], "nextCursor": None})
+    refused = requests.post(f"{web.audience}/rme/v1/messages", json={}, headers=bearer, timeout=5)
+    assert refused.status_code == 400
 
 
 def a_body_without_end_is_refused(web):
@@ -126,3 +130,18 @@ def a_hundred_replays_give_one_token(web):
     assert refusals == {
         '{"error": "invalid_grant", "error_description": "the assertion was used before"}'
     }
+
+
+def the_request_log_has_each_call_with_a_token(web):
+    """The processes store it by threads of their own, once a second."""
+    expected = [
+        ("GET", "/rme/v1/messages", 200, ""),
+        ("POST", "/rme/v1/messages", 400, "INVALID_PAYLOAD"),
+    ]
+    until = time.monotonic() + 60
+    found = []
+    while found != expected and time.monotonic() < until:
+        time.sleep(0.1)
+        rows = RequestLogEntry.objects.filter(application_id=web.application.pk).order_by("method")
+        found = list(rows.values_list("method", "route", "status", "code"))
+    assert found == expected

@@ -129,6 +129,10 @@ def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
     ("fields", "wrong"),
     [
         ({"evidence": ""}, "evidence"),
+        ({"kind": ""}, "kind"),
+        ({"kind": "HEARSAY"}, "kind"),
+        ({"url": "javascript:alert(1)"}, "url"),
+        ({"ip": "300.1.1.1"}, "ip"),
         ({"channel": ""}, "channel"),
         ({"category": ""}, "category"),
         ({"category": "NOTHING"}, "category"),
@@ -136,11 +140,27 @@ def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
     ],
 )
 def test_a_decision_that_means_nothing_is_an_error_at_its_field(root, org, ada, fields, wrong):
-    form = {"form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "a letter"}
+    form = {
+        "form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "a letter",
+        "kind": "WRITTEN",
+    }  # fmt: skip
     shown = root.post(url("person", ada.pk), {**form, **fields})
     forms = {name: form for form, name, _, _ in shown.context["forms"]}
     assert set(forms["opt_in"].errors) == {wrong}
     assert not ConsentEntry.objects.exists()
+
+
+def test_consent_is_recorded_with_each_part_of_its_evidence(root, org, ada):
+    evidence = {"kind": "WEB_FORM", "url": "https://acme.example/join", "ip": "192.0.2.7"}
+    form = {"form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "Footer"}
+    assert root.post(url("person", ada.pk), {**form, **evidence}).status_code == 302
+    assert ConsentEntry.objects.get().evidence == {**evidence, "note": "Footer"}
+    words = "web form, Footer, https://acme.example/join, from 192.0.2.7"
+    assert f"in the console, root, {words}" in see(root, ada).content.decode()
+    assert f"evidence: – → {words}" in audited.lines()
+    support = see(person("s", org, Membership.Role.SUPPORT), ada).content.decode()
+    assert "in the console, root, web form" in support
+    assert "192.0.2.7" not in support
 
 
 def test_consent_has_no_preselected_choice(root, org, ada):
@@ -216,4 +236,4 @@ def test_a_page_asks_as_often_for_20_messages_as_for_2(root, org, ada):
         with CaptureQueriesContext(connection) as captured:
             see(root, ada)
         counts.append(len(captured))
-    assert counts == [23, 23]
+    assert counts == [24, 24]

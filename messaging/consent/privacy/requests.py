@@ -1,0 +1,182 @@
+"""Records of requests for a data export or an erasure, with their deadline."""
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils.crypto import salted_hmac
+
+from messaging.consent import suppressions
+from messaging.models import PrivacyFile, PrivacyRequest
+from rme.core import errors
+from rme.core.channels import ALL
+from rme.core.db import clock
+from rme.crm import people
+from rme.crm.connectors.records import ContactRecord
+from rme.tenants import audit, organizations
+from rme.tenants.audit import Action, Actor
+
+Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
+PENDING = Q(state__in=[State.OPEN, State.RUNNING])
+FOUND = 20
+"""The most people among whom the right one is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """What is recorded about a request. It names a contact or an address."""
+
+    kind: str
+    contact_id: str = ""
+    address: str = ""
+    note: str = ""
+    requested_at: datetime | None = None
+    """None: now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Who is meant by what was typed: people, or an address that is nobody's."""
+
+    people: list[ContactRecord]
+    address: str = ""
+
+
+def subject_of(organization_id: str, text: str) -> Subject:
+    """Return who is meant by an email address, a phone number, a name or an id.
+
+    Raise Unavailable if the platform does not answer.
+    """
+    found = people.find(organization_id, text, limit=FOUND)
+    region = organizations.get(organization_id).region
+    address = "" if found else suppressions.normalize_address(ALL, text.strip(), region)
+    return Subject(found, address or "")
+
+
+def digest_of(organization_id: str, address: str) -> str:
+    """Return the digest by which a request of an address is found when the address is gone."""
+    return salted_hmac(
+        f"privacy request {organization_id}", address, algorithm="sha256"
+    ).hexdigest()
+
+
+def open_request(organization_id: str, new: NewRequest, actor: Actor) -> PrivacyRequest:
+    """Record a request. Its deadline counts from the day on which the person asked.
+
+    Raise InvalidPayload for a time in the future, or a second request while the first is pending.
+    """
+    now = clock.now()
+    asked = new.requested_at or now
+    if asked > now:
+        raise errors.InvalidPayload.at("requested_at", "lies in the future")
+    digest = digest_of(organization_id, new.address) if new.address else ""
+    row = PrivacyRequest(
+        organization_id=organization_id,
+        kind=new.kind,
+        contact_id=new.contact_id,
+        address=new.address,
+        address_digest=digest,
+        note=new.note,
+        requested_at=asked,
+        due_at=asked + timedelta(days=settings.PRIVACY_REQUEST_DAYS),
+        recorded_by=actor.name,
+    )
+    own = {name: getattr(row, name) for name in ("contact_id", "address_digest", "kind")}
+    pending = PrivacyRequest.objects.filter(PENDING, organization_id=organization_id, **own)
+    if pending.exists():
+        raise errors.InvalidPayload.at("kind", "is requested already, and pending")
+    with transaction.atomic():
+        row.save(force_insert=True)
+        row.refresh_from_db()
+        audit.record(actor, [audit.about(row, Action.ADDED, reason=row.note)])
+    return row
+
+
+def order(row: PrivacyRequest, actor: Actor) -> bool:
+    """Order a worker to carry a request out; return whether it was open."""
+    with transaction.atomic():
+        ordered = _open(row).update(state=State.RUNNING, actor=asdict(actor), turn_at=Now())
+        if ordered:
+            audit.record(actor, [audit.about(row, Action.ORDERED)])
+    return bool(ordered)
+
+
+def refuse(row: PrivacyRequest, reason: str, actor: Actor) -> bool:
+    """Refuse a request, with the reason that the person is given; return whether it was open."""
+    with transaction.atomic():
+        refused = _open(row).update(
+            state=State.REFUSED, reason=reason, address="", finished_at=Now()
+        )
+        if refused:
+            audit.record(actor, [audit.about(row, Action.REFUSED, reason=reason)])
+    return bool(refused)
+
+
+def _open(row: PrivacyRequest) -> QuerySet[PrivacyRequest]:
+    return PrivacyRequest.objects.filter(
+        organization_id=row.organization_id, pk=row.pk, state=State.OPEN
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """Which requests a page has. What is empty matches any."""
+
+    kind: str = ""
+    state: str = ""
+    overdue: bool = False
+    contact_ids: Collection[str] | None = None
+    address: str = ""
+    cursor: UUID | None = None
+    """The id of the last request of the page before."""
+
+
+def page(
+    organization_id: str, wanted: RequestFilter, *, limit: int
+) -> tuple[list[PrivacyRequest], UUID | None]:
+    """Return a page of requests, newest first, and the last id if there are more; one query."""
+    rows = PrivacyRequest.objects.filter(organization_id=organization_id)
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    if wanted.state:
+        rows = rows.filter(state=wanted.state)
+    if wanted.overdue:
+        rows = rows.filter(PENDING, due_at__lt=Now())
+    if wanted.address:
+        rows = rows.filter(address_digest=digest_of(organization_id, wanted.address))
+    elif wanted.contact_ids is not None:
+        rows = rows.filter(contact_id__in=wanted.contact_ids)
+    if wanted.cursor:
+        rows = rows.filter(pk__lt=wanted.cursor)
+    found = list(rows.order_by("-pk")[: limit + 1])
+    return found[:limit], found[limit - 1].pk if len(found) > limit else None
+
+
+def overdue(organization_ids: Collection[str]) -> dict[str, int]:
+    """Return the numbers of requests whose deadline has passed, by organization; one query."""
+    rows = PrivacyRequest.objects.filter(
+        PENDING, organization_id__in=organization_ids, due_at__lt=Now()
+    )
+    counted = rows.values_list("organization_id").annotate(Count("pk")).order_by()
+    return dict(counted.values_list("organization_id", "pk__count"))
+
+
+def file_of(row: PrivacyRequest) -> PrivacyFile | None:
+    """Return the result of a data export without its content, None if it has expired."""
+    files = PrivacyFile.objects.defer("content").filter(request_id=row.pk, expires_at__gt=Now())
+    return files.first()
+
+
+def download(row: PrivacyRequest, actor: Actor) -> bytes | None:
+    """Return the content of a result, None if it has expired; record that it left."""
+    files = PrivacyFile.objects.filter(request_id=row.pk, expires_at__gt=Now())
+    content = files.values_list("content", flat=True).first()
+    if content is None:
+        return None
+    audit.record(actor, [audit.about(row, Action.EXPORTED, text="file downloaded")])
+    return bytes(content)

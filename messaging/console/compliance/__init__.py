@@ -1,0 +1,4 @@
+"""Consent and compliance: the ledger's entries and chain, and requests for exports and erasures.
+
+`urls` uses `routes`.
+"""

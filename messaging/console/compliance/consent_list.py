@@ -1,0 +1,155 @@
+"""The entries of the consent ledger: by person, channel, category, decision and source."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django import forms
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_GET
+
+from messaging.consent import entries
+from messaging.consent.entries import LedgerFilter
+from messaging.console import access, wording
+from messaging.console.access import Viewer
+from messaging.console.compliance import names
+from messaging.console.messages import explanations
+from messaging.models import ConsentEntry
+from messaging.policy import organization_policy
+from rme.core import errors, ids
+from rme.core.channels import ALL, Channel
+from rme.crm import people
+from rme.crm.connectors.records import ContactRecord
+from rme.tenants.roles import Permission
+
+PAGE = 50
+SCANNED = 5000
+"""The entries that a page looks at, where no index has its filters."""
+PEOPLE = 50
+"""The most people that a search for a person filters by."""
+CURRENT = "current"
+
+
+class ConsentFilterForm(forms.Form):
+    """Filters that combine. An empty field matches all."""
+
+    person = forms.CharField(
+        required=False,
+        max_length=320,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
+    )
+    channel = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any channel"), *((each, each) for each in Channel), (ALL, "All channels")],
+    )
+    category = forms.ChoiceField(required=False)
+    status = forms.ChoiceField(
+        required=False,
+        label="Decision",
+        choices=[("", "Any decision"), *ConsentEntry.Status.choices],
+    )
+    source = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", "Any source"),
+            *((code, words.capitalize()) for code, words in wording.SOURCES.items()),
+        ],
+    )
+    entries = forms.ChoiceField(
+        required=False, choices=[("", "Every entry"), (CURRENT, "What counts now")]
+    )
+
+    def __init__(self, viewer: Viewer, data: Mapping[str, str]) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        field = self.fields["category"]
+        assert isinstance(field, forms.ChoiceField)
+        known = sorted(organization_policy.of(viewer.organization_id).categories)
+        if (given := data.get("category", "")) and given not in (*known, ALL):
+            known.append(given)  # a category that is gone still has entries
+        named = [(each, each) for each in known]
+        field.choices = [("", "Any category"), *named, (ALL, "All categories")]
+
+    @property
+    def query(self) -> str:
+        """Return the filters that are set as a query string."""
+        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry in words."""
+
+    entry: ConsentEntry
+    person: str
+    url: str
+    evidence: str
+    source: str
+
+    @property
+    def by(self) -> str:
+        """Return where the decision was made, and who recorded it."""
+        return ", ".join(filter(None, [self.source, self.entry.recorded_by]))
+
+
+@access.page_for(Permission.SEE_PEOPLE)
+@require_GET
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return a page of the ledger, and the people whom the filter names."""
+    form = ConsentFilterForm(viewer, request.GET)
+    found, problem = _people(viewer, form)
+    wanted = _filter(form, found, request.GET.get("after", ""))
+    rows, following = entries.page(viewer.organization_id, wanted)
+    named = names.read(viewer, {row.contact_id for row in rows})
+    return access.show(
+        request,
+        viewer,
+        "compliance/consent",
+        "Consent",
+        others_page="console:consent",
+        form=form,
+        problem=problem or named.problem,
+        people=[(explanations.person_url(viewer, each.id), _label(viewer, each)) for each in found],
+        lines=[_line(viewer, row, named) for row in rows],
+        following=following,
+    )
+
+
+def _people(viewer: Viewer, form: ConsentFilterForm) -> tuple[list[ContactRecord], str]:
+    """Return the people whom the filter names, and what keeps the platform from answering."""
+    form.is_valid()
+    text = form.cleaned_data.get("person", "")
+    try:
+        return people.find(viewer.organization_id, text, limit=PEOPLE) if text else [], ""
+    except errors.Unavailable as error:
+        return [], error.message
+
+
+def _filter(form: ConsentFilterForm, found: list[ContactRecord], after: str) -> LedgerFilter:
+    """Return what the form means; a form that is not valid filters by its valid fields."""
+    given = form.cleaned_data
+    return LedgerFilter(
+        contact_ids=[each.id for each in found] if given.get("person") else None,
+        channel=given.get("channel") or None,
+        category=given.get("category") or None,
+        status=given.get("status") or None,
+        source=given.get("source") or None,
+        history=given.get("entries") != CURRENT,
+        scanned=SCANNED,
+        limit=PAGE,
+        cursor=ids.parse(after),
+    )
+
+
+def _label(viewer: Viewer, person: ContactRecord) -> str:
+    shown = [person.name, viewer.shown(person.email), viewer.shown(person.mobile)]
+    return ", ".join(filter(None, shown)) or person.id
+
+
+def _line(viewer: Viewer, entry: ConsentEntry, named: names.Names) -> Line:
+    return Line(
+        entry,
+        named.of(entry.contact_id),
+        explanations.person_url(viewer, entry.contact_id),
+        wording.evidence(entry.evidence, whole=viewer.sees_addresses),
+        wording.SOURCES.get(entry.source, entry.source),
+    )

@@ -1,0 +1,38 @@
+"""People by their names, for rows that have contact ids alone."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from messaging.console.access import Viewer
+from rme.core import errors
+from rme.crm.contacts import get_contacts
+
+GONE = "a contact that is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of people by contact id, and what keeps the platform from answering."""
+
+    by_id: Mapping[str, str]
+    problem: str = ""
+
+    def of(self, contact_id: str) -> str:
+        """Return a person's name, or what is known instead."""
+        return self.by_id.get(contact_id) or ("a contact" if self.problem else GONE)
+
+
+def read(viewer: Viewer, contact_ids: Collection[str]) -> Names:
+    """Return the names of people, of contacts without one their address; one call for all."""
+    wanted = sorted({each for each in contact_ids if each})
+    if not wanted:
+        return Names({})
+    try:
+        found = get_contacts(viewer.organization_id, wanted)
+    except errors.Unavailable as error:
+        return Names({}, error.message)
+    named = {
+        key: each.name or viewer.shown(each.email) or viewer.shown(each.mobile) or "no name"
+        for key, each in found.items()
+    }
+    return Names(named)

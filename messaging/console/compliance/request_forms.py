@@ -1,0 +1,168 @@
+"""Forms of requests for data exports and erasures."""
+
+from collections.abc import Mapping
+
+from django import forms
+
+from messaging.consent.privacy import requests
+from messaging.consent.privacy.requests import NewRequest, RequestFilter
+from messaging.console.access import Viewer
+from messaging.console.filters.message_filter import MomentField
+from messaging.models import PrivacyRequest
+from rme.core import errors
+from rme.crm.connectors.records import ContactRecord
+from rme.crm.contacts import get_contacts
+
+OVERDUE = "OVERDUE"
+ADDRESS = "address"
+"""The choice for an address that is no contact's."""
+
+
+class RequestFilterForm(forms.Form):
+    """Filters that combine. An empty field matches all."""
+
+    person = forms.CharField(
+        required=False,
+        max_length=320,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
+    )
+    kind = forms.ChoiceField(
+        required=False, choices=[("", "Any kind"), *PrivacyRequest.Kind.choices]
+    )
+    state = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any state"), *PrivacyRequest.State.choices, (OVERDUE, "Overdue")],
+    )
+
+    def __init__(self, data: Mapping[str, str]) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+
+    def read(self, organization_id: str) -> RequestFilter:
+        """Return what the form means, without its page. Raise Unavailable."""
+        self.is_valid()
+        given = self.cleaned_data
+        state = given.get("state", "")
+        text = given.get("person", "")
+        subject = requests.subject_of(organization_id, text) if text else None
+        return RequestFilter(
+            kind=given.get("kind", ""),
+            state="" if state == OVERDUE else state,
+            overdue=state == OVERDUE,
+            contact_ids=[each.id for each in subject.people] if subject else None,
+            address=subject.address if subject else "",
+        )
+
+
+class NewRequestForm(forms.Form):
+    """A request as somebody received it. Who is meant is searched, and chosen if it is not one."""
+
+    kind = forms.ChoiceField(
+        label="What is requested", choices=[("", "Choose"), *PrivacyRequest.Kind.choices]
+    )
+    person = forms.CharField(
+        max_length=320,
+        label="Who",
+        help_text="An email address, a phone number, a name or an id.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    chosen = forms.ChoiceField(required=False, label="Which of them", widget=forms.RadioSelect)
+    note = forms.CharField(
+        required=False,
+        max_length=500,
+        label="How it was requested",
+        help_text="For example: by email to privacy@. It is deleted when the request has ended.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    requested_at = MomentField(required=False, label="When it was requested (empty: now)")
+
+    def __init__(self, viewer: Viewer, data: Mapping[str, str] | None, **initial: str) -> None:
+        super().__init__(data, auto_id="request_%s", label_suffix="", initial=initial)
+        self.viewer = viewer
+        self.subject = requests.Subject([])
+        self.problem = ""
+        if text := (data or initial).get("person", "").strip():
+            self._look_up(text)
+        options = [(each.id, self._label(each)) for each in self.subject.people]
+        if self.subject.address:
+            options = [(ADDRESS, f"{self.subject.address}, the address of nobody known here")]
+        field = self.fields["chosen"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = options
+        # One person needs no choice. That an address is nobody's is to be confirmed.
+        self.must_choose = len(options) > 1 or bool(self.subject.address)
+        if not self.must_choose or data is None:
+            del self.fields["chosen"]
+
+    def _look_up(self, text: str) -> None:
+        try:
+            known = get_contacts(self.viewer.organization_id, [text]).get(text)
+            found = requests.Subject([known]) if known else None
+            self.subject = found or requests.subject_of(self.viewer.organization_id, text)
+        except errors.Unavailable as error:
+            self.problem = error.message
+
+    def _label(self, person: ContactRecord) -> str:
+        shown = [person.name, self.viewer.shown(person.email), self.viewer.shown(person.mobile)]
+        return ", ".join(filter(None, shown)) or person.id
+
+    @property
+    def who(self) -> str:
+        """Return the person whom the form names, if it is one alone."""
+        return self._label(self.subject.people[0]) if len(self.subject.people) == 1 else ""
+
+    def clean_person(self) -> str:
+        """Check that somebody is found, or that it is an address."""
+        if self.problem:
+            raise forms.ValidationError(self.problem)
+        if not self.subject.people and not self.subject.address:
+            raise forms.ValidationError(
+                "Nobody is found. Type an email address or a phone number to record it for that."
+            )
+        return str(self.cleaned_data["person"])
+
+    def clean_chosen(self) -> str:
+        """Require a choice where there is one."""
+        chosen = str(self.cleaned_data["chosen"])
+        if not chosen:
+            raise forms.ValidationError("Choose who is meant.")
+        return chosen
+
+    def open(self) -> PrivacyRequest | None:
+        """Record the request; None if it cannot be, with the errors at their fields."""
+        if not self.is_valid():
+            return None
+        given = self.cleaned_data
+        chosen = given.get("chosen") or self.subject.people[0].id
+        new = NewRequest(
+            given["kind"],
+            contact_id="" if chosen == ADDRESS else chosen,
+            address=self.subject.address if chosen == ADDRESS else "",
+            note=given["note"],
+            requested_at=given["requested_at"],
+        )
+        try:
+            return requests.open_request(self.viewer.organization_id, new, self.viewer.actor)
+        except errors.InvalidPayload as error:
+            for each in error.details:
+                self.add_error(each.field, f"This {each.message}.")
+            return None
+
+
+class CarryOutForm(forms.Form):
+    """The confirmation before a request is carried out."""
+
+    checked = forms.BooleanField(
+        label="I have checked that the request comes from this person",
+        error_messages={"required": "Check first who asks: the data may be somebody else's."},
+    )
+
+
+class RefusalForm(forms.Form):
+    """The reason for which a request is refused."""
+
+    reason = forms.CharField(
+        max_length=500,
+        label="Why is it refused?",
+        help_text="The person has a right to the reason.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )

@@ -1,0 +1,95 @@
+"""Requests for data exports and erasures: the list, and recording a new one."""
+
+from dataclasses import dataclass, replace
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from messaging.consent.privacy import requests
+from messaging.consent.privacy.requests import RequestFilter
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.compliance import names
+from messaging.console.compliance.request_forms import NewRequestForm, RequestFilterForm
+from messaging.models import PrivacyRequest
+from rme.core import errors, ids
+from rme.tenants.roles import Permission
+
+PAGE = 50
+COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted-status"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A request in words."""
+
+    row: PrivacyRequest
+    whom: str
+    url: str
+    colour: str
+    is_overdue: bool
+
+
+def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> Line:
+    """Return a request in words."""
+    url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
+    is_overdue = row.is_pending and row.due_at < timezone.now()
+    return Line(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
+
+
+def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:
+    if row.contact_id:
+        return named.of(row.contact_id)
+    return viewer.shown(row.address) or "an address, which is deleted"
+
+
+@access.page_for(Permission.SEE_PEOPLE)
+@require_GET
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return a page of requests, newest first."""
+    form = RequestFilterForm(request.GET)
+    problem, wanted = "", RequestFilter()
+    try:
+        wanted = form.read(viewer.organization_id)
+    except errors.Unavailable as error:
+        problem = error.message
+    wanted = replace(wanted, cursor=ids.parse(request.GET.get("after", "")))
+    rows, following = requests.page(viewer.organization_id, wanted, limit=PAGE)
+    named = names.read(viewer, {row.contact_id for row in rows})
+    query = request.GET.copy()
+    query.pop("after", None)
+    return access.show(
+        request,
+        viewer,
+        "compliance/requests",
+        "Privacy requests",
+        others_page="console:privacy",
+        form=form,
+        problem=problem or named.problem,
+        lines=[line(viewer, row, named) for row in rows],
+        following=following,
+        query=query.urlencode(),
+    )
+
+
+@access.page_for(Permission.CHANGE_PEOPLE)
+def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the form of a new request, which may name kind and person; a POST records it."""
+    if request.method == "POST":
+        form = NewRequestForm(viewer, request.POST)
+        if row := form.open():
+            url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
+            return HttpResponseRedirect(url)
+    else:
+        given = {name: request.GET.get(name, "")[:320] for name in ("kind", "person")}
+        form = NewRequestForm(viewer, None, **given)
+    return access.show(
+        request,
+        viewer,
+        "compliance/new_request",
+        "New privacy request",
+        others_page="console:privacy_new",
+        form=form,
+    )

@@ -1,0 +1,141 @@
+"""The log of API requests: from the request id of an answer to its line, and to its message."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import URLResolver, get_resolver
+from django.views.decorators.http import require_GET
+
+from messaging.console import access, wording
+from messaging.console.access import Viewer
+from messaging.console.filters.message_filter import MomentField
+from rme.core import ids
+from rme.core.http.api import REST_PREFIX, template_of
+from rme.tenants import request_log
+from rme.tenants.models import Application, RequestLogEntry
+from rme.tenants.request_log import RequestFilter
+from rme.tenants.roles import Permission
+
+PAGE = 50
+COLOURS = {2: "good", 3: "muted", 4: "warn", 5: "bad"}
+"""The name of a status's colour, by its first digit."""
+
+
+@cache
+def routes() -> tuple[str, ...]:
+    """Return the routes of the REST API, as the log has them."""
+    (rest,) = (
+        each
+        for each in get_resolver().url_patterns
+        if isinstance(each, URLResolver) and f"/{each.pattern}" == REST_PREFIX
+    )
+    return tuple(template_of(f"{REST_PREFIX}{each.pattern}") for each in rest.url_patterns)
+
+
+class RequestFilterForm(forms.Form):
+    """Filters that combine. An empty field matches all."""
+
+    request_id = forms.UUIDField(
+        required=False,
+        label="Request id",
+        widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off"}),
+    )
+    status_class = forms.TypedChoiceField(
+        required=False,
+        label="Status",
+        empty_value=None,
+        coerce=int,
+        choices=[
+            ("", "Any status"),
+            ("2", "2xx: done"),
+            ("4", "4xx: refused"),
+            ("5", "5xx: failed"),
+        ],
+    )
+    route = forms.ChoiceField(required=False)
+    application_id = forms.TypedChoiceField(
+        required=False, label="Application", empty_value=None, coerce=int
+    )
+    since = MomentField(required=False, label="From")
+    until = MomentField(required=False, label="Until")
+
+    def __init__(self, data: Mapping[str, str], applications: Mapping[int, str]) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        self._set("route", [("", "Any route"), *((each, each) for each in routes())])
+        own = [(str(key), name) for key, name in applications.items()]
+        self._set("application_id", [("", "Any application"), *own])
+
+    def _set(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    @property
+    def query(self) -> str:
+        """Return the filters that are set as a query string."""
+        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
+
+    def read(self) -> RequestFilter:
+        """Return what the form means; a form that is not valid filters by its valid fields."""
+        self.is_valid()
+        given: dict[str, Any] = self.cleaned_data
+        return RequestFilter(**{name: value for name, value in given.items() if value})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """A request in words."""
+
+    row: RequestLogEntry
+    application: str
+    """The name of its application; empty if there is none any more."""
+
+    @property
+    def answered_at(self) -> datetime:
+        return ids.moment(self.row.pk)
+
+    @property
+    def colour(self) -> str:
+        return COLOURS.get(self.row.status // 100, "muted")
+
+    @property
+    def milliseconds(self) -> float:
+        return self.row.microseconds / 1000
+
+    @property
+    def error(self) -> str:
+        """Return what its error's code means."""
+        return wording.error(self.row.code)
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return a page of the log."""
+    own = Application.objects.filter(organization_id=viewer.organization_id).order_by("name", "pk")
+    applications = dict(own.values_list("pk", "name"))
+    form = RequestFilterForm(request.GET, applications)
+    before = ids.parse(request.GET.get("after", ""))
+    found = request_log.find(viewer.organization_id, form.read(), limit=PAGE, before=before)
+    return access.show(
+        request,
+        viewer,
+        "developers/requests",
+        "API requests",
+        others_page="console:requests",
+        form=form,
+        lines=[RequestLine(row, applications.get(row.application_id, "")) for row in found.rows],
+        following=found.following,
+        searched_until=ids.moment(found.following) if found.following else None,
+        is_filtered=bool(form.query),
+        days=settings.REQUEST_LOG_DAYS,
+        may_see_messages=viewer.may(Permission.SEE_MESSAGES),
+        may_see_applications=viewer.may(Permission.CHANGE_KEYS),
+    )

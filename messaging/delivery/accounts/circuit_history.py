@@ -1,0 +1,83 @@
+"""The history of circuits: a row for each change of a state, kept for some days.
+
+The script that decides (`circuits`) says which accounts changed, so one process writes each change.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+
+from messaging.delivery.accounts import circuits
+from messaging.delivery.accounts.circuits import CircuitStates
+from messaging.models import CircuitChange
+from rme.core import ids
+from rme.core.db import clock, sql
+from rme.core.outcomes import Outcome
+
+log = structlog.get_logger(__name__)
+
+Why = CircuitChange.Why
+LATEST = 5
+"""The latest changes that a list of accounts shows of each."""
+
+_T = CircuitChange._meta.db_table
+_LATEST = f"""
+SELECT change.account_id, change.is_open, change.why, change.at
+FROM unnest(%s::bigint[]) one(id), LATERAL (
+  SELECT * FROM {_T} WHERE account_id = one.id ORDER BY id DESC LIMIT %s) change
+ORDER BY change.id DESC
+"""
+
+
+def report(
+    sends: Iterable[tuple[int | None, Outcome]], *, rest_seconds: float = 0.0
+) -> CircuitStates:
+    """Report the outcomes of sends (`circuits.report`), and store the changes that follow.
+
+    A change costs one statement. No transaction is open.
+    """
+    states = circuits.report(sends, rest_seconds=rest_seconds)
+    if states.changes:
+        _store(states.changes)
+    return states
+
+
+def _store(changes: Mapping[int, Why]) -> None:
+    """Store changes by account. A failure is logged: sending goes on."""
+    now = clock.now()
+    rows = [
+        {
+            "id": ids.new_id(),
+            "account_id": account_id,
+            "is_open": why is not Why.ANSWERED,
+            "why": why.value,
+            "at": now,
+        }
+        for account_id, why in changes.items()
+    ]
+    try:
+        sql.insert({CircuitChange: rows})
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("circuits.not_stored", count=len(rows), error=type(error).__name__)
+
+
+def latest(
+    account_ids: Collection[int], limit: int = LATEST
+) -> Mapping[int, Sequence[CircuitChange]]:
+    """Return the latest changes of accounts, the latest first; one statement."""
+    found: dict[int, list[CircuitChange]] = {each: [] for each in account_ids}
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, [list(account_ids), limit])
+        for account_id, is_open, why, at in cursor.fetchall():
+            change = CircuitChange(account_id=account_id, is_open=is_open, why=why, at=at)
+            found[account_id].append(change)
+    return found
+
+
+def purge() -> None:
+    """Delete changes that were kept for CIRCUIT_HISTORY_DAYS."""
+    oldest = ids.at_least(clock.now() - timedelta(days=settings.CIRCUIT_HISTORY_DAYS))
+    CircuitChange.objects.filter(id__lt=oldest).delete()
