@@ -6,12 +6,24 @@ from django.db.models import QuerySet
 
 from messaging.consent import suppression_export, suppression_import, tasks
 from messaging.models import SuppressionImport
-from rme.tenants.admin.imports import FilePages
+from rme.tenants.admin import prepared_imports
+from rme.tenants.admin.prepared_imports import PreparedPages
 
 
-class ImportPages(FilePages):
-    """The list of imports, and upload and download of files."""
+class ColumnsForm(prepared_imports.ColumnsForm):
+    """Which column of the list each column of a file is."""
 
+    def __init__(self, run: SuppressionImport, data: prepared_imports.Data) -> None:
+        super().__init__(run, suppression_export.COLUMNS, data)
+
+    def problem(self) -> str:
+        return super().problem() or suppression_import.problem_of(self.columns)
+
+
+class ImportPages(PreparedPages):
+    """The list of imports, with their columns and dry runs, and upload and download of files."""
+
+    columns_form = ColumnsForm
     file_columns = suppression_export.COLUMNS
     file_noun = "suppressions"
 
@@ -19,7 +31,7 @@ class ImportPages(FilePages):
         return SuppressionImport.objects.all()
 
     def start_import(self, organization_id: str, name: str, file: IO[bytes], by: str) -> object:
-        return suppression_import.start(organization_id, name, file, by)
+        return suppression_import.prepare(organization_id, name, file, by)
 
     def request_import(self) -> None:
         tasks.request_import()

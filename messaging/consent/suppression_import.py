@@ -3,8 +3,11 @@
 To import a part twice does no harm: the second time its entries are already listed.
 """
 
+from collections.abc import Sequence
 from typing import IO, NamedTuple
 from uuid import UUID
+
+from django.db import transaction
 
 from messaging.consent import suppressions
 from messaging.consent.suppression_export import COLUMNS, EXTRA_COLUMNS
@@ -13,7 +16,7 @@ from messaging.models import SuppressionImport
 from rme.core import csv_lines
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.errors import InvalidPayload
-from rme.tenants import imports, organizations
+from rme.tenants import imports, organizations, prepared_imports
 from rme.tenants.imports import PartResult, Rows, rejected_rows
 
 __all__ = ["Unreadable", "cancel", "rejected_rows", "start", "step", "work"]
@@ -49,6 +52,22 @@ def start(
     )
     imports.store(run, reader)
     return run
+
+
+def prepare(organization_id: str, name: str, file: IO[bytes], started_by: str) -> SuppressionImport:
+    """Store a file whose columns a person will choose. Raises Unreadable."""
+    run = SuppressionImport(organization_id=organization_id, name=name, started_by=started_by)
+    prepared_imports.prepare(run, Reader(file, PART_LINES, LINE_LIMIT))
+    return run
+
+
+def problem_of(columns: Sequence[str]) -> str:
+    """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
+    if "channel" not in columns:
+        return "No column is channel, which every entry needs."
+    if not {"address", "contactId"} & set(columns):
+        return "No column is address or contactId: one of them says who must not be written to."
+    return ""
 
 
 def work() -> bool:
@@ -94,8 +113,20 @@ def _read(run: SuppressionImport, lines: Rows) -> _Part:
 
 
 def _store(run: SuppressionImport, part: _Part) -> PartResult:
-    """Put the entries of a part on the list; return the part's outcome."""
+    """Put the entries of a part on the list; return the part's outcome.
+
+    A dry run does it and takes it back, so it counts what the import will do. An entry that two
+    parts have is counted twice by it.
+    """
     outcome = part.outcome
-    change = suppressions.suppress_alone(part.entries)
+    change = _tried(part) if run.dry_run else suppressions.suppress_alone(part.entries)
     outcome.added, outcome.replaced = len(change.added), change.replaced
     return outcome
+
+
+def _tried(part: _Part) -> suppressions.Change:
+    """Return what the entries of a part would change."""
+    with transaction.atomic():
+        change = suppressions.suppress_alone(part.entries)
+        transaction.set_rollback(True)
+    return change

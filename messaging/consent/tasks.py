@@ -9,8 +9,10 @@ from celery import shared_task
 from messaging.consent import retention, suppression_import
 from messaging.consent.chain import checks
 from messaging.consent.privacy import answers
+from messaging.models import SuppressionImport
 from rme.core.db import availability, clock
 from rme.core.process import task_requests
+from rme.tenants import prepared_imports
 
 IMPORT_SECONDS = 1.0
 """How long one run imports before the worker takes other tasks."""
@@ -27,6 +29,7 @@ def request_import() -> None:
 @availability.unlimited()
 def import_suppressions() -> None:
     """Import files of suppressions, part by part; a later run goes on with what is left."""
+    prepared_imports.discard_abandoned(SuppressionImport)
     until = time.monotonic() + IMPORT_SECONDS
     while suppression_import.work():
         if time.monotonic() > until:

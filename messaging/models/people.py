@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
 from rme.core.channels import ALL
-from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.models import Organization
+from rme.tenants.prepared_imports import CheckedPart, PreparedImport
 
 ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
 
@@ -110,7 +110,7 @@ class Suppression(models.Model):
         return f"{self.address or self.contact_id} on {self.channel}: {self.reason}"
 
 
-class SuppressionImport(FileImport):
+class SuppressionImport(PreparedImport):
     """One imported file, in parts, so that any worker can continue after another.
 
     `unchanged` rows were already listed with a reason as strong.
@@ -127,7 +127,7 @@ class SuppressionImport(FileImport):
         ]
 
 
-class SuppressionImportPart(FilePart):
+class SuppressionImportPart(CheckedPart):
     """Some lines of an imported file."""
 
     run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)

@@ -11,9 +11,9 @@ from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.tenants.imports import FileImport, FilePart
 from rme.tenants.languages import is_language
 from rme.tenants.models import Organization
+from rme.tenants.prepared_imports import CheckedPart, PreparedImport
 
 
 class Platform(models.Model):
@@ -235,21 +235,12 @@ class Exhibitor(Record):
         return f"{self.account or self.contact} at {self.event}"
 
 
-class RecordImport(FileImport):
+class RecordImport(PreparedImport):
     """An import of a file of records of one kind."""
 
-    class State(models.TextChoices):
-        PREPARED = "PREPARED", "Waiting for its columns"
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        CANCELLED = "CANCELLED", "Cancelled"
-
     kind = models.CharField(max_length=40)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
     by_email = models.BooleanField(default=False, db_default=False)
     """A row without an id changes the contact that has its email, if there is one."""
-    dry_run = models.BooleanField(default=False, db_default=False)
-    """All checks, nothing stored. The file is kept until it is imported or cancelled."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -261,23 +252,11 @@ class RecordImport(FileImport):
             )
         ]
 
-    def open_parts(self) -> models.QuerySet[FilePart]:
-        return self.parts.filter(checked=False) if self.dry_run else super().open_parts()
 
-    def close_part(self, part: FilePart) -> list[str]:
-        if not self.dry_run:
-            return super().close_part(part)
-        assert isinstance(part, RecordImportPart)
-        part.checked = True
-        return ["checked"]
-
-
-class RecordImportPart(FilePart):
+class RecordImportPart(CheckedPart):
     """Some lines of such a file."""
 
     run = models.ForeignKey(RecordImport, models.CASCADE, related_name="parts", db_index=False)
-    checked = models.BooleanField(default=False, db_default=False)
-    """A dry run has read it."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

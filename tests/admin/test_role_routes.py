@@ -101,7 +101,7 @@ ROUTES = {
             *("account", "case", "contact", "event", "eventregistration", "speaker", "exhibitor"),
         )
     },
-    "admin:messaging_suppression_import": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "admin:messaging_suppression_import": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
     **{
         f"admin:{name}": (needed, needed)
         for name, needed in {

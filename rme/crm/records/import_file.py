@@ -7,13 +7,10 @@ for a part does not depend on its rows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import IO, Any
 from uuid import UUID
 
-from django.db import models, transaction
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db import models
 
 from rme.core import csv_lines, ids
 from rme.core.csv_lines import Reader, Unreadable
@@ -22,7 +19,7 @@ from rme.crm import folding
 from rme.crm.models import Account, Case, Contact, RecordImport
 from rme.crm.records import files
 from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column
-from rme.tenants import imports, organizations
+from rme.tenants import imports, organizations, prepared_imports
 from rme.tenants.imports import PartResult, Rows
 
 PART_ROWS = 1000
@@ -69,36 +66,17 @@ def prepare(
     *,
     started_by: str,
 ) -> RecordImport:
-    """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
-    reader = Reader(file, PART_ROWS, LINE_LIMIT)
-    titles, delimiter = csv_lines.titles(reader.read_line() or "")
+    """Store a file whose columns a person will choose. Raise Unreadable."""
     run = RecordImport(
-        organization_id=organization_id,
-        kind=model.__name__,
-        name=name,
-        columns=titles,
-        delimiter=delimiter,
-        started_by=started_by,
-        state=RecordImport.State.PREPARED,
+        organization_id=organization_id, kind=model.__name__, name=name, started_by=started_by
     )
-    imports.store(run, reader)
+    prepared_imports.prepare(run, Reader(file, PART_ROWS, LINE_LIMIT))
     return run
-
-
-def sample(run: RecordImport, count: int = 3) -> list[list[str]]:
-    """Return the cells of the first rows of a file."""
-    part = run.parts.order_by("number").first()
-    lines = bytes(part.content or b"").decode().split("\n") if part else []
-    rows = [csv_lines.sample_cells(line, run.delimiter) for line in lines if line.strip()]
-    return rows[:count]
 
 
 def problem_of(model: type[models.Model], columns: Sequence[str], *, by_email: bool) -> str:
     """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
     named = [column for column in columns if column]
-    twice = sorted({column for column in named if named.count(column) > 1})
-    if twice:
-        return f"Two columns are {twice[0]}: choose one of them."
     if by_email and "email" not in named:
         return "Choose the column with the email address, which rows are matched by."
     if "id" in named or by_email:
@@ -106,59 +84,6 @@ def problem_of(model: type[models.Model], columns: Sequence[str], *, by_email: b
     wanted = [column.name for column in COLUMNS[model] if column.required]
     missing = [name for name in wanted if name not in named]
     return f"No column is {missing[0]}, which every new record needs." if missing else ""
-
-
-def begin(run: RecordImport, columns: Sequence[str], *, by_email: bool, dry_run: bool) -> bool:
-    """Start a prepared file by its columns ("": left out); return whether it was to be started."""
-    prepared = RecordImport.objects.filter(pk=run.pk, state=RecordImport.State.PREPARED)
-    return bool(
-        prepared.update(
-            columns=list(columns),
-            by_email=by_email,
-            dry_run=dry_run,
-            state=RecordImport.State.RUNNING,
-            turn_at=Now(),
-        )
-    )
-
-
-def import_checked(run: RecordImport) -> bool:
-    """Import a file whose dry run has ended; return whether that was to be done."""
-    state = RecordImport.State
-    with transaction.atomic():
-        ended = RecordImport.objects.filter(pk=run.pk, state=state.DONE, dry_run=True).update(
-            state=state.RUNNING,
-            dry_run=False,
-            turn_at=Now(),
-            finished_at=None,
-            **dict.fromkeys(("done", "added", "replaced", "rejected"), 0),
-        )
-        if ended:
-            run.parts.update(problems=[])
-    return bool(ended)
-
-
-def discard(run: RecordImport) -> bool:
-    """Discard a file that is prepared, or whose dry run has ended; return whether it was."""
-    state = RecordImport.State
-    with transaction.atomic():
-        ended = RecordImport.objects.filter(_WAITS, pk=run.pk).update(
-            state=state.CANCELLED, finished_at=Now()
-        )
-        if ended:
-            run.parts.all().delete()
-    return bool(ended)
-
-
-_WAITS = Q(state=RecordImport.State.PREPARED) | Q(state=RecordImport.State.DONE, dry_run=True)
-WAITS_FOR = timedelta(days=1)
-
-
-def discard_abandoned() -> int:
-    """Discard the files that were not imported within a day; return their number."""
-    before = Now() - WAITS_FOR
-    old = list(RecordImport.objects.filter(_WAITS, turn_at__lt=before)[:100])
-    return sum(discard(run) for run in old)
 
 
 def import_next_part() -> bool:

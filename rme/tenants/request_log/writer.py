@@ -1,6 +1,6 @@
 """Storing the request log: one COPY for all requests of a process since the last one.
 
-Measured beside one INSERT of a JSON array (`sql.insert`): see docs/benchmarks.md.
+What it costs a send is in docs/benchmarks.md (`make bench ARGS=request_log`).
 """
 
 import threading

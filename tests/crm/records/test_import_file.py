@@ -22,7 +22,7 @@ from rme.crm.models import (
 )
 from rme.crm.records import export, import_file
 from rme.crm.records.files import COLUMNS, names
-from rme.tenants import imports
+from rme.tenants import imports, prepared_imports
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.admin.scene import page, person
@@ -332,7 +332,7 @@ def test_matching_asks_no_more_for_more_rows(org, redis):
             io.BytesIO(f"lastName,email\n{lines}".encode()),
             started_by="g",
         )
-        import_file.begin(made, ["lastName", "email"], by_email=True, dry_run=False)
+        prepared_imports.begin(made, ["lastName", "email"], by_email=True, dry_run=False)
         TtlCache.clear_all()
         with CaptureQueriesContext(connection) as captured:
             assert import_file.import_next_part()
@@ -344,9 +344,9 @@ def test_matching_asks_no_more_for_more_rows(org, redis):
 def test_a_file_that_nobody_imports_is_discarded(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org)
-    assert import_file.discard_abandoned() == 0
+    assert prepared_imports.discard_abandoned(RecordImport) == 0
     RecordImport.objects.update(turn_at=datetime(2026, 1, 1, tzinfo=UTC))
-    assert import_file.discard_abandoned() == 1
+    assert prepared_imports.discard_abandoned(RecordImport) == 1
     run = RecordImport.objects.get()
     assert (run.state, run.parts.count()) == ("CANCELLED", 0)
     assert editor.get(url).status_code == 200

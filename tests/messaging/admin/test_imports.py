@@ -1,10 +1,12 @@
 """The pages for files of suppressions: importing, how far it has come, its report, exporting."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from messaging.consent import suppression_import, suppressions
+from messaging.consent import suppression_import, suppressions, tasks
 from messaging.models import Suppression, SuppressionImport
 from rme.tenants.models import Membership
 from tests import audited, factories
@@ -25,6 +27,14 @@ def upload(browser, org, text=TEXT):
     return browser.post(NEW, {"organization": org.pk, "file": file})
 
 
+CHOSEN = {"column_0": "channel", "column_1": "address"}
+
+
+def choose(browser, url, do, **columns):
+    """Choose the columns of a file and what is done with it; the page is then left."""
+    assert browser.post(url, {**CHOSEN, **columns, "do": do}).status_code == 302
+
+
 def run_page(run, name="import"):
     return reverse(f"admin:messaging_suppression_{name}", args=[run.pk])
 
@@ -39,6 +49,8 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     answer = upload(root, org)
     run = SuppressionImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, run_page(run))
+    assert not suppression_import.work()  # nothing is imported before the columns are chosen
+    choose(root, run_page(run), "import")
     shown = root.get(run_page(run)).content
     assert REFRESH in shown
     assert b'aria-valuenow="0"' in shown
@@ -56,8 +68,72 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     assert list(
         Suppression.objects.order_by("address").values_list("organization_id", "address", "source")
     ) == [(org.pk, "a@b.example", "IMPORT"), (org.pk, "c@d.example", "IMPORT")]
-    assert audited.told() == [("root", "IMPORTED", "3 rows started")]
+    assert audited.told() == [
+        ("root", "IMPORTED", "file of 3 rows uploaded"),
+        ("root", "IMPORTED", "3 rows started"),
+    ]
     assert run.started_by == "root"
+
+
+FOREIGN = (
+    "Medium;E-Mail;Remark\nEMAIL;new@b.example;x\nEMAIL;known@b.example;y\nEMAIL;nobody;z\n"
+    "EMAIL;NEW@b.example;again\n"
+)
+
+
+def test_a_file_with_columns_of_its_own_is_tried_and_then_imported(root, org, redis):
+    known = suppressions.NewSuppression(org.pk, "EMAIL", "known@b.example", "STOP", "API")
+    suppressions.suppress([known])
+    url = upload(root, org, FOREIGN)["Location"]
+    run = SuppressionImport.objects.get()
+    shown = root.get(url).content.decode()
+    for text in ("Medium", "E-Mail", "new@b.example, known@b.example, nobody", "Leave out"):
+        assert text in shown
+    choose(root, url, "try", column_2="note")
+    assert suppression_import.work()
+    run.refresh_from_db()
+    assert (run.state, run.added, run.replaced, run.rejected) == ("DONE", 1, 0, 1)
+    assert Suppression.objects.get().address == "known@b.example"  # nothing was stored
+    assert b"nothing of list.csv is stored yet" in root.get(url).content
+    report = b"".join(root.get(run_page(run, "import_report")).streaming_content)
+    assert b"4,address,not an address on the channel EMAIL" in report
+    assert root.post(url, {"do": "import"}).status_code == 302
+    assert suppression_import.work()
+    run.refresh_from_db()
+    assert (run.state, run.added, run.rejected) == ("DONE", 1, 1)
+    rows = Suppression.objects.order_by("address").values_list("address", "reason", "note")
+    assert list(rows) == [("known@b.example", "STOP", ""), ("new@b.example", "MANUAL", "x")]
+    assert [text for _, _, text in audited.told()] == [
+        "file of 4 rows uploaded", "dry run of 4 rows started", "4 rows started",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"column_0": ""}, "No column is channel"),
+        ({"column_1": "note"}, "No column is address or contactId"),
+        ({"column_2": "address"}, "Two columns are address"),
+        ({"column_2": "nonsense"}, "Select a valid choice"),
+    ],
+)
+def test_columns_that_make_no_entry_are_refused(root, org, columns, why):
+    url = upload(root, org, FOREIGN)["Location"]
+    refused = root.post(url, {**CHOSEN, **columns, "do": "import"})
+    assert why in refused.content.decode()
+    assert SuppressionImport.objects.get().state == "PREPARED"
+
+
+def test_a_file_is_discarded_by_a_person_or_after_a_day(root, org, redis):
+    url = upload(root, org)["Location"]
+    assert root.post(url, {"do": "discard"}).status_code == 302
+    upload(root, org)
+    SuppressionImport.objects.filter(state="PREPARED").update(
+        turn_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    tasks.import_suppressions()
+    runs = SuppressionImport.objects.all()
+    assert [(run.state, run.parts.count()) for run in runs] == [("CANCELLED", 0)] * 2
 
 
 def test_a_large_file_goes_through_the_disk(root, org, redis):
@@ -70,7 +146,7 @@ def test_a_large_file_goes_through_the_disk(root, org, redis):
 def test_a_file_that_cannot_be_read_is_an_error_beside_the_field(root, org):
     answer = upload(root, org, "nonsense\n")
     assert answer.status_code == 200
-    assert b"The first line may name channel" in answer.content
+    assert b"The file has no rows below its header line." in answer.content
     assert b"required" in root.post(NEW, {}).content
     assert not SuppressionImport.objects.exists()
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0039_provider_history"),
+        ("messaging", "0040_suppression_dry_run"),
     ]
 
     operations = [
