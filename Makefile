@@ -89,7 +89,7 @@ demo-json: $(VENV)/.runtime  ## the demo's addresses and secrets, as JSON
 bench: $(VENV)/.dev  ## measure, beside references in the same run (ARGS="accept smtp")
 	@$(BIN)/python -m rme.run --var var/bench exec -- $(BIN)/python -m bench $(ARGS)
 
-screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium)
+screenshots: $(VENV)/.dev  ## make the pictures of the documents anew (needs Chromium; ARGS=console-templates)
 	@rm -rf var/screenshots
 	@$(BIN)/python -m rme.run --var var/screenshots exec -- $(BIN)/python docs/screenshots.py $(ARGS)
 

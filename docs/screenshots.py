@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
-PORT = "8765"
+PORT = os.environ.get("PICTURES_PORT", "8765")
 URL = f"http://127.0.0.1:{PORT}"
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "rme.settings",
@@ -41,7 +41,9 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 from bench.scene import processes, wait_for_port, web  # noqa: E402
 from docs.picture_scene import ORG, PASSWORD, USER, fill  # noqa: E402
+from docs.picture_templates import archive_path, write_archive, write_templates  # noqa: E402
 from rme import demo  # noqa: E402
+from rme.tenants.audit import Actor  # noqa: E402
 
 SETTLED = 10.0
 """Seconds until each worker has given a sign of life."""
@@ -82,10 +84,23 @@ def _platform(page: Page) -> None:
     page.select_option("[name=preset]", "odoo-community")
 
 
+def _rendered(page: Page) -> None:
+    """Wait for the rendering, which follows the page."""
+    page.frame_locator("iframe[name=studio-rendering]").locator("h1").wait_for()
+
+
+def _import(page: Page) -> None:
+    """Choose an archive, and let the page show what it would do."""
+    page.set_input_files("input[type=file]", archive_path())
+    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_text("A new draft").first.wait_for()
+
+
 def pictures(found: dict[str, str]) -> list[Picture]:
     """Return the pictures; `found` has the ids of what they show."""
     messages, person = _console("messages"), _console("person", found["person"])
     failed = f"{messages}?status=FAILED"
+    booking = _console("template", "booking")
     webhook = _console("webhook_delivery", found["endpoint"], found["webhook"])
     return [
         Picture("console-log-in", "/admin/", height=640, logged_in=False),
@@ -119,6 +134,18 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-callbacks", _console("callbacks"), height=700),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
         Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),
+        Picture("console-templates", _console("templates"), height=800),
+        Picture("console-template", booking, height=1500, act=_rendered),
+        Picture("console-template-phone", booking, NARROW, height=1400, act=_rendered),
+        Picture("console-template-dark", booking, height=1200, dark=True, act=_rendered),
+        Picture("console-compare", f"{_console('template_compare', 'booking')}?old=1&new=2"),
+        Picture(
+            "console-compare-phone",
+            f"{_console('template_compare', 'booking')}?old=1&new=2",
+            NARROW,
+            dark=True,
+        ),
+        Picture("console-import", _console("template_import"), height=1000, act=_import),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),
         Picture("console-audit-phone", _console("audit"), NARROW, dark=True),
@@ -145,6 +172,8 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     made = demo.ensure(Path(os.environ["RME_VAR"]) / "demo.json", base_url=URL)
     found = fill(made)
+    write_templates(Actor(None, USER))
+    write_archive()
     IMAGES.mkdir(exist_ok=True)
     workers = ["rme.workers", "--beat", "--concurrency", "1"]
     with processes([web("rme.asgi:application", int(PORT)), workers]):
@@ -197,6 +226,7 @@ def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
     answer = page.goto(f"{URL}{picture.path}")
     assert answer is not None, picture.path
     assert answer.status == 200, (picture.path, answer.status)
+    assert not picture.logged_in or "/login/" not in page.url, picture.path
     page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", picture.dark)
     if picture.act:
         picture.act(page)

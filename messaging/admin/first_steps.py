@@ -69,6 +69,7 @@ def _checklist(progress: Progress) -> Checklist:
     def listed_or_new(model: str, *, exists: bool) -> str:
         return page(f"{model}_{'changelist' if exists else 'add'}")
 
+    templates = reverse("console:templates", args=[progress.organization_id])
     organization = reverse("admin:tenants_organization_change", args=[progress.organization_id])
     steps = [
         FirstStep("Organization", "Its name, time zone, language and region.", True, organization),
@@ -86,17 +87,16 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "Template",
-            "One with an active version.",
+            "One with an active version: write it in the studio, then Publish.",
             progress.template,
-            listed_or_new("messaging_template", exists=progress.has_template),
+            templates,
         ),
         FirstStep(
             "First message",
-            "Add yourself as a contact, then use Send a test on the page of a template's version.",
+            "Add yourself as a contact, with the address of your account; then use Send a test to "
+            "me, on the page of a template.",
             progress.delivered,
-            page("messaging_templateversion_changelist").partition("?")[0]
-            if progress.template
-            else page("messaging_template_changelist"),
+            templates,
         ),
         FirstStep(
             "Keys for your developers",

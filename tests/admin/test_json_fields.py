@@ -37,8 +37,8 @@ def test_bad_json_is_refused_at_its_field(root, org, text):
         answer = root.post(url, form)
         assert (url, answer.status_code) == (url, 200)
         assert field in answer.context["adminform"].form.errors
-    preview = button(TemplateVersion, version, "preview")
-    assert root.post(preview, {"variables": text}).status_code == 200
+    url = button(TemplateVersion, version, "send-test")
+    assert root.post(url, {"variables": text}).status_code == 200
 
 
 @pytest.mark.parametrize("text", ["{}", '{"a": [1, 2.5, null, "\\u00e9"]}', "[]", ""])

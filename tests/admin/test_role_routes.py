@@ -125,7 +125,6 @@ ROUTES = {
             "messaging_template_studio": P.SEE_TEMPLATES,
             "messaging_templateversion_studio": P.SEE_TEMPLATES,
             "messaging_template_new_version": P.CHANGE_TEMPLATES,
-            "messaging_templateversion_preview": P.SEE_TEMPLATES,
             "messaging_templateversion_activate": P.PUBLISH_TEMPLATES,
             "messaging_templateversion_copy": P.CHANGE_TEMPLATES,
             "messaging_templateversion_send_test": P.OPERATE,

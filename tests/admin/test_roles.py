@@ -40,6 +40,7 @@ def first_of(model, org):
     return model._default_manager.filter(**{path.get(model, "organization_id"): org.pk}).first()
 
 
+@pytest.mark.xdist_group("roles-filled")  # one worker fills it once
 class TestFilled:
     """Tests that look at one filled organization, each in a savepoint of its own."""
 
@@ -64,7 +65,7 @@ class TestFilled:
     @pytest.mark.parametrize(
         ("model", "name"),
         [(ApiKey, "revoke"), (Application, "rotate"), (ProviderAccount, "check_and_test"),
-         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "preview"),
+         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "studio"),
          (TemplateVersion, "copy"), (WebhookEndpoint, "rotate"), (WebhookEndpoint, "replay"),
          (WebhookEndpoint, "secret"), (ApiKey, "secret"), (Application, "secret"),
          (WebhookEndpoint, "switch"), (WebhookEndpoint, "test-event")],

@@ -81,6 +81,12 @@ def test_the_version_that_broke_a_variable_is_found_and_rolled_back(tab, journey
     expect(tab.locator(".cm-merge-b .cm-changedLine")).to_have_text("<p>{{ numbr }}</p>")
     tab.set_viewport_size({"width": 390, "height": 844})
     expect(tab.locator(".cm-deletedChunk")).to_have_text("<p>{{ number }}</p>")
+    for dark in (False, True):
+        tab.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
+        assert violations(tab, colours_only=True) == []
+        expect(tab.locator(".cm-insertedLine")).to_have_css(
+            "background-color", "rgb(20, 83, 45)" if dark else "rgb(220, 252, 231)"
+        )
     tab.set_viewport_size({"width": 1440, "height": 900})
     expect(tab.locator(".cm-merge-b")).to_be_visible()
     journey.click("button", "Roll back to version 1")

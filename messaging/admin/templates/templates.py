@@ -103,12 +103,11 @@ class TemplateAdmin(TenantAdmin):
         return {"language": found.first() or "", **initial}
 
     def response_add(self, request: HttpRequest, obj: Template, *given: object) -> HttpResponse:
-        """Lead to the form of the first version."""
+        """Lead to the studio, where its first version is written."""
         if "_save" not in request.POST:
             return super().response_add(request, obj, *given)
         messages.success(request, f"{obj} was added. Write its first version.")
-        url = reverse("admin:messaging_templateversion_add")
-        return HttpResponseRedirect(f"{url}?template={obj.pk}")
+        return HttpResponseRedirect(studio_url(obj))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Template]:
         active = TemplateVersion.objects.filter(

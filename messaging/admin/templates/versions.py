@@ -1,4 +1,4 @@
-"""Pages for the versions of templates: editing, preview, test and activation."""
+"""Pages for the versions of templates: editing, test and activation. The studio shows them."""
 
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -7,12 +7,11 @@ from django.contrib import admin, messages
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html
 from unfold.decorators import action
 
 from messaging import accept
-from messaging.admin.templates.preview import PreviewForm, SendForm, preview
-from messaging.content import publishing, rendering, samples, templates
+from messaging.admin.templates.send_form import SendForm
+from messaging.content import publishing, rendering, templates
 from messaging.models import Template, TemplateVersion
 from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants import audit
@@ -53,8 +52,8 @@ class TemplateVersionAdmin(TenantAdmin):
     search_fields = ("template__name",)
     ordering = ("-id",)
     autocomplete_fields = ("template",)
-    readonly_fields = ("version", "state", "created_at", "activated_at", "shown")
-    actions_detail: ClassVar[list[str]] = ["studio", "preview", "send_test", "activate", "copy"]
+    readonly_fields = ("version", "state", "created_at", "activated_at")
+    actions_detail: ClassVar[list[str]] = ["studio", "send_test", "activate", "copy"]
 
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
@@ -63,7 +62,7 @@ class TemplateVersionAdmin(TenantAdmin):
         form = ("template", *texts, "variables")
         if obj is None:
             return form
-        return ("template", "version", "state", "activated_at", *form[1:], "shown")
+        return ("template", "version", "state", "activated_at", *form[1:])
 
     def _chosen_channel(self, request: HttpRequest) -> str:
         """Return the channel of the template that the URL names, or an empty text."""
@@ -108,11 +107,11 @@ class TemplateVersionAdmin(TenantAdmin):
     def response_add(
         self, request: HttpRequest, obj: TemplateVersion, *given: object
     ) -> HttpResponse:
-        """Lead to the version's page, where it is previewed and made active."""
+        """Lead to the studio, where it is tried and published."""
         if "_save" not in request.POST:
             return super().response_add(request, obj, *given)
-        messages.success(request, f"{obj} is a draft. Preview it, then make it active.")
-        return HttpResponseRedirect(page_of(obj))
+        messages.success(request, f"{obj} is a draft. Try it, then publish it.")
+        return HttpResponseRedirect(studio_url(obj.template))
 
     # --- buttons --------------------------------------------------------------------------------
     @action(description="Open in the studio", permissions=["view"])
@@ -143,18 +142,6 @@ class TemplateVersionAdmin(TenantAdmin):
         row = self.get_object(request, object_id)
         url = reverse("admin:messaging_templateversion_add")
         return HttpResponseRedirect(f"{url}?template={row.template_id}&copy={row.pk}")
-
-    @action(description="Preview", permissions=["view"])
-    def preview(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show a version for a contact, with variables."""
-        row = self.get_object(request, object_id)
-        form = PreviewForm(row, request.POST or None)
-        found = None
-        if form.is_valid():
-            found = preview(row, form.person, form.cleaned_data["variables"])
-        elif not form.is_bound:
-            found = preview(row, samples.PERSON, samples.variables(row.variables))
-        return self.show(request, "preview", row, title=f"Preview: {row}", form=form, found=found)
 
     def has_send_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return self.may(request, Permission.OPERATE, obj)
@@ -188,17 +175,6 @@ class TemplateVersionAdmin(TenantAdmin):
         question += "suppressions and pauses count as for any message."
         context = {"title": "Send a test", "question": question, "form": form}
         return self.show(request, "ask", row, **context)
-
-    @admin.display(description="preview for a sample contact")
-    def shown(self, row: TemplateVersion) -> str:
-        found = preview(row, samples.PERSON, samples.variables(row.variables))
-        lines = [found.problem] if found.problem else [f"{n}: {t}" for n, t in found.lines]
-        text = format_html('<div class="whitespace-pre-wrap">{}</div>', "\n".join(lines))
-        frame = format_html(
-            '<iframe sandbox="" srcdoc="{}" title="HTML" class="w-full h-96 bg-white"></iframe>',
-            found.html,
-        )
-        return format_html("{}{}", text, frame if found.html else "")
 
 
 def _draft(version: TemplateVersion | str | None) -> bool:

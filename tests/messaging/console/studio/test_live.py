@@ -76,6 +76,8 @@ def test_an_sms_says_its_size_and_what_forces_ucs_2(ann, org):
     found = rendered(ann, row, text="Grüße – ç")
     assert (found["sms"]["encoding"], found["sms"]["segments"]) == ("UCS-2", 1)
     assert found["forced"] == ["–", "ç"]
+    plain = rendered(ann, row, text="Note: {{ note }}", **{"s:/note": "Zürich €"})
+    assert (plain["sms"]["encoding"], plain["sms"]["characters"]) == ("GSM-7", 14)
 
 
 def test_a_push_shows_its_picture_and_data(ann, org):
@@ -98,6 +100,22 @@ def test_the_frame_is_a_document_with_a_policy_of_its_own(ann, row):
     assert answer.content.decode() == (
         '<!doctype html><base href="https://rendering.invalid/" target="_blank">'
         '<meta name="color-scheme" content="dark"><p>&lt;x&gt;</p>'
+    )
+
+
+def test_what_a_contact_and_a_value_contain_is_escaped_and_no_other_organizations_is_shown(
+    ann, org, row
+):
+    who = factories.contact(org, first_name="<script>alert(1)</script>")
+    html = "<b>{{ contact.first_name }}{{ note }}</b>"
+    fields = {"contact": who.pk, "s:/note": '"><img src=x onerror=alert(2)>'}
+    frame = ann.post(url("template_frame", "order"), form(row, html=html, **fields))
+    assert "<b>&lt;script&gt;alert(1)&lt;/script&gt;&#34;&gt;&lt;img src=x" in (
+        frame.content.decode()
+    )
+    other = factories.contact(factories.organization("other"), first_name="Grace")
+    assert rendered(ann, row, contact=other.pk)["errors"][0]["message"] == (
+        "There is no such contact."
     )
 
 
