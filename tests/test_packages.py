@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("packages")  # one worker reads all modules
+
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("rme", "messaging", "push", "bot")
 FOUNDATION = ("rme.core",)  # everything there is for everyone; its own packages have no secrets

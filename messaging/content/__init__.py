@@ -3,5 +3,5 @@
 Other packages use `templates` (find and activate versions), `compose` (render one delivery),
 `drafts` (written by people), `publishing` (reviews, and activation at a time), `rendering`
 (render alone), `previews`, `samples` (values to try a template with), `catalog`, `inputs` (what
-callers send), `partials`, `links`, `tracked_links` and `brand`.
+callers send), `files` (templates as files), `partials`, `links`, `tracked_links` and `brand`.
 """

@@ -50,6 +50,7 @@ def test_every_model_has_a_page():
     }  # fmt: skip
 
 
+@pytest.mark.xdist_group("pages-filled")  # one worker fills it once
 class TestFilled:
     """Tests that look at one filled organization, each in a savepoint of its own."""
 

@@ -40,6 +40,7 @@ def first_of(model, org):
     return model._default_manager.filter(**{path.get(model, "organization_id"): org.pk}).first()
 
 
+@pytest.mark.xdist_group("roles-filled")  # one worker fills it once
 class TestFilled:
     """Tests that look at one filled organization, each in a savepoint of its own."""
 

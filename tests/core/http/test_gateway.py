@@ -16,6 +16,8 @@ from rme.core.http.chunked import LIMIT
 from rme.run import programs
 from tests.service import ROOT, free_port
 
+pytestmark = pytest.mark.xdist_group("gateway")  # one server for all of them
+
 PATIENCE = 20  # seconds, generous: what is looked at is who is answered at all
 
 MEGABYTE = 1024 * 1024
