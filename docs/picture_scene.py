@@ -22,6 +22,8 @@ from messaging.delivery import claims, deliver
 from messaging.feedback import receipts
 from messaging.models import (
     BulkAction,
+    CallbackLogEntry,
+    CircuitChange,
     Delivery,
     Pause,
     ProviderAccount,
@@ -93,6 +95,7 @@ def fill(made: dict[str, Any]) -> dict[str, str]:
         credentials='{"host": "mail.demo.example", "username": "demo", "password": "x"}',
         checked_at=datetime.now(UTC),
     )
+    _routing(row)
     Pause.objects.create(organization=row, channel="PUSH", reason="the app is being replaced")
     query = "status=FAILED&channel=EMAIL"
     SavedFilter.objects.create(
@@ -139,6 +142,40 @@ def _endpoint() -> WebhookEndpoint:
     url = "https://shop.demo.example/hooks/rme"
     given = EndpointInput(url=url, description="Shop", types=ENDED)
     return managed_endpoints.create(ORG, given, Actor(None, "the shop"))
+
+
+def _routing(row: Organization) -> None:
+    """Add accounts for SMS, the history of a circuit, and callbacks."""
+    given = [("Vonage", 10, 3, ["+41"]), ("Twilio", 10, 1, ["+41"]), ("Kannel", 20, 1, [])]
+    accounts = [
+        ProviderAccount.objects.create(
+            organization=row,
+            name=name,
+            kind="simulator",
+            channel="SMS",
+            priority=priority,
+            weight=weight,
+            match=match,
+            checked_at=datetime.now(UTC),
+        )
+        for name, priority, weight, match in given
+    ]
+    for why in ("FAILING", "ANSWERED"):
+        CircuitChange.objects.create(
+            account_id=accounts[0].pk, is_open=why == "FAILING", why=why, at=datetime.now(UTC)
+        )
+    verdicts = ("APPLIED", "SIGNATURE", "APPLIED", "DUPLICATE", "UNKNOWN_ID", "APPLIED")
+    for number, verdict in enumerate(verdicts):
+        CallbackLogEntry.objects.create(
+            organization_id=ORG,
+            id=ids.new_id(),
+            account_id=accounts[number % 2].pk,
+            verdict=verdict,
+            method="POST",
+            size=300 + 7 * number,
+            count=12 if verdict == "SIGNATURE" else 1,
+            at=datetime.now(UTC),
+        )
 
 
 def _webhooks(endpoint: WebhookEndpoint) -> WebhookDelivery:

@@ -40,6 +40,7 @@ app.conf.beat_schedule = {
     "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
     "ledger-checks": {"task": "messaging.verify_ledgers", "schedule": 15.0},
     "privacy-requests": {"task": "messaging.answer_privacy_requests", "schedule": 15.0},
+    "domains": {"task": "messaging.check_sender_domains", "schedule": 300.0},
     "publish": {"task": "messaging.publish_templates", "schedule": 5.0},
     "bulk-actions": {"task": "messaging.run_bulk_actions", "schedule": 5.0},
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},
@@ -61,6 +62,7 @@ app.conf.task_annotations = {
     "push.retire_devices": {"at_most_every": 2.5},
     "messaging.count_minutes": {"at_most_every": 7.0},
     "messaging.housekeeping": _HOUR,
+    "messaging.check_sender_domains": {"at_most_every": 60.0},
     "messaging.drop_contents": {"at_most_every": 280.0},
     "messaging.archive": {"at_most_every": 50.0},
     "messaging.purge_idempotency_keys": _HOUR,
@@ -74,6 +76,7 @@ MESSAGING = (
     "content",
     "delivery",
     "feedback",
+    "policy",
     "statistics",
     "webhooks",
 )

@@ -281,6 +281,9 @@ CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
 # How many days the changes of circuits and the log of provider callbacks are kept.
 CIRCUIT_HISTORY_DAYS = int(ENV.get("CIRCUIT_HISTORY_DAYS", "30"))
 CALLBACK_LOG_DAYS = int(ENV.get("CALLBACK_LOG_DAYS", "7"))
+# The resolver that is asked for the records of sender domains, as an address with or without a
+# port; empty: that of this machine.
+DNS_RESOLVER = ENV.get("DNS_RESOLVER", "")
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV

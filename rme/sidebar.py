@@ -114,7 +114,10 @@ NAVIGATION: list[dict[str, Any]] = [
             _page("Sending rules", "speed", "messaging_sendingrules"),
             _page("Webhooks", "webhook", "messaging_webhookendpoint"),
             _page("Pauses", "pause_circle", "messaging_pause"),
-            _page("Sender domains", "alternate_email", "messaging_senderdomain"),
+            _console(
+                "Sender domains", "alternate_email", "domains", ("domains",), "may_see_settings"
+            ),
+            _page("All sender domains", "list", "messaging_senderdomain"),
         ],
     },
     {

@@ -10,7 +10,7 @@ from rme.tenants.admin import prepared_imports
 from rme.tenants.admin.prepared_imports import PreparedPages
 
 
-class ColumnsForm(prepared_imports.ColumnsForm):
+class SuppressionColumnsForm(prepared_imports.ColumnsForm):
     """Which column of the list each column of a file is."""
 
     def __init__(self, run: SuppressionImport, data: prepared_imports.Data) -> None:
@@ -23,7 +23,7 @@ class ColumnsForm(prepared_imports.ColumnsForm):
 class ImportPages(PreparedPages):
     """The list of imports, with their columns and dry runs, and upload and download of files."""
 
-    columns_form = ColumnsForm
+    columns_form = SuppressionColumnsForm
     file_columns = suppression_export.COLUMNS
     file_noun = "suppressions"
 

@@ -202,7 +202,7 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
 
 
 def export_address(organization_id: str, address: str) -> dict[str, object] | None:
-    """Return what is stored about the address of somebody who is no contact, None if nothing is.
+    """Return what is stored about the address of a person who is no contact, None if nothing is.
 
     All but suppressions is stored by contact.
     """

@@ -13,6 +13,7 @@ from messaging.console.people import person_page
 from messaging.console.routing import (
     account_page,
     callback_page,
+    domain_page,
     lanes,
     new_account,
     route_page,
@@ -33,6 +34,7 @@ urlpatterns = [
     path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
     path("templates/", access.first("templates", Permission.SEE_TEMPLATES), name="first_templates"),
     path("providers/", access.first("providers", Permission.SEE_SETTINGS), name="first_providers"),
+    path("domains/", access.first("domains", Permission.SEE_SETTINGS), name="first_domains"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
@@ -79,6 +81,7 @@ urlpatterns = [
     path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
     path("<str:organization_id>/providers/", lanes.show, name="providers"),
+    path("<str:organization_id>/domains/", domain_page.show, name="domains"),
     path("<str:organization_id>/providers/callbacks/", callback_page.show, name="callbacks"),
     path("<str:organization_id>/providers/route/", route_page.show, name="route"),
     path(

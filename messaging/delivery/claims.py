@@ -191,7 +191,7 @@ def claim_many(
     ((rows, contents, cut),) = sql.read_in_order(
         _CLAIM,
         [*wanted, channel, priority, limit, settings.LEASE_SECONDS],
-        setting=sql.BY_KEPT_PLAN,
+        setting=sql.BY_GENERIC_PLAN,
     )
     bodies = dict(_rows(contents))
     claimed: dict[str, list[ClaimedDelivery]] = defaultdict(list)

@@ -91,7 +91,7 @@ WHERE organization_id <> ALL(%s::text[]) LIMIT {limit}"""
         walk, oldest = ([channel, start], [channel]) if channel else ([start], [])
         parameters = walk * 4 * len(PRIORITIES) + oldest * 2 * len(PRIORITIES)
         rows = sql.read_in_order(
-            self._text, [*parameters, sql.array(without)], setting=sql.BY_KEPT_PLAN
+            self._text, [*parameters, sql.array(without)], setting=sql.BY_GENERIC_PLAN
         )
         found = list({WaitingOrganization(*row) for row in rows})
         random.shuffle(found)
@@ -112,4 +112,4 @@ WHERE oldest.due_at <= {_NOW}
 
 def waiting_channels() -> list[str]:
     """Return the channels on which something is ready to be sent now."""
-    return [channel for (channel,) in sql.read_in_order(_WAITING, setting=sql.BY_KEPT_PLAN)]
+    return [channel for (channel,) in sql.read_in_order(_WAITING, setting=sql.BY_GENERIC_PLAN)]

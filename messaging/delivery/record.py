@@ -106,7 +106,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
             rows,
             {"sent_at": _SENT_AT} if any_sent else {},
             _NEWLY_SENT if any_sent else _NONE_SENT,
-            setting=sql.BY_KEPT_PLAN,
+            setting=sql.BY_GENERIC_PLAN,
         ),
         "provider_references": sql.insert_step(
             ProviderReference, references, "ON CONFLICT DO NOTHING"

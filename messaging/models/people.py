@@ -195,7 +195,7 @@ class LedgerCheck(models.Model):
 class PrivacyRequest(models.Model):
     """A person's request for a data export or an erasure (GDPR Art. 15, 17 and 20).
 
-    It names a contact, or the address of somebody who is no contact. When it has ended it keeps the
+    It names a contact, or the address of a person who is no contact. When it has ended it keeps the
     contact id alone, or a keyed digest of the address.
     """
 

@@ -140,6 +140,25 @@ class SenderDomain(models.Model):
     name = models.CharField(max_length=200, blank=True, help_text="The default sender name.")
     is_default = models.BooleanField(default=False)
     verified_at = models.DateTimeField(null=True, blank=True)
+    spf = models.CharField(
+        "SPF mechanism",
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the mail provider names, such as include:spf.example.com.",
+    )
+    dkim_selector = models.CharField(
+        "DKIM selector",
+        max_length=63,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The name before ._domainkey, as the mail provider shows it.",
+    )
+    checked_at = models.DateTimeField(null=True, editable=False)
+    findings = models.JSONField(default=list, db_default=[], editable=False)
+    """What the last check of the DNS records found (`messaging.policy.domain_records`)."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [

@@ -73,7 +73,7 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
         return None
     first = transitions[0]
     columns = tuple(name for name in _COLUMNS if getattr(first, name) is not UNCHANGED)
-    return sql.Step(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_KEPT_PLAN)
+    return sql.Step(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_GENERIC_PLAN)
 
 
 @lru_cache(maxsize=64)

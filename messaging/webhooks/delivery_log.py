@@ -34,7 +34,7 @@ SCAN_LIMIT = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryFilter:
+class WebhookDeliveryFilter:
     """Which deliveries of an endpoint are meant. What is None or empty matches any."""
 
     status: str = ""
@@ -50,7 +50,7 @@ class DeliveryFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryPage:
+class WebhookDeliveryPage:
     """Deliveries, newest event first, and the webhook-id after which the next page begins."""
 
     rows: Sequence[WebhookDelivery]
@@ -58,8 +58,8 @@ class DeliveryPage:
 
 
 def find(
-    endpoint_id: int, wanted: DeliveryFilter, *, limit: int, before: UUID | None = None
-) -> DeliveryPage:
+    endpoint_id: int, wanted: WebhookDeliveryFilter, *, limit: int, before: UUID | None = None
+) -> WebhookDeliveryPage:
     """Return a page of an endpoint's deliveries: one query, two with a filter without an index."""
     rows = _in_range(endpoint_id, wanted)
     if before is not None:
@@ -72,18 +72,20 @@ def find(
             rows = rows.filter(event_id__gte=border)
     found = list(_of_kind(rows, wanted).order_by("-event_id")[: limit + 1])
     if len(found) > limit:
-        return DeliveryPage(found[:limit], found[limit - 1].event_id)
-    return DeliveryPage(found, border)
+        return WebhookDeliveryPage(found[:limit], found[limit - 1].event_id)
+    return WebhookDeliveryPage(found, border)
 
 
-def matching(endpoint_id: int, wanted: DeliveryFilter, limit: int) -> QuerySet[WebhookDelivery]:
+def matching(
+    endpoint_id: int, wanted: WebhookDeliveryFilter, limit: int
+) -> QuerySet[WebhookDelivery]:
     """Return the deliveries that a filter matches, the newest up to a limit."""
     rows = _of_kind(_in_range(endpoint_id, wanted), wanted)
     newest = rows.order_by("-event_id").values("pk")[:limit]
     return WebhookDelivery.objects.filter(pk__in=newest)
 
 
-def _in_range(endpoint_id: int, wanted: DeliveryFilter) -> QuerySet[WebhookDelivery]:
+def _in_range(endpoint_id: int, wanted: WebhookDeliveryFilter) -> QuerySet[WebhookDelivery]:
     rows = WebhookDelivery.objects.filter(endpoint_id=endpoint_id)
     if wanted.webhook_id:
         rows = rows.filter(event_id=wanted.webhook_id)
@@ -94,7 +96,9 @@ def _in_range(endpoint_id: int, wanted: DeliveryFilter) -> QuerySet[WebhookDeliv
     return rows
 
 
-def _of_kind(rows: QuerySet[WebhookDelivery], wanted: DeliveryFilter) -> QuerySet[WebhookDelivery]:
+def _of_kind(
+    rows: QuerySet[WebhookDelivery], wanted: WebhookDeliveryFilter
+) -> QuerySet[WebhookDelivery]:
     if wanted.status:
         rows = rows.filter(status=wanted.status)
     return rows.filter(type=wanted.type) if wanted.type else rows

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
-from messaging.webhooks.delivery_log import DeliveryFilter
+from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from messaging.webhooks.endpoint_inputs import EndpointInput, EndpointUpdateInput, Period, check_url
 from rme.core import errors
 from rme.core.db import clock
@@ -164,7 +164,11 @@ def replay(organization_id: str, endpoint_id: str, period: Period | None, actor:
 
 
 def replay_chosen(
-    organization_id: str, endpoint_id: str, wanted: DeliveryFilter, actor: Actor, reason: str = ""
+    organization_id: str,
+    endpoint_id: str,
+    wanted: WebhookDeliveryFilter,
+    actor: Actor,
+    reason: str = "",
 ) -> int:
     """Queue the deliveries that a filter matches again, and end the endpoint's backoff; return
     their number. Raises NotFound, and InvalidPayload if the endpoint is disabled.

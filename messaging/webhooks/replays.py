@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from messaging.models import WebhookDelivery, WebhookEndpoint, derived_events
 from messaging.models.endpoints import ALL_EVENTS
 from messaging.webhooks import delivery_log
-from messaging.webhooks.delivery_log import DeliveryFilter
+from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from rme.core import ids
 
 REPLAY_LIMIT = 100_000
@@ -45,12 +45,12 @@ def replay_failed(endpoint: WebhookEndpoint) -> int:
     return _queue(failed)
 
 
-def count_chosen(endpoint: WebhookEndpoint, wanted: DeliveryFilter) -> int:
+def count_chosen(endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter) -> int:
     """Count the deliveries that `replay_chosen` would queue."""
     return delivery_log.matching(endpoint.pk, wanted, CHOSEN_LIMIT).count()
 
 
-def replay_chosen(endpoint: WebhookEndpoint, wanted: DeliveryFilter) -> int:
+def replay_chosen(endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter) -> int:
     """Queue the deliveries that a filter matches, the newest up to CHOSEN_LIMIT, whatever became
     of them; return how many there are. Those that wait for another try are due now.
     """

@@ -77,7 +77,7 @@ def rotate_secret(application: Application, overlap: timedelta = AT_ONCE) -> str
 
 
 def end_former_secret(application: Application) -> None:
-    """End a replaced secret now, with all access tokens: nothing tells whose secret issued them."""
+    """End a replaced secret now, with all access tokens: whose secret issued one is not stored."""
     with transaction.atomic():
         _forget_former(application)
         revoke_tokens(application)

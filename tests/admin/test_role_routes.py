@@ -57,6 +57,8 @@ ROUTES = {
     "console:first_providers": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:providers": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
     "console:route": (P.SEE_SETTINGS, NOBODY),
+    "console:first_domains": (P.SEE_SETTINGS, P.SEE_SETTINGS),
+    "console:domains": (P.SEE_SETTINGS, NOBODY),  # a POST names a domain
     "console:callbacks": (P.SEE_SETTINGS, NOBODY),
     "console:new_provider": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
     "console:provider": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),

@@ -75,7 +75,7 @@ def query(
             sql.arrays(addresses[each] for each in contact_ids),
             sql.arrays(contact_ids.values()),
         ],
-        sql.BY_KEPT_PLAN,
+        sql.BY_GENERIC_PLAN,
     )
 
 

@@ -129,7 +129,7 @@ def query(
     return sql.Step(
         _NEWEST,
         [sql.array(contact_ids), sql.arrays(contact_ids.values()), *parameters],
-        sql.BY_KEPT_PLAN,
+        sql.BY_GENERIC_PLAN,
     )
 
 

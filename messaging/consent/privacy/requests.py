@@ -41,7 +41,7 @@ class NewRequest:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who is meant by what was typed: people, or an address that is nobody's."""
+    """Who is meant by what was typed: people, or an address that no contact has."""
 
     people: list[ContactRecord]
     address: str = ""
@@ -124,7 +124,7 @@ def _open(row: PrivacyRequest) -> QuerySet[PrivacyRequest]:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFilter:
+class PrivacyRequestFilter:
     """Which requests a page has. What is empty matches any."""
 
     kind: str = ""
@@ -137,7 +137,7 @@ class RequestFilter:
 
 
 def page(
-    organization_id: str, wanted: RequestFilter, *, limit: int
+    organization_id: str, wanted: PrivacyRequestFilter, *, limit: int
 ) -> tuple[list[PrivacyRequest], UUID | None]:
     """Return a page of requests, newest first, and the last id if there are more; one query."""
     rows = PrivacyRequest.objects.filter(organization_id=organization_id)

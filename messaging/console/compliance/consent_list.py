@@ -76,7 +76,7 @@ class ConsentFilterForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConsentLine:
     """An entry in words."""
 
     entry: ConsentEntry
@@ -145,8 +145,8 @@ def _label(viewer: Viewer, person: ContactRecord) -> str:
     return ", ".join(filter(None, shown)) or person.id
 
 
-def _line(viewer: Viewer, entry: ConsentEntry, named: names.Names) -> Line:
-    return Line(
+def _line(viewer: Viewer, entry: ConsentEntry, named: names.Names) -> ConsentLine:
+    return ConsentLine(
         entry,
         named.of(entry.contact_id),
         explanations.person_url(viewer, entry.contact_id),

@@ -27,7 +27,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LedgerPlace:
     """The entry at which a chain is broken."""
 
     number: int
@@ -65,15 +65,17 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     )
 
 
-def _place(viewer: Viewer, check: LedgerCheck) -> Place:
+def _place(viewer: Viewer, check: LedgerCheck) -> LedgerPlace:
     """Return the place at which a chain is broken, with the person whom the entry names now."""
     assert check.broken is not None
     entry = checks.place_of(viewer.organization_id, check.broken)
     contact_id = entry.contact_id if entry else ""
     if not contact_id:
-        return Place(check.entries + 1, entry, "", "")
+        return LedgerPlace(check.entries + 1, entry, "", "")
     person = names.read(viewer, [contact_id]).of(contact_id)
-    return Place(check.entries + 1, entry, person, explanations.person_url(viewer, contact_id))
+    return LedgerPlace(
+        check.entries + 1, entry, person, explanations.person_url(viewer, contact_id)
+    )
 
 
 @access.page_for(Permission.SEE_PEOPLE)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django import forms
 
 from messaging.consent.privacy import requests
-from messaging.consent.privacy.requests import NewRequest, RequestFilter
+from messaging.consent.privacy.requests import NewRequest, PrivacyRequestFilter
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import MomentField
 from messaging.models import PrivacyRequest
@@ -18,7 +18,7 @@ ADDRESS = "address"
 """The choice for an address that is no contact's."""
 
 
-class RequestFilterForm(forms.Form):
+class PrivacyFilterForm(forms.Form):
     """Filters that combine. An empty field matches all."""
 
     person = forms.CharField(
@@ -37,14 +37,14 @@ class RequestFilterForm(forms.Form):
     def __init__(self, data: Mapping[str, str]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
 
-    def read(self, organization_id: str) -> RequestFilter:
+    def read(self, organization_id: str) -> PrivacyRequestFilter:
         """Return what the form means, without its page. Raise Unavailable."""
         self.is_valid()
         given = self.cleaned_data
         state = given.get("state", "")
         text = given.get("person", "")
         subject = requests.subject_of(organization_id, text) if text else None
-        return RequestFilter(
+        return PrivacyRequestFilter(
             kind=given.get("kind", ""),
             state="" if state == OVERDUE else state,
             overdue=state == OVERDUE,
@@ -54,7 +54,7 @@ class RequestFilterForm(forms.Form):
 
 
 class NewRequestForm(forms.Form):
-    """A request as somebody received it. Who is meant is searched, and chosen if it is not one."""
+    """A request as it was received. Who is meant is searched, and chosen if it is not one."""
 
     kind = forms.ChoiceField(
         label="What is requested", choices=[("", "Choose"), *PrivacyRequest.Kind.choices]
@@ -88,7 +88,7 @@ class NewRequestForm(forms.Form):
         field = self.fields["chosen"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = options
-        # One person needs no choice. That an address is nobody's is to be confirmed.
+        # One person needs no choice. That no contact has an address is to be confirmed.
         self.must_choose = len(options) > 1 or bool(self.subject.address)
         if not self.must_choose or data is None:
             del self.fields["chosen"]
@@ -111,7 +111,7 @@ class NewRequestForm(forms.Form):
         return self._label(self.subject.people[0]) if len(self.subject.people) == 1 else ""
 
     def clean_person(self) -> str:
-        """Check that somebody is found, or that it is an address."""
+        """Check that a person is found, or that it is an address."""
         if self.problem:
             raise forms.ValidationError(self.problem)
         if not self.subject.people and not self.subject.address:

@@ -8,11 +8,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from messaging.consent.privacy import requests
-from messaging.consent.privacy.requests import RequestFilter
+from messaging.consent.privacy.requests import PrivacyRequestFilter
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.compliance import names
-from messaging.console.compliance.request_forms import NewRequestForm, RequestFilterForm
+from messaging.console.compliance.request_forms import NewRequestForm, PrivacyFilterForm
 from messaging.models import PrivacyRequest
 from rme.core import errors, ids
 from rme.tenants.roles import Permission
@@ -22,7 +22,7 @@ COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted-
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RequestLine:
     """A request in words."""
 
     row: PrivacyRequest
@@ -32,11 +32,11 @@ class Line:
     is_overdue: bool
 
 
-def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> Line:
+def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> RequestLine:
     """Return a request in words."""
     url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
     is_overdue = row.is_pending and row.due_at < timezone.now()
-    return Line(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
+    return RequestLine(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
 
 
 def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:
@@ -49,8 +49,8 @@ def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:
 @require_GET
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of requests, newest first."""
-    form = RequestFilterForm(request.GET)
-    problem, wanted = "", RequestFilter()
+    form = PrivacyFilterForm(request.GET)
+    problem, wanted = "", PrivacyRequestFilter()
     try:
         wanted = form.read(viewer.organization_id)
     except errors.Unavailable as error:

@@ -21,8 +21,8 @@ from rme.tenants.roles import Permission
 
 Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
 EFFECTS = {
-    "stopped": "sends that wait and are stopped",
-    "deliveries": "messages whose content, address and details are erased",
+    "stopped": "sends that are stopped",
+    "deliveries": "messages that lose content, address and details",
     "consent": "consent entries that lose the person and the evidence",
     "suppressions": "suppressions of the person that are deleted",
     "devices": "devices that are deleted",

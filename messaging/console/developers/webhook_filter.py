@@ -10,7 +10,7 @@ from messaging.console.filters.message_filter import MomentField
 from messaging.models import WebhookDelivery
 from messaging.models.endpoints import ALL_EVENTS, TYPES
 from messaging.webhooks import replays
-from messaging.webhooks.delivery_log import DeliveryFilter
+from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 
 Status = WebhookDelivery.Status
 STATUS: Mapping[str, tuple[str, str]] = {
@@ -65,8 +65,8 @@ class WebhookFilterForm(forms.Form):
         shown = [f"{labels[name]}: {value}" for name, value in words.items()]
         return ", ".join(shown) or "all deliveries"
 
-    def read(self) -> DeliveryFilter:
+    def read(self) -> WebhookDeliveryFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
         self.is_valid()
         given: dict[str, Any] = self.cleaned_data
-        return DeliveryFilter(**{name: value for name, value in given.items() if value})
+        return WebhookDeliveryFilter(**{name: value for name, value in given.items() if value})

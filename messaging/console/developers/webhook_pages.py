@@ -19,7 +19,7 @@ from messaging.console.access import Viewer
 from messaging.console.developers.webhook_filter import STATUS, WebhookFilterForm
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, managed_endpoints, payloads, replays
-from messaging.webhooks.delivery_log import DeliveryFilter
+from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from rme.core import errors, ids
 from rme.tenants.masking import mask_all_in
 from rme.tenants.roles import Permission
@@ -151,7 +151,7 @@ def show_one(
     problem = ""
     if request.method == "POST":
         viewer.require(Permission.CHANGE_WEBHOOKS)
-        problem = _send_again(viewer, endpoint, DeliveryFilter(webhook_id=row.event_id))
+        problem = _send_again(viewer, endpoint, WebhookDeliveryFilter(webhook_id=row.event_id))
         if not problem:
             messages.success(request, "It is sent again, under the same webhook-id.")
             return HttpResponseRedirect(request.path)
@@ -206,7 +206,7 @@ def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) ->
 
 
 def _send_again(
-    viewer: Viewer, endpoint: WebhookEndpoint, wanted: DeliveryFilter, reason: str = ""
+    viewer: Viewer, endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter, reason: str = ""
 ) -> str:
     """Queue deliveries again; return why that was refused, or an empty text."""
     key = str(endpoint.pk)

@@ -239,7 +239,7 @@ def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
     """Return the person's requests for a data export or an erasure; one query."""
     if not viewer.may(Permission.SEE_PEOPLE):
         return []
-    wanted = requests.RequestFilter(contact_ids=[contact_id])
+    wanted = requests.PrivacyRequestFilter(contact_ids=[contact_id])
     return requests.page(viewer.organization_id, wanted, limit=SHOWN)[0]
 
 

@@ -89,7 +89,7 @@ def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
 def of_category(
     viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
 ) -> CategoryReach:
-    """Return whether messages of one category reach a person, or an address that nobody has."""
+    """Return whether messages of one category reach a person, or an address that no contact has."""
     own = viewer.organization_id
     policy = organization_policy.of(own)
     person = _Person(viewer.organization, policy, contact, (), gates.pauses_in_force(own))

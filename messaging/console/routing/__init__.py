@@ -2,5 +2,5 @@
 
 Other packages use `lanes` (all accounts of a channel in their order), `new_account`,
 `account_page`, `route_page` (what would happen to a message), `callback_page` (the log of
-callbacks) and, for the model's page, `account_form` and `routing_words`.
+callbacks), `domain_page` and, for the model's page, `account_form` and `routing_words`.
 """

@@ -71,7 +71,10 @@ class Answer:
 @require_GET
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the answer for a recipient; several people of a name are listed."""
-    form = RouteForm(viewer, request.GET if "to" in request.GET else None)
+    given = request.GET.copy()
+    if not given.get("category"):
+        given["category"] = TRANSACTIONAL
+    form = RouteForm(viewer, given if "to" in given else None)
     found: list[ContactRecord] = []
     answer, problem = None, ""
     if form.is_valid():
@@ -81,7 +84,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             problem = error.message
         if not (found or answer or problem):
             problem = "Nobody has this name or id, and it is no address of a channel."
-    query = {name: request.GET.get(name, "") for name in ("channel", "category")}
+    query = {name: given.get(name, "") for name in ("channel", "category")}
     return access.show(
         request,
         viewer,
@@ -102,7 +105,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 def _ask(viewer: Viewer, form: RouteForm) -> tuple[list[ContactRecord], Answer | None]:
     """Return the people that were found, and the answer if there is one recipient."""
     typed, wanted = form.cleaned_data["to"], form.cleaned_data["channel"]
-    category = form.cleaned_data["category"] or TRANSACTIONAL
+    category = form.cleaned_data["category"]
     found = people.find(viewer.organization_id, typed, limit=LIMIT)
     kind, address = _address(viewer, typed)
     contact = found[0] if len(found) == 1 or (found and address) else None

@@ -159,6 +159,10 @@ class Anymail(Provider):
         backend = import_string(f"anymail.backends.{settings.service}.EmailBackend")
         self.backend = backend(**given)
 
+    @property
+    def spf_mechanism(self) -> str:
+        return self.service.spf
+
     def send(
         self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
     ) -> list[Outcome]:

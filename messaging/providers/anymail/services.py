@@ -55,6 +55,8 @@ class Service:
     """A path, and a pattern of the values there that mean an open or click by a machine."""
     once: str = ""
     """The header of its idempotency key."""
+    spf: str = ""
+    """What it asks for in the SPF record of a sender domain, if that is the same for all."""
     ping: str = ""
     """A path of its API that is read to check a key; none, where keys to send may read nothing."""
 
@@ -85,6 +87,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://documentation.mailgun.com/docs/mailgun/user-manual/tracking-messages/
     "mailgun": Service(
         {"api_key": "api_key", "sender_domain": "sender_domain"},
+        spf="include:mailgun.org",
         view="mailgun.MailgunTrackingWebhookView",
         check="webhook_signing_key",
         bounce=("event-data.reason",),
@@ -95,6 +98,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://dev.mailjet.com/email/guides/webhooks/
     "mailjet": Service(
         {"api_key": "api_key", "secret_key": "secret_key"},
+        spf="include:spf.mailjet.com",
         needs=("api_key", "secret_key"),
         view="mailjet.MailjetTrackingWebhookView",
         check=BASIC,
@@ -151,6 +155,7 @@ SERVICES: dict[ServiceName, Service] = {
     # https://www.scaleway.com/en/developers/api/transactional-email/
     "scaleway": Service(
         {"api_key": "secret_key", "project_id": "project_id", "region": "region"},
+        spf="include:_spf.tem.scaleway.com",
         needs=("api_key", "project_id"),
     ),
     # https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event

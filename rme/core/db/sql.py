@@ -134,7 +134,7 @@ which one is read. On PostgreSQL 15 a cached plan also looks up each id of an ar
 partitions.
 """
 
-BY_KEPT_PLAN = _BY_INDEX.format("generic")
+BY_GENERIC_PLAN = _BY_INDEX.format("generic")
 """`BY_INDEX` for a statement whose form leaves the planner one index for each table: by key, or by
 the only index in whose order it asks for rows. Statistics cannot choose another, so it is planned
 once for a connection, and again after a change of the schema.

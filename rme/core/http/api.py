@@ -190,7 +190,7 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
 
 
 def _keep_records(route: Route, answered: Sequence[AnsweredRequest]) -> None:
-    """Add requests to the request log; not those without a caller, who belong to nobody's."""
+    """Add requests to the request log; not those that belong to no organization."""
     template, now = template_of(route.path), time.time_ns()
     request_records.buffer.add(
         [

@@ -105,6 +105,11 @@ class Provider:
         self.settings = settings
 
     @property
+    def spf_mechanism(self) -> str:
+        """Return what the SPF record of a sender domain needs for the service; empty: unknown."""
+        return ""
+
+    @property
     def polls(self) -> bool:
         """Return whether the account is asked for receipts, as its provider does not call us."""
         return False

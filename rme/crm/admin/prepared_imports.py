@@ -11,7 +11,7 @@ from rme.tenants.admin import prepared_imports
 from rme.tenants.admin.prepared_imports import PreparedPages
 
 
-class ColumnsForm(prepared_imports.ColumnsForm):
+class ContactColumnsForm(prepared_imports.ColumnsForm):
     """Which column of the records each column of a file is, and how rows are matched."""
 
     by_email = forms.BooleanField(
@@ -44,7 +44,7 @@ class ColumnsForm(prepared_imports.ColumnsForm):
 class PreparedImports(PreparedPages):
     """A list of records: a file waits after its upload until its columns are chosen."""
 
-    columns_form = ColumnsForm
+    columns_form = ContactColumnsForm
 
     def start_import(
         self, organization_id: str, name: str, file: IO[bytes], by: str

@@ -23,7 +23,7 @@ def by_secret(given: Credentials, address: str) -> Client | None:
     client = clients.find(given.client_id)
     secret = given.secret or ""
     same = _hasher.verify(secret, client.secret if client else _NO_CLIENT)
-    # Compared in any case, so that the time tells nothing.
+    # Compared in any case, so that the time is the same.
     former = _hasher.verify(secret, (client.former_secret if client else "") or _NO_CLIENT)
     if client and same:
         clients.mark_used(client, "secret_used_at")

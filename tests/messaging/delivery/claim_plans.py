@@ -45,7 +45,7 @@ def _record(rows: list[Delivery]) -> None:
         {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
         for row in rows
     ]
-    sql.execute({"outcomes": sql.update_step(Attempt, outcomes, setting=sql.BY_KEPT_PLAN)})
+    sql.execute({"outcomes": sql.update_step(Attempt, outcomes, setting=sql.BY_GENERIC_PLAN)})
 
 
 def _settle(rows: list[Delivery]) -> None:

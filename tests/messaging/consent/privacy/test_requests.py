@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import erasure
 from messaging.consent.privacy import answers, requests
-from messaging.consent.privacy.requests import NewRequest, RequestFilter
+from messaging.consent.privacy.requests import NewRequest, PrivacyRequestFilter
 from messaging.consent.tasks import answer_privacy_requests
 from messaging.delivery import claims
 from messaging.models import Delivery, PrivacyFile, PrivacyRequest, Suppression
@@ -125,7 +125,7 @@ def test_an_address_that_is_no_contacts_is_kept_as_a_digest(org):
     assert erased.result == "No person has this address. A suppressed address stays."
     Suppression.objects.all().delete()
     assert address not in stored()
-    found, _ = requests.page(org.pk, RequestFilter(address=address), limit=5)
+    found, _ = requests.page(org.pk, PrivacyRequestFilter(address=address), limit=5)
     assert found == [erased, export]
     gone = carried_out(opened(org, "EXPORT", address=address))
     assert (gone.result, requests.file_of(gone)) == ("Nothing is stored.", None)
@@ -165,7 +165,7 @@ def test_what_is_late_is_a_finding_until_it_is_answered(org, ada, settings):
             "requests for a data export or an erasure that are overdue: 1.",
         )
     ]
-    late, _ = requests.page(org.pk, RequestFilter(overdue=True), limit=5)
+    late, _ = requests.page(org.pk, PrivacyRequestFilter(overdue=True), limit=5)
     assert late == [row]
     carried_out(row)
     assert requests.overdue([org.pk]) == {}
@@ -174,9 +174,9 @@ def test_what_is_late_is_a_finding_until_it_is_answered(org, ada, settings):
 def test_a_page_is_one_statement_and_goes_on_where_it_ended(org, bob):
     made = [opened(org, "EXPORT", address=f"p{number}@people.example") for number in range(5)]
     with CaptureQueriesContext(connection) as captured:
-        first, cursor = requests.page(org.pk, RequestFilter(), limit=3)
+        first, cursor = requests.page(org.pk, PrivacyRequestFilter(), limit=3)
     assert len(captured) == 1
-    second, end = requests.page(org.pk, RequestFilter(cursor=cursor), limit=3)
+    second, end = requests.page(org.pk, PrivacyRequestFilter(cursor=cursor), limit=3)
     assert ([*first, *second], end) == (made[::-1], None)
-    assert requests.page("other", RequestFilter(), limit=3) == ([], None)
+    assert requests.page("other", PrivacyRequestFilter(), limit=3) == ([], None)
     assert PrivacyRequest.objects.filter(state="OPEN").count() == 5

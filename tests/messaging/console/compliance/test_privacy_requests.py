@@ -76,8 +76,8 @@ def test_an_erasure_says_what_it_does_and_leaves_no_name(root, org, ada):
     Api(org).send(message(ada))
     row = record(root, "ERASURE", ada.email)
     page = text_of(root, "privacy_request", row.pk)
-    assert "1 sends that wait and are stopped" in page
-    assert "1 messages whose content, address and details are erased" in page
+    assert "sends that are stopped: 1" in page
+    assert "messages that lose content, address and details: 1" in page
     carry_out(root, row)
     assert not Contact.objects.exists()
     for page in (text_of(root, "privacy_request", row.pk), text_of(root, "privacy")):

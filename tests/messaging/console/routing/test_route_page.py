@@ -47,8 +47,9 @@ def ask(client, to, **given):
 def test_an_address_says_who_takes_it_and_why_others_do_not(root, lane, django_assert_num_queries):
     ask(root, "+41791234567")
     with django_assert_num_queries(7):
-        answer, _ = ask(root, "+41791234567")
+        answer, shown = ask(root, "+41791234567")
     assert answer.sentence == "Sent by vonage or twilio: a TRANSACTIONAL message by SMS."
+    assert shown.context["form"]["category"].value() == "TRANSACTIONAL"
     assert [(line.name, line.words) for line in answer.lines] == [
         ("vonage", "Takes it in 75 % of cases"),
         ("twilio", "Takes it in 25 % of cases"),
