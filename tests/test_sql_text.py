@@ -55,6 +55,8 @@ MANY_ROWS = {
     "messaging/consent/erasure.py",
     "messaging/consent/retention/job.py",
     "messaging/consent/retention/live_contents.py",
+    "messaging/delivery/accounts/circuit_history.py",
+    "messaging/feedback/callback_log.py",
     "messaging/reports/account_hour.py",
     "messaging/reports/delivery_list.py",
     "messaging/reports/history.py",

@@ -24,10 +24,12 @@ from push.providers.base import (
     Backoff,
     CredentialRefused,
     PushProvider,
+    check_outcome,
     now,
     too_large,
 )
 from push.providers.signing import es256
+from rme.core import ids
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
@@ -50,6 +52,8 @@ TOKEN_LIFE = Lifetime(renew_after=40 * 60, expires_after=55 * 60, min_age=20 * 6
 TOKEN_STEP = 20 * 60
 LATER = 15 * 60.0
 """The seconds that Apple asks to wait after a 500 or 503."""
+NO_DEVICE = "0" * 64
+"""A token that is written as Apple's are, and belongs to no device."""
 DEVICE_DELAY = 60.0
 """The wait in seconds of a device that was sent too much."""
 
@@ -191,6 +195,19 @@ class Apns(PushProvider):
         token = es256(key, account.key_id, {"iss": account.team_id, "iat": moment})
         return AccessToken(token, moment)
 
+    def check(self, transport: Transport) -> Outcome:
+        """Push to a token that no device has: Apple refuses key and topic before it.
+
+        APNs has no dry run. The connections are the key's own, as for pushes.
+        """
+        probe = Dispatch(ids.new_text_id(), Push(NO_DEVICE, "IOS", "Check", ""))
+        request = self.write(probe, self.sign().text)
+        assert isinstance(request, Request)
+        (reply,) = transport.isolated(self.credential_name).perform([request])
+        if isinstance(reply, Reply) and _reason(reply) == "BadDeviceToken":
+            return Accepted()
+        return check_outcome(self.read_answer(probe, reply))
+
     def throttle_key(self, dispatch: Dispatch) -> str:
         sandbox = dispatch.push.environment == "SANDBOX"
         return self._sandbox_key if sandbox else self._production_key
@@ -251,8 +268,7 @@ class Apns(PushProvider):
     def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
         if reply.status == 200:
             return Accepted(dispatch.attempt_id)  # Apple repeats our apns-id
-        body = read_object(reply.body)
-        reason = str(body.get("reason") or reply.status)[:64]
+        reason = _reason(reply)
         meaning = ANSWERS.get((reply.status, reason)) or _BY_STATUS.get(reply.status)
         match meaning:
             case ReasonMeaning.DEAD_IF_PROVEN:
@@ -261,7 +277,7 @@ class Apns(PushProvider):
                 topic = self._topic(dispatch.push)
                 return self._dead_if(f"{self.throttle_key(dispatch)}:{topic}", reason)
             case ReasonMeaning.DEAD_SINCE:
-                return _dead_since(dispatch.push, reason, body.get("timestamp"))
+                return _dead_since(dispatch.push, reason, read_object(reply.body).get("timestamp"))
             case ReasonMeaning.CONFIG:
                 return Misconfigured(reason)
             case ReasonMeaning.PAYLOAD:
@@ -296,6 +312,10 @@ def _common(
         ("apns-priority", "10" if urgent and not silent else "5"),
         ("apns-expiration", str(expiration)),
     )
+
+
+def _reason(reply: Reply) -> str:
+    return str(read_object(reply.body).get("reason") or reply.status)[:64]
 
 
 def _dead_since(content: Push, reason: str, timestamp: object) -> Outcome:

@@ -19,10 +19,12 @@ from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
     Fault,
+    Gone,
     Misconfigured,
     Outcome,
     Rejected,
     Retryable,
+    Unknown,
 )
 from rme.core.provider import Dispatch, Progress, Provider, no_progress
 from rme.core.provider.base import UNREADABLE, UNWRITABLE
@@ -309,6 +311,20 @@ def log_in(transport: Transport, request: Request) -> tuple[str, dict[str, objec
     if reply.status == 429 or reply.status >= 500:
         raise NoCredential(Retryable(reason, retry_after(reply)))
     raise NoCredential(Misconfigured(reason))
+
+
+def check_outcome(answer: Answer) -> Outcome:
+    """Return what the answer to a check says of an account. Nothing was to be delivered, so it is
+    not in doubt, and no device is dead.
+    """
+    match answer:
+        case CredentialRefused(otherwise=otherwise):
+            return check_outcome(otherwise)
+        case Backoff(reason=reason) | Unknown(reason=reason):
+            return Retryable(reason)
+        case Rejected(reason=reason) | Gone(reason=reason):
+            return Misconfigured(reason)
+    return answer
 
 
 def log_in_outcome(make_token: Callable[[], object]) -> Outcome:

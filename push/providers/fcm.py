@@ -36,14 +36,16 @@ from push.providers.base import (
     Answer,
     Backoff,
     CredentialRefused,
+    NoCredential,
     PushProvider,
     accepted,
+    check_outcome,
     log_in,
-    log_in_outcome,
     now,
     objects_of,
     too_large,
 )
+from rme.core import ids
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
 from rme.core.provider import Dispatch, Push
@@ -135,7 +137,16 @@ class Fcm(PushProvider):
         ).text
 
     def check(self, transport: Transport) -> Outcome:
-        return log_in_outcome(lambda: self._log_in(transport))
+        """Log in, and have a message to a topic validated, which nobody gets (`validate_only`)."""
+        try:
+            token = self._log_in(transport)
+        except NoCredential as error:
+            return error.outcome
+        message = {"topic": "check", "notification": {"title": "Check"}}
+        body = orjson.dumps({"validate_only": True, "message": message})
+        (reply,) = transport.perform([self._request(body, token.text)])
+        probe = Dispatch(ids.new_text_id(), Push("", "ANDROID", "Check", ""))
+        return check_outcome(self.read_answer(probe, reply))
 
     def _log_in(self, transport: Transport) -> AccessToken:
         account, settings, moment = self.service_account, self.settings, now()
@@ -159,14 +170,17 @@ class Fcm(PushProvider):
         return self.credential_name
 
     def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
-        settings = self.settings
         message = _message(dispatch.push)
         # What Google counts: all that the app is given.
         counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
-        url = f"{settings.base_url}/v1/projects/{self.service_account.project_id}/messages:send"
-        headers = (("Authorization", f"Bearer {credential}"), ("Content-Type", "application/json"))
         body = orjson.dumps({"message": message})
-        return too_large(counted, PAYLOAD_LIMIT) or settings.request(url, body, headers, http2=True)
+        return too_large(counted, PAYLOAD_LIMIT) or self._request(body, credential)
+
+    def _request(self, body: bytes, credential: str) -> Request:
+        project = self.service_account.project_id
+        url = f"{self.settings.base_url}/v1/projects/{project}/messages:send"
+        headers = (("Authorization", f"Bearer {credential}"), ("Content-Type", "application/json"))
+        return self.settings.request(url, body, headers, http2=True)
 
     def is_accepted(self, reply: Reply) -> bool:
         return reply.status == 200

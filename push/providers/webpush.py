@@ -70,6 +70,14 @@ class WebPush(PushProvider):
     Settings = WebPushSettings
     settings: WebPushSettings
 
+    def check(self, transport: Transport) -> Outcome:
+        """Sign as for a push: that the deployment has a key is all that can be wrong before one."""
+        try:
+            vapid.authorization("https://push.example", self.settings.subject, now())
+        except ValueError as error:
+            return Misconfigured(str(error))
+        return Accepted()
+
     def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
         """Refuse an endpoint that is not a push service's, as at its registration."""
         if other := super().refusal(dispatch, transport):

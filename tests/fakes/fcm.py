@@ -89,7 +89,7 @@ class Google:
         self.sent.append(stream)
         message = orjson.loads(bytes(stream.body))["message"]
         name = {"name": f"projects/{PROJECT}/messages/{len(self.sent)}"}
-        token = message.get("token") or message["fid"]
+        token = message.get("token") or message.get("fid") or message["topic"]
         status, content, headers = self.answers.get(token, (200, name, {}))
         if stream.headers["authorization"].removeprefix("Bearer ") in self.refused:
             status, content = 401, {"error": {"code": 401, "status": "UNAUTHENTICATED"}}
