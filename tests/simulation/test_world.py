@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.world.parallel import Task, mutant_names, play
 
-pytestmark = pytest.mark.usefixtures("django_db_setup")  # it waits for the migrated database
+pytestmark = pytest.mark.django_db  # only so that there is a migrated database to copy
 
 SEEDS = 100
 """As many as less than a minute of CPU time allows; `make simulate` plays 100,000."""
