@@ -105,8 +105,8 @@ def save_all(
     """Save a text of each of some locked templates as a draft; return the drafts in this order.
 
     The newest version is changed if it is a draft that the same person or program saved last;
-    otherwise the text is a new draft, so nobody's is overwritten. The number of statements does not
-    grow with the templates.
+    otherwise the text is a new draft, so no other person's is overwritten. The number of statements
+    does not grow with the templates.
     """
     owners = {template.pk: template for template, _ in texts}
     rows = TemplateVersion.objects.filter(template__in=owners)

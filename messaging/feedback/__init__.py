@@ -8,6 +8,6 @@ Other packages use:
 - `listeners`: keep providers' connections in a worker process
 - `tasks`: request a worker for stored callbacks
 - `callbacks`, `sms_parts`, `tracking`, `provider_references`: `purge`
-- `callback_log`: what became of provider callbacks; `purge`
+- `callback_log`: the verdicts on provider callbacks; `purge`
 - `views`: the endpoint of provider callbacks
 """

@@ -1,4 +1,4 @@
-"""The log of provider callbacks: what became of each, without anything of its content.
+"""The log of provider callbacks: the verdict on each, and nothing of its content.
 
 Applied callbacks are noted by the statement that completes them, and repeated ones by the statement
 that would have stored them (`callbacks`). Only refused ones cost a statement of their own, at most

@@ -237,7 +237,7 @@ class _Batch:
     def noted(self, unknown: Collection[UUID], early: Collection[UUID]) -> dict[UUID, Noted]:
         """Return what the log says of the callbacks that are not tried again.
 
-        `unknown` are those of which no message of ours is known.
+        `unknown` are those that name no known message.
         """
         last = clock.now() - timedelta(days=RETRY_DAYS)
         return {

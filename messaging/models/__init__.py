@@ -5,7 +5,7 @@ Other packages import the models from here, and use `statuses`, `transitions`, `
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
-from messaging.models.bulk_actions import BulkAction
+from messaging.models.console import BulkAction, SavedFilter
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.messages import (
     PARTITIONED,
@@ -30,7 +30,6 @@ from messaging.models.people import (
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
-from messaging.models.saved_filters import SavedFilter
 from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 

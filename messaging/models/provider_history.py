@@ -1,4 +1,4 @@
-"""What became of provider callbacks, and how accounts' circuits changed: kept for some days."""
+"""Verdicts on provider callbacks, and changes of accounts' circuits: stored for some days."""
 
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from rme.core import ids
 
 
 class CallbackLogEntry(models.Model):
-    """What became of a provider callback. It has nothing of the callback's content.
+    """The verdict on a provider callback. It has nothing of the callback's content.
 
     `count` is more than one for refused callbacks, of which a process writes one entry a second.
     """

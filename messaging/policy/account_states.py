@@ -14,7 +14,7 @@ from rme.tenants.audit import Action, Actor
 State = ProviderAccount.State
 
 
-class Place(NamedTuple):
+class RoutingPlace(NamedTuple):
     """The place of an account in the routing order."""
 
     priority: int
@@ -48,7 +48,7 @@ def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: st
 
 
 def reorder(
-    rows: Sequence[ProviderAccount], places: Mapping[int, Place], actor: Actor, reason: str
+    rows: Sequence[ProviderAccount], places: Mapping[int, RoutingPlace], actor: Actor, reason: str
 ) -> list[ProviderAccount]:
     """Store the places that differ, by one statement; return the accounts that were moved."""
     moved = [row for row in rows if places.get(row.pk, _place(row)) != _place(row)]
@@ -60,7 +60,7 @@ def reorder(
             default=F(name),
             output_field=PositiveSmallIntegerField(),
         )
-        for name in Place._fields
+        for name in RoutingPlace._fields
     }
     with transaction.atomic():
         ProviderAccount.objects.filter(pk__in=[row.pk for row in moved]).update(**new)
@@ -74,13 +74,13 @@ def reorder(
     return moved
 
 
-def _place(row: ProviderAccount) -> Place:
-    return Place(row.priority, row.weight)
+def _place(row: ProviderAccount) -> RoutingPlace:
+    return RoutingPlace(row.priority, row.weight)
 
 
-def _changes(row: ProviderAccount, place: Place) -> audit.Values:
+def _changes(row: ProviderAccount, place: RoutingPlace) -> audit.Values:
     return {
         name: [str(before), str(after)]
-        for name, before, after in zip(Place._fields, _place(row), place, strict=True)
+        for name, before, after in zip(RoutingPlace._fields, _place(row), place, strict=True)
         if before != after
     }

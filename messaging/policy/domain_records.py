@@ -25,7 +25,7 @@ class RecordState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RecordFinding:
     """What a check found of a record, in words."""
 
     record: str
@@ -71,12 +71,12 @@ def names(domain: str, selector: str) -> list[str]:
     return [domain, *dkim, *_dmarc_names(domain)]
 
 
-def findings(domain: str, spf: str, selector: str, texts: Texts) -> list[Finding]:
+def findings(domain: str, spf: str, selector: str, texts: Texts) -> list[RecordFinding]:
     """Return what the records of a domain say."""
     return [
-        Finding("SPF", *_spf(texts.get(domain), spf)),
-        Finding("DKIM", *_dkim(texts.get(f"{selector}._domainkey.{domain}"), selector)),
-        Finding("DMARC", *_dmarc([texts.get(name) for name in _dmarc_names(domain)])),
+        RecordFinding("SPF", *_spf(texts.get(domain), spf)),
+        RecordFinding("DKIM", *_dkim(texts.get(f"{selector}._domainkey.{domain}"), selector)),
+        RecordFinding("DMARC", *_dmarc([texts.get(name) for name in _dmarc_names(domain)])),
     ]
 
 

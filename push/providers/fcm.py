@@ -137,7 +137,7 @@ class Fcm(PushProvider):
         ).text
 
     def check(self, transport: Transport) -> Outcome:
-        """Log in, and have a message to a topic validated, which nobody gets (`validate_only`)."""
+        """Log in, and have a message to a topic validated, and not delivered (`validate_only`)."""
         try:
             token = self._log_in(transport)
         except NoCredential as error:

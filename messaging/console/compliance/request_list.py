@@ -22,7 +22,7 @@ COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted-
 
 
 @dataclass(frozen=True, slots=True)
-class RequestLine:
+class PrivacyRequestLine:
     """A request in words."""
 
     row: PrivacyRequest
@@ -32,11 +32,11 @@ class RequestLine:
     is_overdue: bool
 
 
-def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> RequestLine:
+def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> PrivacyRequestLine:
     """Return a request in words."""
     url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
     is_overdue = row.is_pending and row.due_at < timezone.now()
-    return RequestLine(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
+    return PrivacyRequestLine(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
 
 
 def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:

@@ -1,4 +1,4 @@
-"""The log of provider callbacks: what became of each, by account and verdict."""
+"""The log of provider callbacks, filtered by account and verdict."""
 
 from uuid import UUID
 

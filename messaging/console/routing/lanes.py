@@ -18,7 +18,7 @@ from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, S
 from messaging.delivery import accounts
 from messaging.models import CircuitChange, ProviderAccount
 from messaging.policy import account_states, connection_check
-from messaging.policy.account_states import Place
+from messaging.policy.account_states import RoutingPlace
 from messaging.reports import account_hour, backlog
 from messaging.reports.account_hour import AccountSummary
 from rme.core.channels import Channel
@@ -33,7 +33,7 @@ MOST_ACCOUNTS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class AccountCard:
     """An account in its lane."""
 
     row: ProviderAccount
@@ -60,7 +60,7 @@ class Lane:
     """A channel: its accounts in their order, and what waits."""
 
     channel: Channel
-    cards: Sequence[Card]
+    cards: Sequence[AccountCard]
     waiting: str
     is_simulated: bool
     """It has no account, and the simulator takes what is sent."""
@@ -85,7 +85,7 @@ class OrderForm(forms.Form):
             )
             self.fields[f"weight_{row.pk}"] = _number(row.weight, f"Weight of {row.name}", 32767)
 
-    def places(self) -> dict[int, Place]:
+    def places(self) -> dict[int, RoutingPlace]:
         """Return the places to store. An order that was not changed keeps its priorities."""
         given = self.cleaned_data
         steps = {row.pk: given[f"step_{row.pk}"] for row in self.rows}
@@ -93,7 +93,7 @@ class OrderForm(forms.Form):
         kept = all(steps[row.pk] == before[row.priority] for row in self.rows)
         ranks = {step: rank for rank, step in enumerate(sorted(set(steps.values())), 1)}
         return {
-            row.pk: Place(
+            row.pk: RoutingPlace(
                 row.priority if kept else STEP * ranks[steps[row.pk]], given[f"weight_{row.pk}"]
             )
             for row in self.rows
@@ -168,7 +168,7 @@ def _ordered(
     return None
 
 
-_Row = tuple[Card, forms.BoundField, forms.BoundField]
+_Row = tuple[AccountCard, forms.BoundField, forms.BoundField]
 """An account, and the fields of its place and its weight."""
 
 
@@ -218,13 +218,13 @@ def _cards(
     rows: Sequence[ProviderAccount],
     sums: dict[int, AccountSummary],
     changes: Mapping[int, Sequence[CircuitChange]],
-) -> list[Card]:
+) -> list[AccountCard]:
     steps = _steps(rows)
     totals: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         totals[row.priority] += row.weight if row.state == State.ACTIVE else 0
     return [
-        Card(
+        AccountCard(
             row=row,
             url=account_url(row),
             kind=_label(row.kind),

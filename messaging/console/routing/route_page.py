@@ -45,7 +45,7 @@ WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RouteLine:
     """An account of the route, in words."""
 
     name: str
@@ -64,7 +64,7 @@ class Answer:
     channel: Channel
     sentence: str
     is_sent: bool
-    lines: Sequence[Line]
+    lines: Sequence[RouteLine]
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -174,12 +174,12 @@ def _sentence(
     return f"Sent by {' or '.join(first)}: {what}{later}.", True
 
 
-def _line(viewer: Viewer, step: RouteStep) -> Line:
+def _line(viewer: Viewer, step: RouteStep) -> RouteLine:
     words, colour = WHY[step.answer]
     account = step.account
     if 0 < step.share < 1:
         words = f"Takes it in {100 * step.share:.0f} % of cases"
-    return Line(
+    return RouteLine(
         name=account.name,
         url=reverse("console:provider", args=[viewer.organization_id, account.id])
         if account.id is not None

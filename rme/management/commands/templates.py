@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _pull(self, organization_id: str, folder: Path, *, dry_run: bool) -> None:
-        """Write what differs; files of templates that are not there are named and left alone."""
+        """Write what differs; files of templates that are not there are named and stay."""
         left = {path.relative_to(folder).as_posix() for path in _files(folder)}
         for path, content in pull.pull(organization_id):
             left.discard(path)

@@ -1,4 +1,4 @@
-"""Actions that a person orders on deliveries or suppressions, one or many, and their progress."""
+"""What people leave in the console: actions on chosen rows with their progress, and filters."""
 
 from typing import Any, ClassVar
 
@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from rme.core import ids
-from rme.tenants.models import Organization
+from rme.tenants.models import Organization, User
 
 
 class BulkAction(models.Model):
@@ -76,3 +76,30 @@ class BulkAction(models.Model):
     def percent(self) -> int:
         """Return the share of the targets that are through."""
         return 100 * self.through // self.total if self.total else 100
+
+
+class SavedFilter(models.Model):
+    """A filter of the list of messages, of one person or shared with the organization.
+
+    `query` is the query string of the filter's fields. It names no person, so an erasure has
+    nothing to remove here, and a shared filter shows no address.
+    """
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    user = models.ForeignKey(User, models.CASCADE)
+    name = models.CharField(max_length=80)
+    query = models.CharField(max_length=2000)
+    is_shared = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # its index is read by the list of messages, from the organization
+            models.UniqueConstraint(
+                fields=["organization", "user", "name"], name="saved_filter_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
