@@ -1,24 +1,18 @@
 """Pages for consent and suppressions."""
 
-from datetime import datetime
 from typing import Any, ClassVar, cast
 
-import pydantic
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils import timezone
+from django.shortcuts import redirect
 
-from messaging.admin.categories import check_category
 from messaging.admin.imports import ImportPages
-from messaging.consent import entries, gate_lock, ledger, suppressions
-from messaging.consent.entry_inputs import EVIDENCE
+from messaging.consent import gate_lock, suppressions
 from messaging.models import ConsentEntry, Suppression
 from rme.core import errors
 from rme.core.addresses import valid_phone
-from rme.core.channels import ALL
-from rme.core.db import clock
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.roles import Permission, organizations_for
@@ -79,87 +73,34 @@ class PersonAdmin(TenantAdmin):
         return form
 
 
-class ConsentForm(ContactForm):
-    """An entry of the consent ledger, checked as REST checks it."""
-
-    def clean_evidence(self) -> dict[str, str]:
-        """Require an object of texts."""
-        try:
-            return EVIDENCE.validate_python(self.cleaned_data["evidence"] or {})
-        except pydantic.ValidationError as error:
-            message = 'Like {"form": "Newsletter, footer"}: at most 20 names, each with a text.'
-            raise ValidationError(message) from error
-
-    def clean_occurred_at(self) -> datetime | None:
-        """Refuse a time in the future."""
-        try:
-            return entries.occurred_at(self.cleaned_data["occurred_at"], clock.now())
-        except errors.InvalidPayload as error:
-            raise ValidationError(f"This time {error.details[0].message}.") from error
-
-    def clean(self) -> dict[str, Any]:
-        """Normalize the category, and check that it exists."""
-        given = super().clean()
-        self.check_contact()
-        if category := given.get("category", "").upper():
-            given["category"] = category
-            check_category(self, category, ALL)
-        return given
-
-
 @admin.register(ConsentEntry)
-class ConsentEntryAdmin(PersonAdmin):
-    """The ledger: entries are added, never changed or deleted."""
+class ConsentEntryAdmin(TenantAdmin):
+    """The ledger: entries are never changed or deleted. The console records new ones."""
 
     read_permission: Permission = Permission.SEE_PEOPLE
     write_permission: Permission = Permission.CHANGE_PEOPLE
-    form = ConsentForm
     list_display = ("contact_id", "channel", "category", "status", "source", "occurred_at")
     list_filter = ("status", "channel", "source")
     search_fields = ("contact_id", "category")
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
     fields = (
-        "organization",
-        "contact_id",
-        "channel",
-        "category",
-        "status",
-        "evidence",
-        "occurred_at",
+        *("organization", "contact_id", "channel", "category", "status", "evidence"),
+        *("occurred_at", "source", "recorded_at", "recorded_by", "digest", "previous"),
     )
-    written = ("source", "recorded_at", "recorded_by", "digest", "previous")
-    """Fields that the ledger sets."""
 
-    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
-        return (*self.fields, *self.written) if obj else self.fields
-
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
-        return (*self.fields, *self.written) if obj else ()
-
-    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
-        return {"occurred_at": timezone.now(), **super().get_changeform_initial_data(request)}
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: object = None
+    ) -> HttpResponse:
+        """Lead to the console, where a person is searched and the evidence has fields."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return redirect("console:first_consent")
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
-
-    def save_model(
-        self, request: HttpRequest, obj: ConsentEntry, form: ModelForm, change: bool
-    ) -> None:
-        decision = ledger.ConsentDecision(
-            contact_id=obj.contact_id,
-            channel=obj.channel,
-            category=obj.category,
-            status=obj.status,
-            source=ConsentEntry.Source.ADMIN,
-            occurred_at=obj.occurred_at,
-            evidence=obj.evidence,
-            recorded_by=request.user.get_username(),
-        )
-        (entry,) = ledger.record(obj.organization_id, [decision])
-        obj.pk = entry.pk
 
 
 class SuppressionForm(ContactForm):

@@ -29,9 +29,8 @@ from tests.rest import Api, message
 pytestmark = pytest.mark.django_db
 
 NEVER_ADDED = {Message, LogEntry}
-ELSEWHERE = {User, Membership, ProviderAccount}
-"""They are invited, or set up in the console."""
-"""Models whose rows come by an invitation: to add one leads there."""
+ELSEWHERE = {User, Membership, ProviderAccount, ConsentEntry}
+"""They are invited, or added in the console: to add one leads there."""
 
 
 def test_every_model_has_a_page():

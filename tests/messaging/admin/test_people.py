@@ -1,6 +1,7 @@
 """Consent is only added; suppressions are normalised, and some are lifted only with a reason."""
 
 import pytest
+from django.utils import timezone
 
 from messaging.models import ConsentEntry, Suppression
 from push.models import Device, token_digest
@@ -9,63 +10,22 @@ from tests.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 
-CONSENT = {
-    "channel": "EMAIL", "category": "marketing", "status": "OPTED_IN",
-    "evidence": "{}", "occurred_at_0": "2026-01-01", "occurred_at_1": "10:00",
-}  # fmt: skip
 
-
-def consent(org, **fields):
-    """Return the form of a decision of a contact, who exists."""
-    return {"organization": org.pk, "contact_id": factories.contact(org).pk, **CONSENT, **fields}
-
-
-def refused(root, form):
-    """Return the errors of a decision that was not recorded."""
-    errors = root.post(page(ConsentEntry, "add"), form).context["adminform"].form.errors
+def test_consent_is_recorded_in_the_console_and_never_changed(root, org):
+    response = root.get(page(ConsentEntry, "add"))
+    assert (response.status_code, response.url) == (302, "/admin/console/consent/")
+    assert root.post(page(ConsentEntry, "add"), {"organization": org.pk}).status_code == 302
     assert not ConsentEntry.objects.exists()
-    return errors
-
-
-def test_consent_is_added_and_never_changed(root, org):
-    form = consent(org)
-    response = root.post(page(ConsentEntry, "add"), form)
-    assert response.status_code == 302, response.context["errors"]
-    row = ConsentEntry.objects.get()
-    assert (row.category, row.source, row.recorded_by) == ("MARKETING", "ADMIN", "root")
+    row = ConsentEntry.objects.create(
+        organization=org, contact_id="ada", channel="ALL", category="ALL", status="OPTED_IN",
+        source="API", occurred_at=timezone.now(),
+    )  # fmt: skip
+    form = {"organization": org.pk, "contact_id": "ada", "status": "OPTED_OUT"}
     assert root.post(page(ConsentEntry, "change", row.pk), form).status_code == 403
     assert root.post(page(ConsentEntry, "delete", row.pk), {"post": "yes"}).status_code == 403
     chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
     root.post(page(ConsentEntry, "changelist"), chosen)
     assert ConsentEntry.objects.get() == row
-
-
-def test_consent_to_an_unknown_category_is_refused(root, org):
-    assert set(refused(root, consent(org, category="nonsense"))) == {"category"}
-
-
-def test_consent_of_an_unknown_contact_is_refused(root, org):
-    theirs = factories.contact(factories.organization("other"))
-    for contact_id in (str(theirs.pk), "ada@simulator.rme.test"):
-        found = refused(root, consent(org, contact_id=contact_id))
-        assert found == {"contact_id": ["There is no such contact."]}
-
-
-@pytest.mark.parametrize("evidence", ["[1]", '"by phone"', "7", '{"form": {"page": 1}}'])
-def test_evidence_that_is_not_an_object_of_texts_is_refused(root, org, evidence):
-    assert set(refused(root, consent(org, evidence=evidence))) == {"evidence"}
-
-
-def test_a_decision_of_the_future_is_refused(root, org):
-    found = refused(root, consent(org, occurred_at_0="2999-01-01"))
-    assert found == {"occurred_at": ["This time lies in the future."]}
-
-
-def test_no_decision_is_preselected(root, org):
-    form = root.get(page(ConsentEntry, "add")).context["adminform"].form
-    for name in ("status", "channel"):
-        assert form.fields[name].choices[0] == ("", "Select value")
-    assert set(refused(root, consent(org, status=""))) == {"status"}
 
 
 def suppression(**fields):
