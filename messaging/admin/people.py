@@ -87,6 +87,7 @@ class ConsentEntryAdmin(TenantAdmin):
         *("organization", "contact_id", "channel", "category", "status", "evidence"),
         *("occurred_at", "source", "recorded_at", "recorded_by", "digest", "previous"),
     )
+    readonly_fields = fields
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: object = None

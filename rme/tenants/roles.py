@@ -88,6 +88,8 @@ def may(user: User | AnonymousUser, organization_id: str, permission: Permission
 
 def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
     """Return the ids of organizations in which a person's role has a permission; cached."""
+    if not request.user.is_authenticated:
+        return []
     found = _permissions(request.user)
     return [organization for organization, held in found.items() if permission in held]
 

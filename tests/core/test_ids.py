@@ -1,5 +1,6 @@
 """Ids: their order, their times, and reading them strictly."""
 
+import uuid
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -40,3 +41,12 @@ def test_only_the_canonical_form_is_an_id(text):
 def test_an_id_is_read_back():
     made = ids.new_id()
     assert ids.parse(str(made)) == made
+
+
+def test_ids_of_moments_within_a_millisecond_keep_their_order():
+    moments = [1_700_000_000_000_000_000 + step * 250 for step in range(4000)]
+    made = [ids.text_id_of(moment) for moment in moments]
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    assert {uuid.UUID(each).version for each in made} == {7}
+    assert ids.moment(uuid.UUID(made[-1])).timestamp() == 1_700_000_000

@@ -12,9 +12,10 @@ from rme.core.db import clock
 from rme.core.outcomes import Gone
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import button, page, person
+from tests.admin.scene import page, person
 from tests.fakes import apns as fake_apns
 from tests.fakes import fcm as fake_fcm
+from tests.messaging.console.conftest import url
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +25,9 @@ def owner(org):
     return person("owner", org, Membership.Role.OWNER)
 
 
-def form(org, kind, **settings):
+def form(kind, **settings):
     return {
-        "organization": org.pk, "name": "push", "kind": kind, "channel": "PUSH", "priority": 1,
-        "weight": 1, "match": "", "state": "ACTIVE",
+        "name": "push", "channel": "PUSH", "match": "",
         **{f"setting_{kind}_{name}": value for name, value in settings.items()},
     }  # fmt: skip
 
@@ -35,13 +35,15 @@ def form(org, kind, **settings):
 APNS = {**fake_apns.settings(1, "", 5.0), "private_key": fake_apns.key_pem()}
 
 
-def test_a_key_of_apples_is_kept_and_never_shown(owner, org):
-    answer = owner.post(page(ProviderAccount, "add"), form(org, "apns", **APNS))
-    assert answer.status_code == 302, answer.context["adminform"].form.errors
+def test_a_key_of_apples_is_stored_and_never_shown(owner, org):
+    answer = owner.post(url("new_provider", "apns"), form("apns", **APNS))
+    assert answer.status_code == 302, answer.context["form"].errors
     row = ProviderAccount.objects.get()
-    assert account_of(row).active
-    shown = owner.get(page(ProviderAccount, "change", row.pk)).content.decode()
-    assert "PRIVATE KEY" not in shown
+    assert (row.state, account_of(row).provider is not None) == ("DRAFT", True)
+    for address in (page(ProviderAccount, "change", row.pk), url("provider", row.pk)):
+        shown = owner.get(address)
+        assert shown.status_code == 200
+        assert b"PRIVATE KEY" not in shown.content
 
 
 RSA = fake_fcm.key_pem()
@@ -53,30 +55,27 @@ RSA = fake_fcm.key_pem()
     ids=["text", "broken", "rsa", "nul"],
 )
 def test_a_p8_that_is_no_key_is_refused(owner, org, key):
-    given = form(org, "apns", **{**APNS, "private_key": key})
-    answer = owner.post(page(ProviderAccount, "add"), given)
+    answer = owner.post(url("new_provider", "apns"), form("apns", **{**APNS, "private_key": key}))
     assert answer.status_code == 200
-    assert set(answer.context["adminform"].form.errors) == {"setting_apns_private_key"}
+    assert set(answer.context["form"].errors) == {"setting_apns_private_key"}
     assert key.splitlines()[-1] not in answer.content.decode()
     assert not ProviderAccount.objects.exists()
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{}", fake_fcm.account(1, private_key="no key")])
 def test_a_service_account_that_is_none_is_refused(owner, org, text):
-    answer = owner.post(
-        page(ProviderAccount, "add"), form(org, "fcm", service_account_json=text, timeout=5)
-    )
+    given = form("fcm", service_account_json=text, timeout=5)
+    answer = owner.post(url("new_provider", "fcm"), given)
     assert answer.status_code == 200
-    wrong = set(answer.context["adminform"].form.errors)
-    assert "setting_fcm_service_account_json" in wrong
+    assert "setting_fcm_service_account_json" in answer.context["form"].errors
     assert not ProviderAccount.objects.exists()
 
 
 def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
-    """What Apple could not have given is told from a device that is not Apple's."""
-    owner.post(page(ProviderAccount, "add"), form(org, "apns", **APNS))
+    """What Apple could not have issued differs from a device that is not Apple's."""
+    owner.post(url("new_provider", "apns"), form("apns", **APNS))
     row = ProviderAccount.objects.get()
-    answer = owner.post(button(ProviderAccount, row, "test-send"), {"to": "no-token"})
+    answer = owner.post(url("provider", row.pk), {"do": "test", "to": "no-token"}, follow=True)
     assert b"Gone: BadDeviceToken" in answer.content
 
 

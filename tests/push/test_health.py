@@ -84,7 +84,7 @@ def test_with_a_key_there_is_no_finding_and_no_query(org, api, settings):
     assert push_findings(api) == []
     with CaptureQueriesContext(connection) as captured:
         configuration.findings([org.pk])
-    assert len(captured) == 5
+    assert len(captured) == 6
 
 
 def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
@@ -102,7 +102,7 @@ def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
         ]
         assert organizations == [owner.pk for owner in owners]
         found.append(len(captured))
-    assert found == [6, 6]
+    assert found == [7, 7]
 
 
 @pytest.mark.parametrize("key", ["", "short", "not base64url!", "AA" * 22, "A" * 43])

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 
 import structlog
-import uuid_utils
 from django.conf import settings
 from django.db import Error, connection
 
@@ -66,7 +65,7 @@ def _line(record: RequestRecord) -> str:
     code, message_id = record.details
     known = message_id if message_id and ids.is_canonical(message_id) else "\\N"
     return (
-        f"{uuid_utils.uuid7(nanoseconds=record.at)}\t{record.organization_id}\t"
+        f"{ids.text_id_of(record.at)}\t{record.organization_id}\t"
         f"{record.application_id}\t{record.request_id}\t{record.method}\t{record.route}\t"
         f"{record.status}\t{code}\t{int(record.seconds * 1e6)}\t{known}\n"
     )

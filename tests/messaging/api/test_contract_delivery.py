@@ -76,9 +76,11 @@ def test_no_other_place_writes_a_status():
     ]
     assert found == [
         "messaging/accept/idempotency.py",  # the status of an answer
+        "messaging/content/drafts.py",  # the texts of template versions
         "messaging/content/publishing.py",  # the columns of template versions, of which none is so
         "messaging/content/templates.py",
         "messaging/models/transitions.py",
+        "messaging/policy/domain_checks.py",  # what a check of a sender domain found
         "messaging/webhooks/delivery_log.py",  # the status of a webhook delivery
         "messaging/webhooks/outbox.py",
         "messaging/webhooks/replays.py",

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from messaging.models import Message, ProviderAccount, SavedFilter
+from messaging.providers import REGISTRY
 from push.models import Device
 from rme.core.cache import TtlCache
 from rme.crm.models import Contact
@@ -288,8 +289,10 @@ def test_no_field_of_a_form_that_hides_its_value_is_kept(root, rf):
     request.user = User.objects.get(username="root")
     hidden, kept = set(), []
     for model, own in sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label):
-        is_form = not isinstance(own, ReadOnly)
-        fields = dict(own.get_form(request, None).base_fields) if is_form else {}
+        kinds = REGISTRY if model is ProviderAccount else ()  # each has a form of its own
+        rows = [None, *(ProviderAccount(kind=kind) for kind in kinds)]
+        forms = [] if isinstance(own, ReadOnly) else [own.get_form(request, row) for row in rows]
+        fields = {name: field for form in forms for name, field in form.base_fields.items()}
         fields |= {each.name: each for each in model._meta.concrete_fields}
         for name, field in fields.items():
             secret = audit.is_secret(name, own.secret_fields, field)
@@ -320,12 +323,11 @@ LOOKS = ("password", "secret", "token", "digest", "credential", "private", "api_
 
 
 def test_secrets_that_are_typed_and_deleted_are_masked(root, org):
-    form = {"organization": org.pk, "name": "mail", "kind": "smtp", "channel": "EMAIL",
-            "priority": 100, "weight": 1, "rate": "", "state": "ACTIVE",
+    form = {"name": "mail", "channel": "EMAIL", "setting_smtp_port": "587",
             "setting_smtp_host": "mail.example", "setting_smtp_username": "u",
             "setting_smtp_password": "hunter2", "setting_smtp_security": "TLS"}  # fmt: skip
-    added = root.post(page(ProviderAccount, "add"), form)
-    assert added.status_code == 302, added.context["adminform"].form.errors
+    added = root.post(url("new_provider", "smtp"), form)
+    assert added.status_code == 302, added.context["form"].errors
     root.post(page(ProviderAccount, "delete", ProviderAccount.objects.get().pk), {"post": "yes"})
     device = factories.device(org, factories.contact(org), token="simulator-hunter2")
     root.post(page(Device, "delete", device.pk), {"post": "yes"})
