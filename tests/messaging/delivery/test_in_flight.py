@@ -173,9 +173,11 @@ def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_mos
         Api(other).bulk([message(person) for person in people])
 
         def work():
-            for _ in range(3):
+            for number in range(20):  # on a busy machine a healthy server seems slow at first
                 tasks.send_ready("EMAIL")
                 assert in_doubt_now() <= claims.WINDOW
+                if number > 1 and statuses(organization_id="other") == {"SENT": 60}:
+                    return
                 Delivery.objects.filter(status="ACCEPTED").update(due_at=clock.now())
 
         at_once(work, 1)
