@@ -36,6 +36,7 @@ def read(archive: IO[bytes]) -> list[SourceFile]:
         with zipfile.ZipFile(archive) as found:
             entries = _entries(found)
             files = [SourceFile(each.filename, _content(found, each)) for each in entries]
+    # zipfile raises NotImplementedError for a compression that it does not know.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise _refused("", f"is not a zip that can be read: {error}") from error
     if not files:
