@@ -17,7 +17,7 @@ from csp.constants import NONCE, NONE, SELF
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings
+from rme.core.environment import archive_settings, cell_settings
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -65,6 +65,13 @@ SMTP_URL = ENV.get("SMTP_URL", "")
 """The demo organization's mail server, which may be a host that is not public."""
 if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
+
+# --- cells --------------------------------------------------------------------------------------
+CELLS = cell_settings.read(ENV)
+"""This cell and the others (`CELL`, `CELLS`, `CELL_SECRET`); docs/cells.md describes them."""
+if CELLS.own:
+    # One browser has a session in each of several cells, all at the router's address.
+    SESSION_COOKIE_NAME = f"sessionid_{CELLS.own}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
