@@ -1,6 +1,6 @@
 """`CELL`, `CELLS` and `CELL_SECRET`: which cell this is, and which others there are.
 
-A deployment without them is one cell, and has no name. Imports no Django: the router reads them too.
+A deployment without them is one cell without a name. Imports no Django: the router reads them too.
 """
 
 import re
