@@ -67,11 +67,16 @@ if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
 # --- cells --------------------------------------------------------------------------------------
-CELLS = cell_settings.read(ENV)
-"""This cell and the others (`CELL`, `CELLS`, `CELL_SECRET`); docs/cells.md describes them."""
-if CELLS.own:
+_cells = cell_settings.read(ENV)
+CELL = _cells.own
+"""The name of this cell; empty: it is the only one. docs/cells.md describes cells."""
+CELLS = _cells.urls
+"""The internal URLs of all cells, by name."""
+CELL_SECRET = _cells.secret
+"""What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+if CELL:
     # One browser has a session in each of several cells, all at the router's address.
-    SESSION_COOKIE_NAME = f"sessionid_{CELLS.own}"
+    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
