@@ -68,12 +68,15 @@ if SMTP_URL:
 
 # --- cells --------------------------------------------------------------------------------------
 _cells = cell_settings.read(ENV)
-CELL = _cells.name
-"""The name of this cell; empty: it is the only one."""
+CELL = _cells.own
+"""The name of this cell; empty: it is the only one. docs/cells.md describes cells."""
 CELLS = _cells.urls
 """The internal URLs of all cells, by name."""
 CELL_SECRET = _cells.secret
-"""Authenticates the calls between cells and router: see `rme.core.internal_calls`."""
+"""What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+if CELL:
+    # One browser has a session in each of several cells, all at the router's address.
+    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
