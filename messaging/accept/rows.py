@@ -161,7 +161,7 @@ class Rows:
 
     def store(self) -> None:
         """Store all rows by one statement. Raise what `cells.require_here` raises."""
-        tables = {
+        tables: sql.Tables = {
             Message: self._messages,
             MessageContent: self._contents,
             Delivery: self._deliveries,
