@@ -1,8 +1,8 @@
 """`POST /cell/owner`: whether this cell has an organization or a person, asked by the router.
 
 The question is signed (`rme.core.cell_calls`). It holds no secret: of a token it has the digest, of
-an API key the public part. It takes one statement, and asks nothing else of the credential: whether
-it is still valid is decided where it is used.
+an API key the public part. Whether a credential is still
+valid is decided where it is used. An organization whose rows have gone keeps its placement.
 """
 
 from typing import Any
@@ -19,6 +19,7 @@ from oauth2_provider.models import AccessToken
 from messaging.models import Delivery, ProviderAccount
 from rme.core import cell_calls
 from rme.core.db import availability
+from rme.tenants import cells
 from rme.tenants.models import ApiKey, Application, Invitation, Organization, User
 
 QUESTION_LIMIT = 4096
@@ -76,6 +77,8 @@ def find(kind: str, value: str) -> tuple[str, str]:
         _check_id(value)
     rows: QuerySet[Any] = model._default_manager.filter(**{column: value})
     organization = rows.values_list(way, flat=True).first()
+    if organization is None and kind == "organization" and cells.where(value).phase:
+        organization = value  # it has moved, and its rows are gone
     return (organization, _cell_of(organization)) if organization else ("", "")
 
 
@@ -98,8 +101,10 @@ def _check_id(value: str) -> None:
 
 
 def _cell_of(organization_id: str) -> str:
-    """Return the cell where an organization is."""
-    return settings.CELL
+    """Return the cell that serves an organization: another one, if it has moved or is arriving."""
+    found = cells.where(organization_id)
+    elsewhere = found.phase in (cells.Phase.MOVED, cells.Phase.ARRIVING)
+    return found.cell if elsewhere else str(settings.CELL)
 
 
 def _answer(status: int, body: dict[str, str] | None = None) -> HttpResponse:
