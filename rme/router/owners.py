@@ -1,7 +1,8 @@
 """Which cell a key belongs to: asked of all cells at once, and remembered.
 
-What is remembered is the organization of a key, and the cell of an organization. A 421 of a cell
-corrects the latter for all keys of the organization. Of a person nothing is remembered: whether a
+What is remembered is the home of a key, and the cell where a home is now. A home is an organization
+in the cell where it was found first: two cells may have one of the same name. A 421 corrects the
+cell for all keys of the home. Of a person nothing is remembered: whether a
 look-up was answered from memory would show whether there is an account.
 """
 
@@ -10,7 +11,7 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rme.router.cells import Cell, CellAway, Cells, OwnerAnswer
 from rme.router.environment import Bounds
@@ -18,6 +19,13 @@ from rme.router.routing import Key, Kind
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Home(NamedTuple):
+    """An organization, and the cell where it was found."""
+
+    organization: str
+    cell: str
 
 
 class Incomplete(Exception):
@@ -33,8 +41,8 @@ class Owners:
 
     def __init__(self, cells: Cells, bounds: Bounds) -> None:
         self.cells, self.bounds = cells, bounds
-        self._organizations: OrderedDict[Key, tuple[float, str]] = OrderedDict()
-        self._cell_of: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._homes: OrderedDict[Key, tuple[float, Home]] = OrderedDict()
+        self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
         self._unknown: OrderedDict[Key, float] = OrderedDict()
         self._under_way: dict[Key, asyncio.Task[Cell | None]] = {}
 
@@ -57,7 +65,7 @@ class Owners:
     def moved(self, key: Key | None, to: str) -> Cell | None:
         """Note that the organization of a key is in another cell; return the cell, if it is one."""
         cell = self.cells.by_name.get(to)
-        if cell and key and (entry := self._organizations.get(key)):
+        if cell and key and (entry := self._homes.get(key)):
             self._put(self._cell_of, entry[1], (self._later(), cell.name))
         return cell
 
@@ -69,9 +77,9 @@ class Owners:
 
     def _remembered(self, key: Key) -> Cell | None:
         now = time.monotonic()
-        if (entry := self._organizations.get(key)) is None or entry[0] <= now:
+        if (entry := self._homes.get(key)) is None or entry[0] <= now:
             return None
-        self._organizations.move_to_end(key)
+        self._homes.move_to_end(key)
         known = self._cell_of.get(entry[1])
         return self.cells.by_name[known[1]] if known and known[0] > now else None
 
@@ -132,8 +140,9 @@ class Owners:
         return answers, complete
 
     def _remember(self, key: Key, answer: OwnerAnswer) -> Cell:
-        self._put(self._organizations, key, (self._later(), answer.organization))
-        self._put(self._cell_of, answer.organization, (self._later(), answer.cell))
+        home = Home(answer.organization, answer.cell)
+        self._put(self._homes, key, (self._later(), home))
+        self._put(self._cell_of, home, (self._later(), answer.cell))
         return self.cells.by_name[answer.cell]
 
     def _later(self) -> float:

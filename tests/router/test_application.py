@@ -147,7 +147,7 @@ async def test_a_pointer_counts_only_while_no_cell_has_the_organization(s):
 @played
 async def test_a_cell_that_is_down_costs_its_own_organizations_alone(s):
     s.eu.owns(Kind.TOKEN, digest())
-    s.us.owns(Kind.TOKEN, digest("american"), "o2")
+    s.us.owns(Kind.TOKEN, digest("american"))  # an organization of the same name
     american = {"Authorization": "Bearer american"}
     for headers in (BEARER, american):
         assert (await s.call(headers=headers)).status == 200
