@@ -17,7 +17,7 @@ from csp.constants import NONCE, NONE, SELF
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings
+from rme.core.environment import archive_settings, secret_files
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -30,7 +30,10 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
+ENV = {
+    **engine_env(VAR),
+    **secret_files.read({name: value for name, value in os.environ.items() if value}),
+}
 
 
 def flag(name: str, default: bool = False) -> bool:

@@ -2,5 +2,6 @@
 
 - `smtp_url`: the demo organization's mail server
 - `archive_settings`: where old messages are archived, and after how long
+- `secret_files`: secrets that files hold
 - `secret_key`: the deployment's key where the environment has none
 """
