@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings, cell_settings
+from rme.core.environment import archive_settings, cell_settings, database_url
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -85,7 +84,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
-_database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
+_database = database_url.parse(ENV["DATABASE_URL"])
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **_database,
