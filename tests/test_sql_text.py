@@ -46,6 +46,7 @@ HOT_PATH = {
     "rme/crm/connectors/embedded/lookups.py",
     "rme/tenants/api_keys.py",
     "rme/tenants/authentication.py",
+    "rme/tenants/cells/placements.py",
     "rme/tenants/organizations.py",
 }
 """What each request, message, receipt, webhook delivery or bot call waits for."""

@@ -22,6 +22,7 @@ from messaging.models import Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from messaging.models.transitions import claim_update
 from rme.core.db import clock, sql
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +55,9 @@ _CLAIM = f"""
 WITH locked AS MATERIALIZED (
   SELECT found.*, row_number() OVER () AS place FROM (
     SELECT d.id, d.message_id
-    FROM unnest(%s::text[], %s::int[]) wanted(organization_id, most), LATERAL (
+    FROM (
+      SELECT * FROM unnest(%s::text[], %s::int[]) given(organization_id, most)
+      WHERE {cells.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
       SELECT d.id, d.message_id {_ACCEPTED} %s
         AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
       ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
