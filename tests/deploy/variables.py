@@ -14,14 +14,16 @@ MAPPINGS = {"ENV", "env"}
 
 
 def read_by_the_service() -> set[str]:
-    """Return the names of all variables that the settings and the programs read."""
+    """Return the names of all variables that the settings and the programs read, but for those of
+    files: all secrets have one.
+    """
     found: set[str] = set()
     for reader in READERS:
         for node in ast.walk(ast.parse((ROOT / reader).read_text())):
             found |= _name(node)
             if reader != READERS[0]:  # there dicts are Django's
                 found |= _keys(node)
-    return found
+    return {name for name in found if not name.endswith("_FILE")}
 
 
 def _name(node: ast.AST) -> set[str]:
