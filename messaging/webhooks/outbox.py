@@ -20,6 +20,7 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import payloads
 from messaging.webhooks.payloads import PayloadColumns
 from rme.core.db import sql
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +41,8 @@ _STEP = sql.loose_scan(WebhookDelivery, ["endpoint_id"], "due_at IS NOT NULL")
 _CLAIM = f"""
 WITH RECURSIVE {_STEP}, picked AS (
   SELECT w.id FROM step JOIN {_W} w ON w.id = step.endpoint_id
-  WHERE w.enabled AND w.free_at <= statement_timestamp() AND EXISTS (
+  WHERE w.enabled AND w.free_at <= statement_timestamp() AND {cells.here("w.organization_id")}
+    AND EXISTS (
     SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
   ORDER BY random() LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
 ), claimed AS (

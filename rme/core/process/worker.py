@@ -28,8 +28,17 @@ from django.db import connections
 
 from rme.core.db import availability, locks
 from rme.core.redis import counters, heartbeats, hints
+from rme.core.telemetry import process_gauges
+from rme.core.telemetry.histograms import Histogram
 
 log = structlog.get_logger(__name__)
+
+TASK_SECONDS = Histogram(
+    "rme_task_seconds",
+    "How long tasks ran, those that failed included.",
+    ["task"],
+    (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
 
 Job = Callable[[], object]
 SLOTS = 1024
@@ -170,12 +179,13 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
     while True:
         availability.refresh()
         try:
-            result = job()
+            result = _measure(name, job)
         except Exception as error:
             record.failed(name, error)
             hints.forget(name)
             if not availability.is_unavailable(error):
                 raise
+            availability.count_failure(error)
             availability.discard(error)
             sqlstate = getattr(error.__cause__, "sqlstate", None)
             log.warning(
@@ -188,6 +198,15 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
         else:
             record.succeeded(name)
             return result
+
+
+def _measure(name: str, job: Job) -> object:
+    """Run a job, and count how long that took."""
+    started = time.monotonic()
+    try:
+        return job()
+    finally:
+        TASK_SECONDS.observe(time.monotonic() - started, name)
 
 
 def is_unprompted() -> bool:
@@ -244,9 +263,11 @@ def end(seconds: float) -> None:
 
 
 def _beat(expected: Sequence[Expected]) -> None:
+    own = queues()
     while True:
         unprompted = any(each.every and each.is_late(MISSED_SECONDS) for each in expected)
         heartbeats.store(record.heartbeat(unprompted=unprompted))
+        process_gauges.store(process_gauges.WORKER, own)
         time.sleep(heartbeats.EVERY_SECONDS)
 
 
