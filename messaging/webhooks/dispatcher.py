@@ -15,6 +15,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from messaging.telemetry import timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
@@ -99,7 +100,9 @@ class Dispatcher:
     def _step(self, seconds: float) -> bool:
         """Process the responses that arrived; return whether a queue is finished."""
         for (queue, delivery, began), result in self.requests.step(seconds):
-            queue.add_response(delivery, _response(result), int((monotonic() - began) * 1000))
+            response, took = _response(result), monotonic() - began
+            queue.add_response(delivery, response, int(took * 1000))
+            timings.WEBHOOK_SECONDS.observe(took, response.kind)
             self._send(queue)
         finished = [queue for queue in self.queues if queue.is_finished]
         outbox.record([queue.result() for queue in finished])
