@@ -256,7 +256,7 @@ BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").spl
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
 API_PREFIXES = (
     *("/rme/v1/", "/services/", "/.well-known/", "/hooks/", "/t/"),
-    *("/livez", "/readyz", "/metrics"),
+    *("/livez", "/readyz", "/metrics", "/cell/"),
     *BOT_PATHS,
 )
 """Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""
