@@ -18,6 +18,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from messaging.telemetry import timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
@@ -128,7 +129,9 @@ class Dispatcher:
         responses = self.requests.step(seconds)
         self.waited += monotonic() - thread_time() - started
         for (queue, delivery, began), result in responses:
-            queue.add_response(delivery, _response(result), int((monotonic() - began) * 1000))
+            response, took = _response(result), monotonic() - began
+            queue.add_response(delivery, response, int(took * 1000))
+            timings.WEBHOOK_SECONDS.observe(took, response.kind)
         return self._record({queue for (queue, *_), _ in responses})
 
     def _record(self, queues: Collection[EndpointQueue]) -> bool:

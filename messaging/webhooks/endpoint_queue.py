@@ -50,6 +50,13 @@ class EndpointResponse:
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
+    @property
+    def kind(self) -> str:
+        """Return its kind for /metrics: `ok`, a class of status, or `none` if there was none."""
+        if self.ok:
+            return "ok"
+        return f"{self.status // 100}xx" if 100 <= self.status < 600 else "none"
+
 
 @dataclass(slots=True, eq=False)
 class EndpointQueue:

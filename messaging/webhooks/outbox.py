@@ -20,6 +20,7 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import payloads
 from messaging.webhooks.payloads import PayloadColumns
 from rme.core.db import sql
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +67,8 @@ WITH RECURSIVE start AS MATERIALIZED (
   WHERE enabled AND free_at <= statement_timestamp() AND id = ANY(ARRAY(
     SELECT w.id FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step
     JOIN {_W} w ON {sql.by_key("w.id", "step.endpoint_id")}
-    WHERE w.enabled AND w.free_at <= statement_timestamp() AND EXISTS (
+    WHERE w.enabled AND w.free_at <= statement_timestamp() AND {cells.here("w.organization_id")}
+      AND EXISTS (
       SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
     LIMIT {CANDIDATES} * %(limit)s))
   LIMIT %(limit)s FOR UPDATE SKIP LOCKED

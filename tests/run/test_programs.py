@@ -29,11 +29,8 @@ QUEUES = "email, sms, push, sweep, webhooks, default"
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fax"], "there is no queue fax; there are email, sms, push, sweep, webhooks, default"),
-        (
-            ["sms,fax"],
-            "there is no queue fax; there are email, sms, push, sweep, webhooks, default",
-        ),
+        (["fax"], f"there is no queue fax; there are {QUEUES}"),
+        (["sms,fax"], f"there is no queue fax; there are {QUEUES}"),
         (["--concurrency", "0"], "--concurrency is at least 1"),
     ],
 )
