@@ -12,13 +12,16 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults simulate drill-failover check browser gateway postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults simulate drill-failover check browser gateway postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
+
+run-cells: $(VENV)/.runtime  ## two cells and a router on this machine (PORT=8000; the cells have the next ports)
+	@exec $(BIN)/python -m rme.run cells
 
 # Without kept bytecode each worker compiles all tests anew.
 test: export PYTHONDONTWRITEBYTECODE :=
