@@ -90,6 +90,7 @@ def enter(request: HttpRequest) -> HttpResponse:
         messages.error(request, NOT_VALID)
         response = _see_other(reverse("admin:login"))
     else:
+        elsewhere.forget(UUID(given.person))
         user = User.objects.filter(person=given.person, is_active=True, is_staff=True).first()
         response = _log_in(request, user, given) if user else _arrive(request, given)
     response.delete_cookie(hand_off.COOKIE, path=reverse("cells_enter"))
