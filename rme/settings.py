@@ -74,6 +74,8 @@ CELLS = _cells.urls
 """The internal URLs of all cells, by name."""
 CELL_SECRET = _cells.secret
 """What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
+"""The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
     SESSION_COOKIE_NAME = f"sessionid_{CELL}"
