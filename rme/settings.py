@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings, cell_settings
+from rme.core.environment import archive_settings, cell_settings, database_url, secret_files
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -30,7 +29,10 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
+ENV = {
+    **engine_env(VAR),
+    **secret_files.read({name: value for name, value in os.environ.items() if value}),
+}
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -87,7 +89,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
-_database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
+_database = database_url.parse(ENV["DATABASE_URL"])
 DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **_database,
@@ -256,7 +258,7 @@ BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").spl
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
 API_PREFIXES = (
     *("/rme/v1/", "/services/", "/.well-known/", "/hooks/", "/t/"),
-    *("/livez", "/readyz", "/metrics"),
+    *("/livez", "/readyz", "/metrics", "/cell/"),
     *BOT_PATHS,
 )
 """Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""

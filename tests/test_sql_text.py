@@ -61,6 +61,7 @@ MANY_ROWS = {
     "messaging/reports/account_hour.py",
     "messaging/reports/delivery_list.py",
     "messaging/reports/history.py",
+    "messaging/reports/lags.py",
     "messaging/statistics/figures.py",
     "messaging/statistics/minutes.py",
     "messaging/webhooks/replays.py",

@@ -1,7 +1,9 @@
 """Parts of the environment that take more than a line of `rme.settings` to read.
 
+- `database_url`: PostgreSQL, on one host or several
 - `smtp_url`: the demo organization's mail server
 - `archive_settings`: where old messages are archived, and after how long
+- `secret_files`: secrets that files hold
 - `cell_settings`: this cell and the others
 - `secret_key`: the deployment's key where the environment has none
 """
