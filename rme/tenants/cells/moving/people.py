@@ -1,26 +1,30 @@
 """People of an organization that moves: those with a role, and its integration users.
 
 Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
-the person already: by user name and email. People are copied once. A person whose user name is
-another's in the target gets a new one there.
+the person already: by `User.person`, or by user name and email. People are copied once. A person
+whose user name is another's in the target gets a new one there.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from rme.tenants.cells.moving.databases import Connection
 
 _OF = """
-SELECT DISTINCT u.id, u.username, u.email FROM tenants_user u
+SELECT DISTINCT u.id, u.username, u.email, u.person FROM tenants_user u
 WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
   UNION SELECT user_id FROM tenants_application WHERE organization_id = %(organization)s
   UNION SELECT invited_by_id FROM tenants_invitation WHERE organization_id = %(organization)s
   UNION SELECT user_id FROM messaging_savedfilter WHERE organization_id = %(organization)s)
 ORDER BY u.id
 """
-_THERE = "SELECT id, username, email FROM tenants_user WHERE id = ANY(%s) OR username = ANY(%s)"
+_THERE = """
+SELECT id, username, email, person FROM tenants_user
+WHERE id = ANY(%s) OR username = ANY(%s) OR person = ANY(%s)
+"""
 _READ = {
     "tenants_user": "SELECT to_jsonb(u) FROM tenants_user u WHERE id = ANY(%s)",
     "groups": "SELECT m.user_id, g.name FROM tenants_user_groups m "
@@ -47,9 +51,8 @@ class Person(NamedTuple):
     id: int
     username: str
     email: str
-
-    def is_same(self, other: "Person") -> bool:
-        return self.username == other.username and self.email.lower() == other.email.lower()
+    person: UUID
+    """The same in all cells in which a person has an account by a hand-over of a log-in."""
 
 
 class Arrivals(NamedTuple):
@@ -63,19 +66,29 @@ def copy(source: Connection, target: Connection, organization_id: str, cell: str
     """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap."""
     own = [Person(*row) for row in source.execute(_OF, {"organization": organization_id})]
     found = target.execute(
-        _THERE, [[each.id for each in own], [each.username for each in own]]
+        _THERE,
+        [
+            [each.id for each in own],
+            [each.username for each in own],
+            [each.person for each in own],
+        ],
     ).fetchall()
-    by_id = {row[0]: Person(*row) for row in found}
-    by_name = {row[1]: Person(*row) for row in found}
+    there = [Person(*row) for row in found]
+    by_id = {each.id: each for each in there}
+    by_name = {each.username: each for each in there}
+    by_person = {each.person: each for each in there}
     ids: dict[int, int] = {}
     names: dict[int, str] = {}
     for each in own:
         same_id, same_name = by_id.get(each.id), by_name.get(each.username)
-        if same_id is not None:
-            if each.email.lower() != same_id.email.lower():
-                raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
-        elif same_name is not None and each.email and same_name.is_same(each):
-            ids[each.id] = same_name.id
+        same = by_person.get(each.person)
+        if same_id is not None and same_id.person != each.person:
+            raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
+        if same is None and same_name and each.email.lower() == same_name.email.lower() != "":
+            same = same_name
+        if same is not None:
+            if same.id != each.id:
+                ids[each.id] = same.id
         else:
             names[each.id] = f"{each.username}.{cell}" if same_name else each.username
     _insert(source, target, names)

@@ -5,7 +5,7 @@ from django.db.models.functions import Now
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0012_placements")]
+    dependencies = [("tenants", "0013_person")]
 
     operations = [
         migrations.CreateModel(
