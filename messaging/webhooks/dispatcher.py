@@ -15,13 +15,14 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from messaging.telemetry import timings
+from messaging.telemetry import spans, timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
 from rme.core.db import clock, locks
 from rme.core.http.retry_after import retry_after
+from rme.core.telemetry.tracing import Span
 from rme.transport import (
     AddressPolicy,
     Failure,
@@ -53,6 +54,8 @@ class DispatchedRequest(NamedTuple):
     queue: EndpointQueue
     delivery: DueWebhookDelivery
     began: float
+    span: Span | None
+    """Its span, where its message is traced."""
 
 
 class Dispatcher:
@@ -99,10 +102,12 @@ class Dispatcher:
 
     def _step(self, seconds: float) -> bool:
         """Process the responses that arrived; return whether a queue is finished."""
-        for (queue, delivery, began), result in self.requests.step(seconds):
+        for (queue, delivery, began, span), result in self.requests.step(seconds):
             response, took = _response(result), monotonic() - began
             queue.add_response(delivery, response, int(took * 1000))
             timings.WEBHOOK_SECONDS.observe(took, response.kind)
+            if span:
+                spans.end_webhook(span, response.status, is_ok=response.ok)
             self._send(queue)
         finished = [queue for queue in self.queues if queue.is_finished]
         outbox.record([queue.result() for queue in finished])
@@ -114,16 +119,25 @@ class Dispatcher:
             if delivery.body is None:
                 queue.give_up(delivery)
                 continue
+            span = spans.begin_webhook(
+                delivery.traceparent, queue.claim.endpoint.pk, delivery.event_id, delivery.tries
+            )
+            context = (("traceparent", span.traceparent),) if span else ()
             try:
-                request = _request(queue.claim, delivery, delivery.body)
+                request = _request(queue.claim, delivery, delivery.body, context)
             except InvalidRequest:  # a URL that was written into the table by hand
                 invalid = EndpointResponse(0, "not an address to call", "", 0.0)
                 queue.add_response(delivery, invalid, 0)
             else:
-                self.requests.add(DispatchedRequest(queue, delivery, monotonic()), request)
+                self.requests.add(DispatchedRequest(queue, delivery, monotonic(), span), request)
 
 
-def _request(claim: ClaimedEndpoint, delivery: DueWebhookDelivery, body: bytes) -> Request:
+def _request(
+    claim: ClaimedEndpoint,
+    delivery: DueWebhookDelivery,
+    body: bytes,
+    context: tuple[tuple[str, str], ...],
+) -> Request:
     webhook_id, now = str(delivery.event_id), int(clock.now().timestamp())
     keys = endpoints.signing_secrets(claim.endpoint)
     return Request(
@@ -135,6 +149,7 @@ def _request(claim: ClaimedEndpoint, delivery: DueWebhookDelivery, body: bytes) 
             ("webhook-id", webhook_id),
             ("webhook-timestamp", str(now)),
             ("webhook-signature", signatures.sign(keys, webhook_id, now, body)),
+            *context,
         ),
         timeout=TIMEOUT,
         max_response=RESPONSE_LIMIT,

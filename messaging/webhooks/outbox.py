@@ -17,6 +17,7 @@ import structlog
 from django.db import connection
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
+from messaging.telemetry import spans
 from messaging.webhooks import payloads
 from messaging.webhooks.payloads import PayloadColumns
 from rme.core.db import sql
@@ -36,7 +37,7 @@ DISABLE_AFTER = timedelta(days=5)
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 
 # The index is notice_due: one step an endpoint, however many deliveries each has. The order of
-# endpoints is random, so that all are served.
+# endpoints is random, so that all are served. `:trace` stands for the context of a message's trace.
 _STEP = sql.loose_scan(WebhookDelivery, ["endpoint_id"], "due_at IS NOT NULL")
 _CLAIM = f"""
 WITH RECURSIVE {_STEP}, picked AS (
@@ -51,7 +52,7 @@ WITH RECURSIVE {_STEP}, picked AS (
   FROM picked WHERE {sql.by_key("w.id", "picked.id")} RETURNING w.id, w.fence
 )
 SELECT claimed.id, claimed.fence, n.id, n.tries, n.attempts,
-  n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s),
+  n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s), :trace,
   {payloads.COLUMNS}
 FROM claimed CROSS JOIN LATERAL (
   SELECT * FROM {_N} WHERE endpoint_id = claimed.id AND due_at <= statement_timestamp()
@@ -80,6 +81,7 @@ class _ClaimedRow(NamedTuple):
     tries: int
     attempts: str | None
     is_last_attempt: bool
+    traceparent: str | None
     payload: PayloadColumns
 
     @classmethod
@@ -105,6 +107,7 @@ class DueWebhookDelivery:
     attempts: tuple[AttemptEntry, ...]
     is_last_attempt: bool
     body: bytes | None
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
     age = GIVE_UP.total_seconds()
     parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, parameters)
+        cursor.execute(_CLAIM.replace(":trace", spans.context_of("m.id")), parameters)
         rows = [_ClaimedRow.of(row) for row in cursor.fetchall()]
     if not rows:
         return []
@@ -137,7 +140,9 @@ def _due_delivery(row: _ClaimedRow) -> DueWebhookDelivery:
     attempts = tuple(orjson.loads(row.attempts)) if row.attempts else ()
     body = payloads.build(row.payload)
     event_id = row.payload.event_id
-    return DueWebhookDelivery(row.id, event_id, row.tries, attempts, row.is_last_attempt, body)
+    return DueWebhookDelivery(
+        row.id, event_id, row.tries, attempts, row.is_last_attempt, body, row.traceparent or ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

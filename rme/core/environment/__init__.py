@@ -4,5 +4,6 @@
 - `smtp_url`: the demo organization's mail server
 - `archive_settings`: where old messages are archived, and after how long
 - `cell_settings`: this cell and the others
+- `tracing_settings`: whether traces are made
 - `secret_key`: the deployment's key where the environment has none
 """
