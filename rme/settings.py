@@ -20,6 +20,7 @@ from rme.core.environment import (
     archive_settings,
     cell_settings,
     database_url,
+    secret_files,
     tracing_settings,
 )
 from rme.core.environment.secret_key import secret_key
@@ -34,7 +35,10 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
+ENV = {
+    **engine_env(VAR),
+    **secret_files.read({name: value for name, value in os.environ.items() if value}),
+}
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -258,7 +262,7 @@ BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").spl
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
 API_PREFIXES = (
     *("/rme/v1/", "/services/", "/.well-known/", "/hooks/", "/t/"),
-    *("/livez", "/readyz", "/metrics"),
+    *("/livez", "/readyz", "/metrics", "/cell/"),
     *BOT_PATHS,
 )
 """Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""

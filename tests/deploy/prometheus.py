@@ -34,13 +34,12 @@ class Prometheus:
             return set()
         return {each["labels"]["alertname"] for each in found if each["state"] == "firing"}
 
-    def wait_for(self, alert: str, *, fires: bool = True) -> float:
-        """Wait until an alert fires, or does no more; return the seconds that took."""
+    def wait_for(self, alert: str, *, fires: bool = True) -> None:
+        """Wait until an alert fires, or does no more."""
         started = time.monotonic()
         while (alert in self.firing()) is not fires:
             assert time.monotonic() - started < WAIT_SECONDS, (alert, fires, self.firing())
             time.sleep(0.25)
-        return time.monotonic() - started
 
     def wait_until_scraped(self) -> None:
         until = time.monotonic() + WAIT_SECONDS

@@ -60,10 +60,18 @@ class Watch:
     demo: dict[str, Any]
     token: str
     fired: dict[str, tuple[str, float]] = field(default_factory=dict)
+    began: float = 0.0
+    """When the last cause was made."""
 
     def expect(self, alert: str, cause: str) -> None:
         """Wait until an alert fires of which the cause is there."""
-        self.fired[alert] = (cause, self.prometheus.wait_for(alert))
+        self.prometheus.wait_for(alert)
+        self.fired[alert] = (cause, time.monotonic() - self.began)
+
+    def expect_calm(self, *alerts: str) -> None:
+        """Wait until alerts fire no more that a cause before has fired."""
+        for each in alerts:
+            self.prometheus.wait_for(each, fires=False)
 
     def call(self, method: str, path: str, body: object = None) -> requests.Response:
         return requests.request(
@@ -80,6 +88,7 @@ class Watch:
         return self.call("POST", "/messages", {**body, "content": {"subject": "a", "text": "b"}})
 
     def sql(self, statement: str) -> None:
+        self.began = time.monotonic()
         with superuser(self.service) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
 
@@ -88,6 +97,7 @@ class Watch:
         """Stop processes, and all below them."""
         found = self.service.children(word)
         assert found, word
+        self.began = time.monotonic()
         found += [child for each in found for child in each.children(recursive=True)]
         for each in found:
             each.send_signal(signal.SIGSTOP)
@@ -103,7 +113,7 @@ class Watch:
     @contextmanager
     def repeated(self, call: Callable[[], object], count: int = 1) -> Iterator[None]:
         """Make calls again and again while the block runs."""
-        going = [True]
+        going, self.began = [True], time.monotonic()
 
         def run() -> None:
             while going[0]:
@@ -222,6 +232,7 @@ def database_slow(watch: Watch) -> None:
 
 
 def database_read_only(watch: Watch) -> None:
+    watch.expect_calm("RmeServerErrors", "RmeRequestLogLost", "RmeWritesFailing")
     watch.sql("ALTER SYSTEM SET default_transaction_read_only = on")
     watch.sql("SELECT pg_reload_conf()")
     with watch.repeated(watch.send, 2):
@@ -264,7 +275,9 @@ def test_each_alert_fires_by_its_cause():
         for cause in CAUSES:
             cause(watch)
             print(f"{cause.__name__}: {time.process_time() - spent:.1f} s of CPU here", flush=True)
+        watch.expect_calm("RmeNotScraped")
         service.stop()
+        watch.began = time.monotonic()
         watch.expect("RmeNotScraped", "the service is stopped")
     groups = yaml.safe_load((RULES / "alerts.yaml").read_text())["groups"]
     alerts = [rule["alert"] for group in groups for rule in group["rules"]]

@@ -24,7 +24,7 @@ from tests.service import ROOT, own_engines, running
 __all__ = ["BULK", "BULK_EVERY", "SCENES", "THREADS", "Account", "Scene", "migrated_server", "play"]
 
 BEFORE_SECONDS, AFTER_SECONDS = 5.0, 5.0
-LAG_SECONDS, SPLIT_SECONDS = 2.0, 6.0
+LAG_SECONDS, SPLIT_SECONDS, ALONE_SECONDS = 2.0, 6.0, 6.0
 END_SECONDS = 180.0
 REPEATED = 50
 """Requests that had their 202 before the loss and are repeated after it."""
@@ -43,12 +43,15 @@ class Scene:
     """The standby receives nothing in the last seconds before the loss."""
     split: bool = False
     """The primary lives on for some seconds beside the promoted standby, and has its clients."""
+    restart: bool = False
+    """The primary is cut off and then restarted: commits that nobody confirmed become visible."""
 
 
 SCENES = (
     Scene("killed"),
     Scene("killed", "remote_apply"),
     Scene("cut off, then killed", lag=True),
+    Scene("cut off, restarted, then killed", restart=True),
     Scene("cut off, then killed", "async", lag=True),
     Scene("lives on for a while", split=True),
     Scene("lives on for a while", "async", split=True),
@@ -119,9 +122,12 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         if scene.lag:
             primary.freeze_wal_sender()
             time.sleep(LAG_SECONDS)
+        if scene.restart:
+            _restart_alone(primary, standby)
         lost_at = time.monotonic()
         if not scene.split:
             primary.kill()
+        standby.thaw()
         standby.promote()
         promoted = time.monotonic() - lost_at
         if scene.split:
@@ -150,6 +156,16 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         version=f"PostgreSQL {standby.sql('SHOW server_version')[0][0]}",
         rejoined=_rejoin(primary, standby),
     )
+
+
+def _restart_alone(primary: Server, standby: Server) -> None:
+    """Kill the primary and start it again, while its standby cannot be reached."""
+    primary.freeze_wal_sender()
+    standby.freeze()
+    time.sleep(ALONE_SECONDS)
+    primary.kill()
+    primary.start()
+    time.sleep(ALONE_SECONDS)
 
 
 def _ended(server: Server, accepted: set[str]) -> dict[str, int]:

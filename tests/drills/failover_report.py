@@ -32,6 +32,9 @@ How the primary is lost:
 
 - *killed*: all of its processes by SIGKILL at once.
 - *cut off, then killed*: its standby receives nothing for {lag:.0f} s, and then it is killed.
+- *cut off, restarted, then killed*: its standby cannot be reached any more; after {alone:.0f} s it
+  is killed and started again, has its clients for {alone:.0f} s, and is lost for good. What it had
+  committed without its standby becomes visible by the restart; it must not be taken for accepted.
 - *lives on for a while*: nobody stops it for {split:.0f} s after its standby was promoted, and the
   service stays connected to it (a split); then it is killed.
 
@@ -62,6 +65,7 @@ def write(accounts: Sequence[Account]) -> None:
             before=failover.BEFORE_SECONDS,
             after=failover.AFTER_SECONDS,
             lag=failover.LAG_SECONDS,
+            alone=failover.ALONE_SECONDS,
             split=failover.SPLIT_SECONDS,
             repeated=failover.REPEATED,
             accounts=_table(_ACCOUNTS, [_account(each) for each in accounts]),

@@ -121,6 +121,16 @@ class Server(Postgres):
         for each in self.processes("walsender"):
             each.send_signal(signal.SIGSTOP)
 
+    def freeze(self) -> None:
+        """Stop all processes, as a machine does that hangs."""
+        for each in self.processes():
+            each.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let processes that were stopped go on."""
+        for each in self.processes():
+            each.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """Kill all processes at once, as a machine does that loses its power."""
         for each in self.processes():

@@ -24,9 +24,11 @@ from typing import Any
 
 import structlog
 from celery import Celery, Task, current_app
+from django.conf import settings
 from django.db import connections
 
 from rme.core.db import availability, locks
+from rme.core.process import liveness
 from rme.core.redis import counters, heartbeats, hints
 from rme.core.telemetry import process_gauges
 from rme.core.telemetry.histograms import Histogram
@@ -163,11 +165,23 @@ class WorkerTask(Task[..., Any]):
         arrivals.note(key)
         if self.at_most_every and not hints.is_first(self.name, self.at_most_every):
             return None
-        with _turn:
+        with _alive_in_turn(self.name):
             try:
                 return perform(self.name, partial(self.run, *args, **kwargs))
             finally:
                 arrivals.note(key)
+
+
+@contextmanager
+def _alive_in_turn(task: str) -> Iterator[None]:
+    """Wait for the turn of a task or a poll, which may take as long as the task's time limit."""
+    with _turn:
+        limit = getattr(current_app.tasks.get(task), "time_limit", None)
+        liveness.extend(limit or current_app.conf.task_time_limit)
+        try:
+            yield
+        finally:
+            liveness.extend()
 
 
 def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
@@ -251,6 +265,7 @@ def begin(sends: Sequence[Expected]) -> None:
     for each in expected:
         arrivals.note(each.task)
     _stopped.clear()
+    liveness.begin(settings.VAR, ",".join(sorted(queues())))
     for name, run in (("heartbeat", _beat), ("unprompted", _poll)):
         threading.Thread(target=run, args=(expected,), name=name, daemon=True).start()
 
@@ -283,7 +298,7 @@ def _poll(expected: Sequence[Expected]) -> None:
 def run_late(late: Sequence[Expected]) -> None:
     """Run late tasks one by one; a task that arrives meanwhile runs between them."""
     for each in late:
-        with _turn, _without_order():
+        with _alive_in_turn(each.task), _without_order():
             if _stopped.is_set():
                 return
             try:
