@@ -12,13 +12,16 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults simulate drill-failover drill-restore check browser gateway postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
+
+run-cells: $(VENV)/.runtime  ## two cells and a router on this machine (PORT=8000; the cells have the next ports)
+	@exec $(BIN)/python -m rme.run cells
 
 # Without kept bytecode each worker compiles all tests anew.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -37,6 +40,10 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
+
+test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md
+	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
+	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py $(ARGS)
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
@@ -81,6 +88,10 @@ prometheus:  ## install Debian's Prometheus with promtool, for tests of the rule
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null 2>&1; } || \
 	  echo "Prometheus cannot be installed here: the tests that need it are skipped." >&2
 
+helm: $(VENV)/.dev  ## install helm and Kubernetes' schemas beside the environment, for tests/deploy (40 MB)
+	@test -x $(VENV)/deploy-tools/helm || $(BIN)/python -m tests.deploy.helm || \
+	  echo "Helm cannot be installed here: the tests of the chart are skipped." >&2
+
 postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/delivery/test_postgresql_15.py (as root)
 	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \
 	  mkdir -p /etc/postgresql-common/createcluster.d && \
@@ -124,7 +135,10 @@ lock: $(VENV)/.dev  ## resolve the lock files anew
 	@$(BIN)/uv pip compile -q pyproject.toml --extra archive -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  -o requirements-archive.lock
-	@$(BIN)/uv pip compile -q pyproject.toml --extra archive --group dev -c requirements.lock --universal \
+	@$(BIN)/uv pip compile -q pyproject.toml --extra tracing -c requirements.lock --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  -o requirements-tracing.lock
+	@$(BIN)/uv pip compile -q pyproject.toml --extra archive --extra tracing --group dev -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  -o requirements-dev.lock
 

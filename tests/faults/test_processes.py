@@ -78,6 +78,7 @@ EXPECTED = {
     "rme-sms": 3,
     "rme-push": 3,
     "rme-sweep": 2,
+    "rme-webhooks": 3,
     "rme-default": 3,
     "rme-beat": 1,
 }
@@ -149,7 +150,7 @@ def test_queues_have_workers_of_their_own(service):
     assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
 
 
-EVERY_QUEUE = ("email", "sms", "push", "sweep", "default")
+EVERY_QUEUE = ("email", "sms", "push", "sweep", "webhooks", "default")
 
 
 def probe(service, *arguments):
