@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults simulate check browser gateway postgres15 broker clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run test test-browser test-odoo test-sms test-faults simulate check browser gateway postgres15 broker pooler clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -69,6 +69,11 @@ broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs i
 	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
 	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
+
+pooler:  ## install Debian's PgBouncer, for the tests that need it (as root)
+	@test -x /usr/sbin/pgbouncer || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
+	  echo "PgBouncer cannot be installed here: the tests that need it are skipped." >&2
 
 postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/delivery/test_postgresql_15.py (as root)
 	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings
+from rme.core.environment import archive_settings, database_settings
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -73,37 +71,7 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
-_database: dict[str, Any] = {**dj_database_url.parse(ENV["DATABASE_URL"])}
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": {
-        **_database,
-        "ENGINE": "rme.core.db.postgresql",
-        "OPTIONS": {
-            # A host that vanished is detected within ten seconds.
-            "connect_timeout": 3,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 2,
-            "tcp_user_timeout": 8000,
-            **_database.get("OPTIONS", {}),  # such as sslmode, from the address
-            # Binding on the server lets psycopg prepare repeated statements: planning over the
-            # partitions costs ten times what most statements do.
-            "server_side_binding": True,
-            "prepare_threshold": 2,
-            # Compiling takes longer than any of the statements.
-            "options": "-c jit=off",
-            "pool": {
-                "min_size": 1,
-                "max_size": int(ENV.get("DATABASE_POOL", "10")),
-                "timeout": 3,
-                "max_idle": 300,
-                # By default the pauses between tries grow to minutes and outlast the outage.
-                "reconnect_timeout": 2,
-                "connection_class": BoundedConnection,
-            },
-        },
-    }
-}
+DATABASES = database_settings.read(ENV)
 DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
 """How long a statement of a call may take, in seconds; after that the call gets 503."""
 
