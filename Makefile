@@ -12,13 +12,16 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run test test-browser test-odoo test-sms test-faults simulate check browser gateway postgres15 broker pooler clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults simulate drill-failover check browser gateway helm postgres15 broker pooler prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, beat (PORT=8000)
 	@exec $(BIN)/python -m rme.run up
+
+run-cells: $(VENV)/.runtime  ## two cells and a router on this machine (PORT=8000; the cells have the next ports)
+	@exec $(BIN)/python -m rme.run cells
 
 # Without kept bytecode each worker compiles all tests anew.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -40,6 +43,9 @@ test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
+
+drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby; writes docs/failover-drill.md
+	@$(BIN)/python -m tests.drills failover $(ARGS)
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
@@ -74,6 +80,15 @@ pooler:  ## install Debian's PgBouncer, for the tests that need it (as root)
 	@test -x /usr/sbin/pgbouncer || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
 	  echo "PgBouncer cannot be installed here: the tests that need it are skipped." >&2
+
+prometheus:  ## install Debian's Prometheus with promtool, for tests of the rules (as root)
+	@command -v prometheus >/dev/null 2>&1 || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null 2>&1; } || \
+	  echo "Prometheus cannot be installed here: the tests that need it are skipped." >&2
+
+helm: $(VENV)/.dev  ## install helm and Kubernetes' schemas beside the environment, for tests/deploy (40 MB)
+	@test -x $(VENV)/deploy-tools/helm || $(BIN)/python -m tests.deploy.helm || \
+	  echo "Helm cannot be installed here: the tests of the chart are skipped." >&2
 
 postgres15:  ## install Debian's PostgreSQL 15, for tests/messaging/delivery/test_postgresql_15.py (as root)
 	@test -x /usr/lib/postgresql/15/bin/postgres || { apt-get update -qq && \

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench.scene import Scene, free_port, processes, wait_for_port
+from bench.webhook_workers import webhook_workers
 
 EVENTS = 500
 ROUNDS = 30
@@ -57,6 +58,7 @@ def webhooks(scene: Scene) -> None:
             _endpoint(port)
         _write(rows, rounds=2)
         say("webhooks told, one process", _tell(), "calls/s", f"{ENDPOINTS} endpoints")
+        webhook_workers(port)
     WebhookEndpoint.objects.filter(organization_id="bench").delete()
 
 

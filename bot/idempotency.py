@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from bot.models import Creation
+from rme.core.db import commits
 
 SAME_VALUES_LIFETIME = timedelta(minutes=2)
 KEY_LIFETIME = timedelta(hours=24)
@@ -60,7 +61,10 @@ class EarlierCreate:
 def find(key: CreateKey) -> EarlierCreate | None:
     """Return the earlier create with this key, if it is still remembered."""
     row = _rows(key).filter(expires_at__gt=Now()).values_list("record_id", "created_at").first()
-    return EarlierCreate(*row) if row else None
+    if row is None:
+        return None
+    commits.confirm_earlier()  # the answer promises what it names
+    return EarlierCreate(*row)
 
 
 def store_start(key: CreateKey) -> None:

@@ -16,6 +16,7 @@ from push.models import Device, Feedback
 from rme.core import ids
 from rme.core.db import sql
 from rme.core.outcomes import Gone, Outcome
+from rme.tenants import cells
 
 BATCH = 1000
 STALE_DAYS = 270
@@ -44,7 +45,8 @@ _ENTRY = (
 _RETIRE = f"""
 WITH taken AS (
   DELETE FROM {_F} WHERE id = ANY(ARRAY(
-    SELECT id FROM {_F} ORDER BY id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)) RETURNING *
+    SELECT id FROM {_F} f WHERE {cells.here("f.organization_id")}
+    ORDER BY id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)) RETURNING *
 ), latest AS (
   SELECT DISTINCT ON (device_id) * FROM taken ORDER BY device_id, at DESC
 ), retired AS (
@@ -60,7 +62,8 @@ ORDER BY id
 """
 _SWEEP = f"""
 WITH unseen AS (
-  SELECT id FROM {_T} WHERE active AND platform = 'ANDROID'
+  SELECT id FROM {_T} d WHERE active AND platform = 'ANDROID'
+    AND {cells.here("d.organization_id")}
     AND last_seen_at < statement_timestamp() - make_interval(days => %s)
   ORDER BY last_seen_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 )

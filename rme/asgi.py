@@ -9,6 +9,7 @@ from messaging.api.urls import SETS
 from rme.core.db import availability
 from rme.core.http.gateway import Bounds, Gateway
 from rme.core.process import memory
+from rme.core.telemetry import process_gauges
 from rme.tenants import request_log
 
 availability.limit(settings.DATABASE_SECONDS)
@@ -20,4 +21,5 @@ application = Gateway(
     sets=SETS,
 )
 request_log.start()
+process_gauges.start(process_gauges.WEB)
 memory.freeze_startup_objects()

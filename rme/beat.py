@@ -3,7 +3,10 @@
 from typing import Any
 
 from celery.beat import ScheduleEntry, Scheduler
+from django.conf import settings
 from kombu.exceptions import OperationalError
+
+from rme.core.process import liveness
 
 WAITING_LIMIT = 100
 """The number of hints that may wait in a queue; with more, its workers are away."""
@@ -11,6 +14,15 @@ WAITING_LIMIT = 100
 
 class HintScheduler(Scheduler):
     """Publishes the hints of the periodic tasks. It does not know when a job ran last."""
+
+    def setup_schedule(self) -> None:
+        super().setup_schedule()
+        liveness.begin(settings.VAR, "beat")
+
+    def tick(self, *arguments: Any, **options: Any) -> float:
+        delay: float = super().tick(*arguments, **options)
+        liveness.extend()
+        return delay
 
     def apply_async(
         self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: object

@@ -19,7 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 
 app = Celery("rme", task_cls="rme.core.process.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-QUEUES = ("email", "sms", "push", "sweep", "default")
+QUEUES = ("email", "sms", "push", "sweep", "webhooks", "default")
 """Each has a worker of its own, so that a slow channel does not delay others (`rme.workers`)."""
 app.conf.task_queues = [Queue(name) for name in QUEUES]
 app.conf.task_default_queue = "default"
@@ -36,7 +36,11 @@ app.conf.beat_schedule = {
     "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},
     "callbacks": {"task": "messaging.apply_callbacks", "schedule": 2.0},
     "poll": {"task": "messaging.poll", "schedule": 5.0},
-    "webhooks": {"task": "messaging.notify_endpoints", "schedule": 1.0},
+    "webhooks": {
+        "task": "messaging.notify_endpoints",
+        "schedule": 1.0,
+        "options": {"queue": "webhooks"},
+    },
     "imports": {"task": "messaging.import_suppressions", "schedule": 5.0},
     "ledger-checks": {"task": "messaging.verify_ledgers", "schedule": 15.0},
     "privacy-requests": {"task": "messaging.answer_privacy_requests", "schedule": 15.0},

@@ -56,6 +56,7 @@ BROWSER_MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 """Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
+SESSION_ENGINE = "rme.tenants.access.session_store"
 # The admin's checks look for its middleware only in MIDDLEWARE.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 ROOT_URLCONF = "rme.urls"

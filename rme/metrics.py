@@ -4,9 +4,10 @@ The web processes store nothing for it, because there are several: the backlog i
 PostgreSQL, and the counters of processes are summed up in Redis (`rme.core.redis.counters`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import compare_digest
 
+from celery import current_app
 from django.conf import settings
 from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,10 +19,14 @@ from redis import RedisError
 
 from messaging.providers import unknown_codes
 from messaging.reports import metrics
+from messaging.telemetry import timings
+from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http import edge, request_records
-from rme.core.http.api import set_error_renderer
+from rme.core.http import api, edge, request_records
+from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
+from rme.core.redis.counters import Labels
+from rme.core.telemetry import process_gauges
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
@@ -33,7 +38,23 @@ COUNTED = {
     "rme_tasks_total": ("Tasks that workers ended, by outcome.", ["task", "outcome"]),
     request_records.LOST: ("Requests that are missing in the request log.", []),
     "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
+    availability.FAILURES: ("Statements that failed since the database was away.", ["kind"]),
+    process_gauges.POOL_ERRORS: ("Waits for a database connection in vain.", ["role"]),
+    process_gauges.POOL_WAITS: ("Time spent on waiting for database connections.", ["role"]),
 }
+FROM_THE_START: Mapping[str, Sequence[Labels]] = {
+    request_records.LOST: [()],
+    availability.FAILURES: [(kind,) for kind in availability.FAILURE_KINDS],
+    process_gauges.POOL_ERRORS: [(process_gauges.WEB,), (process_gauges.WORKER,)],
+}
+"""Counters that are there before they have counted: their first increase is to be seen."""
+HISTOGRAMS = (
+    api.REQUEST_SECONDS,
+    worker.TASK_SECONDS,
+    timings.TIME_TO_PROVIDER,
+    timings.PROVIDER_SECONDS,
+    timings.WEBHOOK_SECONDS,
+)
 
 
 @require_safe
@@ -67,7 +88,7 @@ def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     return HttpResponse(f"{error.message}\n", status=error.status, content_type="text/plain")
 
 
-set_error_renderer(_render_error, show)
+api.set_error_renderer(_render_error, show)
 
 
 class Deployment:
@@ -100,6 +121,10 @@ def _counted() -> Iterator[Metric]:
     found = counters.read()
     for name, (help_text, labels) in COUNTED.items():
         family = CounterMetricFamily(name, help_text, labels=labels)
-        for values, amount in sorted(found.get(name, {}).items()):
+        amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | found.get(name, {})
+        for values, amount in sorted(amounts.items()):
             family.add_metric(list(values), amount)
         yield family
+    for histogram in HISTOGRAMS:
+        yield histogram.family(found)
+    yield from process_gauges.families(process_gauges.read(), sorted(current_app.amqp.queues))

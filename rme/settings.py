@@ -15,12 +15,17 @@ from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings, database_settings
+from rme.core.environment import (
+    archive_settings,
+    cell_settings,
+    database_settings,
+    redis_url,
+    secret_files,
+)
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
 from rme.core.process import memory
-from rme.core.redis.connection import broker_url
 from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from one module)
 from rme.fixed_settings import BASE_DIR
 from rme.run.places import engine_env
@@ -28,7 +33,10 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {**engine_env(VAR), **{name: value for name, value in os.environ.items() if value}}
+ENV = {
+    **engine_env(VAR),
+    **secret_files.read({name: value for name, value in os.environ.items() if value}),
+}
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -64,6 +72,18 @@ SMTP_URL = ENV.get("SMTP_URL", "")
 if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
+# --- cells --------------------------------------------------------------------------------------
+_cells = cell_settings.read(ENV)
+CELL = _cells.own
+"""The name of this cell; empty: it is the only one. docs/cells.md describes cells."""
+CELLS = _cells.urls
+"""The internal URLs of all cells, by name."""
+CELL_SECRET = _cells.secret
+"""What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+if CELL:
+    # One browser has a session in each of several cells, all at the router's address.
+    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
+
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
@@ -76,9 +96,11 @@ DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
 """How long a statement of a call may take, in seconds; after that the call gets 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
-REDIS_URL = ENV["REDIS_URL"]
+REDIS_URL = redis_url.check("REDIS_URL", ENV["REDIS_URL"])
 REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
-CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
+_broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
+CELERY_BROKER_URL = _broker["url"]
+CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -95,6 +117,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # A call must not wait for a broker that is away; worker and beat, which need one, connect again
     # by CELERY_BROKER_CONNECTION_MAX_RETRIES.
     "max_retries": 0,
+    **_broker.get("transport_options", {}),
 }
 # The longest time for which a caller waits for a broker that does not answer.
 CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
@@ -210,7 +233,7 @@ BOT_BASE_PATH = "/".join(["", *filter(None, ENV.get("BOT_BASE_PATH", "/bot").spl
 BOT_PATHS = (f"{BOT_BASE_PATH}/api.php", f"{BOT_BASE_PATH}/api_create.php")
 API_PREFIXES = (
     *("/rme/v1/", "/services/", "/.well-known/", "/hooks/", "/t/"),
-    *("/livez", "/readyz", "/metrics"),
+    *("/livez", "/readyz", "/metrics", "/cell/"),
     *BOT_PATHS,
 )
 """Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""

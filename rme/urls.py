@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 from messaging.admin import first_steps
 from messaging.feedback import views
 from messaging.pages import push_demo
-from rme import metrics, probes
+from rme import cell_owner, metrics, probes
 from rme.tenants import logins
 from rme.tenants.access import acting_pages
 from rme.tenants.access import pages as access_pages
@@ -23,6 +23,7 @@ urlpatterns = [
     path("livez", probes.livez),
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
+    path("cell/owner", cell_owner.show),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("hooks/<str:public_id>", views.receive),
     path("p/", include("messaging.pages.urls")),

@@ -46,6 +46,7 @@ HOT_PATH = {
     "rme/crm/connectors/embedded/lookups.py",
     "rme/tenants/api_keys.py",
     "rme/tenants/authentication.py",
+    "rme/tenants/cells/placements.py",
     "rme/tenants/organizations.py",
 }
 """What each request, message, receipt, webhook delivery or bot call waits for."""
@@ -60,6 +61,7 @@ MANY_ROWS = {
     "messaging/reports/account_hour.py",
     "messaging/reports/delivery_list.py",
     "messaging/reports/history.py",
+    "messaging/reports/lags.py",
     "messaging/statistics/figures.py",
     "messaging/statistics/minutes.py",
     "messaging/webhooks/replays.py",

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
 from rme.core import errors
-from rme.core.db import prepared_statements, sql
+from rme.core.db import commits, prepared_statements, sql
 from rme.core.db.postgresql import direct
 from rme.tenants.authentication import Caller
 
@@ -79,7 +79,10 @@ def replay(stored: StoredAnswer, key: CallerKey) -> StoredAnswer:
 
 
 def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
-    """Return the stored answers of a caller's keys that have not expired, in one query."""
+    """Return the stored answers of a caller's keys that have not expired, in one query.
+
+    Answers are as safe as new messages: see `commits.confirm_earlier`.
+    """
     if not keys:
         return {}
     with connection.cursor() as cursor:
@@ -88,12 +91,15 @@ def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
             "AND application_id = %s AND key = ANY(%s) AND expires_at > now()",
             [caller.organization.id, caller.application_id, list(keys)],
         )
-        return {
+        found = {
             KeyScope(caller.organization.id, caller.application_id, key): StoredAnswer(
                 stored_digest, status, body.encode()
             )
             for key, stored_digest, status, body in cursor.fetchall()
         }
+    if found:
+        commits.confirm_earlier()
+    return found
 
 
 # Requests that repeat a stored answer share the lock. They need it, because the first request may
@@ -160,6 +166,8 @@ def _hold_all(
     held |= _hold(statement, scopes)
     if len(held) < len(scopes):  # the request that held one may have ended meanwhile
         held |= _hold(statement, [scope for scope in scopes if scope not in held])
+    if any(held.values()):
+        commits.confirm_earlier()
 
 
 def _hold(statement: str, scopes: Sequence[KeyScope]) -> dict[KeyScope, StoredAnswer | None]:

@@ -17,6 +17,7 @@ from messaging.models.statuses import EventType, Status
 from messaging.webhooks.events import DerivedEvent, EventRow, event_tables
 from rme.core import ids
 from rme.core.db import clock, sql
+from rme.tenants import cells
 from rme.tenants.authentication import Caller
 
 FIRST_EVENTS = {
@@ -159,17 +160,20 @@ class Rows:
         }
 
     def store(self) -> None:
-        """Store all rows by one statement."""
-        sql.insert(
-            {
-                Message: self._messages,
-                MessageContent: self._contents,
-                Delivery: self._deliveries,
-                **event_tables(self._events, self._derived),
-                # In one order everywhere, so that two bulks with the same keys cannot deadlock.
-                IdempotencyKey: [self._keys[scope] for scope in sorted(self._keys)],
-            }
-        )
+        """Store all rows by one statement. Raise what `cells.require_here` raises."""
+        tables: sql.Tables = {
+            Message: self._messages,
+            MessageContent: self._contents,
+            Delivery: self._deliveries,
+            **event_tables(self._events, self._derived),
+            # In one order everywhere, so that two bulks with the same keys cannot deadlock.
+            IdempotencyKey: [self._keys[scope] for scope in sorted(self._keys)],
+        }
+        organization_ids = {
+            row["organization_id"] for row in (*self._messages, *self._keys.values())
+        }
+        with cells.refusals(organization_ids):
+            sql.insert(tables, check=cells.accepted_here(organization_ids))
 
 
 def _remaining(each: Plan, recipient: Recipient) -> list[str] | None:

@@ -14,6 +14,7 @@ from django.conf import settings
 from messaging.archive import reading
 from messaging.models import ArchiveProgress
 from rme.core.db import locks
+from rme.tenants import cells
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
@@ -72,7 +73,8 @@ def _work(progress: ArchiveProgress, now: datetime, until: float, at_once: bool)
 
 def _from(reached: str) -> list[str]:
     """Return the organizations, from the one on that the last run did not come to."""
-    found = list(Organization.objects.order_by("pk").values_list("pk", flat=True))
+    rows = Organization.objects.filter(cells.is_here("pk")).order_by("pk")
+    found = list(rows.values_list("pk", flat=True))
     start = bisect_left(found, reached)
     return found[start:] + found[:start]
 

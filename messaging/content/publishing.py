@@ -16,7 +16,7 @@ from messaging.models import Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.db import clock
-from rme.tenants import audit
+from rme.tenants import audit, cells
 from rme.tenants.audit import Action, Actor
 
 DUE = 200
@@ -112,7 +112,9 @@ def publish_due() -> int:
     """
     with transaction.atomic():
         rows = TemplateVersion.objects.filter(
-            publish_at__lte=Now(), state=TemplateVersion.State.DRAFT
+            cells.is_here("template__organization_id"),
+            publish_at__lte=Now(),
+            state=TemplateVersion.State.DRAFT,
         )
         due = list(
             rows.select_related("template")

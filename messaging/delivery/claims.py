@@ -22,6 +22,7 @@ from messaging.models import Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from messaging.models.transitions import claim_update
 from rme.core.db import clock, sql
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +55,9 @@ _CLAIM = f"""
 WITH locked AS MATERIALIZED (
   SELECT found.*, row_number() OVER () AS place FROM (
     SELECT d.id, d.message_id
-    FROM unnest(%s::text[], %s::int[]) wanted(organization_id, most), LATERAL (
+    FROM (
+      SELECT * FROM unnest(%s::text[], %s::int[]) given(organization_id, most)
+      WHERE {cells.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
       SELECT d.id, d.message_id {_ACCEPTED} %s
         AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
       ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
@@ -78,7 +81,8 @@ SELECT (
     d.address, d.template_version_id, d.fence, d.tries,
     extract(epoch FROM d.expires_at)::float8, d.test, m.template,
     CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
-    CASE WHEN d.fence > 1 THEN d.account_id END) ORDER BY d.id)::text
+    CASE WHEN d.fence > 1 THEN d.account_id END,
+    extract(epoch FROM coalesce(d.scheduled_for, d.accepted_at))::float8) ORDER BY d.id)::text
   FROM claimed d, LATERAL (  -- OFFSET keeps the order of this join
     SELECT m.template, m.strategy, m.fallback_after FROM {Message._meta.db_table} m
     WHERE m.id = d.message_id AND m.organization_id = d.organization_id OFFSET 0) m
@@ -113,6 +117,8 @@ class ClaimedDelivery(NamedTuple):
     """FIRST_DELIVERED: the seconds to wait for a confirmation before the next channel is tried."""
     previous_account_id: int | None
     """The account of the last try, if there was one."""
+    ready_since: float | None
+    """When it was accepted, or the time it is scheduled for, in seconds since 1970."""
     body: dict[str, Any]
     """What the caller gave: `MessageContent.body`."""
 
@@ -255,5 +261,6 @@ def _unreadable(row: list[Any], channel: str) -> ClaimedDelivery:
         template=None,
         fallback_after=None,
         previous_account_id=None,
+        ready_since=None,
         body={},
     )

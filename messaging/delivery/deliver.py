@@ -146,6 +146,7 @@ class _SendLoop:
             late_outcomes.store_again(answered, self.follow_up)
             raise
         record.log_fenced(decided, changed)
+        record.count_sent(decided)
         if receipts := record.receipts(answered):
             self.follow_up.on_receipts(receipts)
         for each in batches:
@@ -178,6 +179,7 @@ class _SendLoop:
 
     def _apply_outcomes(self, answered: Sequence[OutgoingDelivery]) -> list[Answered]:
         """Report the outcomes to the circuits, and decide what follows from them."""
+        record.count_outcomes(attempt for delivery in answered for attempt in delivery.attempts)
         self.failing |= circuit_history.report(
             (attempt.account.id, attempt.outcome)
             for delivery in answered

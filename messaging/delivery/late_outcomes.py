@@ -28,7 +28,7 @@ from messaging.delivery.accounts import circuit_history, concurrency
 from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
-from rme.core.db import clock, prepared_statements
+from rme.core.db import availability, clock, prepared_statements
 
 log = structlog.get_logger(__name__)
 
@@ -146,6 +146,7 @@ def _store(item: _Item) -> None:
                 _record_alone(each)
             break
         except (DatabaseError, InterfaceError) as error:
+            availability.count_failure(error)
             log.warning("deliver.not_stored", count=len(answered), error=type(error).__name__)
             connections.close_all()
         sleep(wait)
@@ -159,6 +160,7 @@ def _record(answered: Sequence[Answered]) -> None:
     with prepared_statements.transaction():
         changed = record.record(deliveries, record.outcomes(answered))
     record.log_fenced(deliveries, changed)
+    record.count_sent(deliveries)
 
 
 def _record_alone(answered: Answered) -> None:
@@ -174,6 +176,7 @@ def _report_to_circuits(late: Sequence[OutgoingDelivery]) -> None:
     for some seconds.
     """
     attempts = [attempt for delivery in late for attempt in delivery.attempts]
+    record.count_outcomes(attempts)
     circuit_history.report(
         [(each.account.id, each.outcome) for each in attempts if each.outcome is not None],
         rest_seconds=concurrency.REST_SECONDS,

@@ -2,7 +2,7 @@
 statuses and events.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import structlog
@@ -12,8 +12,9 @@ from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt, storabl
 from messaging.feedback import provider_references
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, ProviderReference, short_provider_id
-from messaging.models.statuses import EventType
+from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import transition_step
+from messaging.telemetry import timings
 from messaging.webhooks.events import DerivedEvent, event_steps
 from push import feedback
 from rme.core.db import clock, prepared_statements, sql
@@ -173,6 +174,28 @@ def record(
             ]
         )
     return changed
+
+
+def count_sent(decided: Sequence[OutgoingDelivery]) -> None:
+    """Count how long the deliveries that became SENT have taken, once that is stored."""
+    now = clock.now().timestamp()
+    timings.TIME_TO_PROVIDER.observe_each(
+        (now - each.claimed.ready_since, (each.claimed.channel, str(each.rules.priority)))
+        for each in decided
+        if each.status is Status.SENT and each.claimed.ready_since is not None
+    )
+
+
+def count_outcomes(attempts: Iterable[SendAttempt]) -> None:
+    """Count how long attempts took whose outcomes have become known."""
+    timings.PROVIDER_SECONDS.observe_each(
+        (
+            (each.latency_ms or 0) / 1000,
+            (each.account.kind, type(each.outcome).__name__),
+        )
+        for each in attempts
+        if each.outcome is not None and each.outcome is not NOT_TRIED
+    )
 
 
 def log_fenced(

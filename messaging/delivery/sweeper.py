@@ -21,6 +21,7 @@ from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
 from rme.core.channels import Channel
 from rme.core.db import sql
+from rme.tenants import cells
 
 BATCH = 1000
 
@@ -64,12 +65,19 @@ class DueDelivery(NamedTuple):
 _COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name not in ("channels", "now"))
 _COLUMNS += ", coalesce(d.channels, '{}'), statement_timestamp()"
 
-_DUE = f"""
+
+def _due_where(here: str) -> str:
+    return f"""
 SELECT {_COLUMNS} FROM {_D} d
 WHERE d.status = %s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NULL
-  AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED'))
+  AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED')) AND {here}
 ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
 """
+
+
+_DUE = _due_where(cells.here("d.organization_id"))
+_DUE_LEAVING = _due_where(cells.here("d.organization_id", leaving=True))
+"""What a dead worker held is taken back for an organization that leaves the cell, too."""
 
 _SEARCH = fairness.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
 
@@ -278,13 +286,14 @@ def _due(status: Status) -> list[DueDelivery]:
     """Lock and return the deliveries of a status that are due, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(sql.BY_INDEX)
-        cursor.execute(_DUE, [status, BATCH])
+        text = _DUE_LEAVING if status is Status.SENDING else _DUE
+        cursor.execute(text, [status, BATCH])
         return [DueDelivery(*row) for row in cursor.fetchall()]
 
 
 def _released(batch: int) -> list[DueDelivery]:
     """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
-    waiting = _SEARCH.find()
+    waiting = _SEARCH.find(without=cells.absent())
     first = [each for each in waiting if each.priority == waiting[0].priority]
     if not first:
         return []

@@ -28,7 +28,7 @@ from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.tenants import applications, request_log
+from rme.tenants import applications, cells, request_log
 from rme.tenants.oauth import assertions, tokens
 
 RUN_SECONDS = 5.0
@@ -47,7 +47,7 @@ def send_ready(channel: str) -> None:
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
     full: set[str] = set()  # their accounts take no more now; the sweeper wakes them later
-    while waiting := claims.ready(channel, full):
+    while waiting := claims.ready(channel, full | cells.absent()):
         started = time.monotonic()
         chosen = [each.organization_id for each in claims.choose(waiting, organizations)]
         rooms = accounts.rooms({each: limits.get(each, claims.WINDOW) for each in chosen}, channel)

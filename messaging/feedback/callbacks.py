@@ -32,6 +32,7 @@ from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -70,8 +71,8 @@ SELECT count(*) FROM stored
 """
 _DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
-FROM {_T} WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT {BATCH}
-FOR UPDATE SKIP LOCKED
+FROM {_T} t WHERE due_at <= statement_timestamp() AND {cells.here("t.organization_id")}
+ORDER BY due_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 """
 _DONE = f"""
 WITH noted AS (

@@ -30,6 +30,7 @@ from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.db import clock, locks, sql
 from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
+from rme.tenants import cells
 from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
@@ -82,12 +83,19 @@ class _DueMessage(NamedTuple):
 def poll(transport: Transport, until: float) -> None:
     """Poll what is due until a time (monotonic). One worker at a time does."""
     with locks.alone("messaging.poll") as alone:
-        silent: set[int] = set()
+        silent = _accounts_elsewhere()
         while alone and time.monotonic() < until:
             polled, unanswered = poll_batch(transport, silent)
             if not polled:
                 return
             silent |= unanswered
+
+
+def _accounts_elsewhere() -> set[int]:
+    """Return the accounts of organizations that move to another cell, or have moved."""
+    absent = cells.absent()
+    rows = ProviderAccount.objects.filter(organization_id__in=absent)
+    return set(rows.values_list("pk", flat=True)) if absent else set()
 
 
 def poll_batch(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:

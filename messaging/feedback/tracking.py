@@ -17,6 +17,7 @@ from messaging.models import Attempt, Delivery, Hit
 from rme.core import ids
 from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.tenants import cells
 
 BATCH = 500
 STORED_DAYS = 7
@@ -34,7 +35,8 @@ ON CONFLICT (delivery_id, kind, machine) DO NOTHING
 _DUE = f"""
 SELECT h.id, h.delivery_id, h.kind, h.machine, d.status IN ('SENDING', 'ACCEPTED')
 FROM {_H} h JOIN {_D} d ON d.id = h.delivery_id
-WHERE h.due_at <= statement_timestamp() ORDER BY h.due_at LIMIT {BATCH}
+WHERE h.due_at <= statement_timestamp() AND {cells.here("h.organization_id")}
+ORDER BY h.due_at LIMIT {BATCH}
 FOR UPDATE OF h, d SKIP LOCKED
 """
 _DONE = f"""
@@ -54,7 +56,14 @@ class _DueHit(NamedTuple):
 
 
 def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
-    """Store an open or a click by one statement; return whether it is new."""
+    """Store an open or a click by one statement; return whether it is new.
+
+    Raise what `cells.require_here` raises: while organizations move, that takes a query.
+    """
+    if cells.absent():
+        rows = Delivery.objects.filter(pk=delivery_id)
+        for organization_id in rows.values_list("organization_id", flat=True):
+            cells.require_here(organization_id)
     now = clock.now()
     values: list[Any] = [
         *(ids.new_id(), kind, machine, ids.earliest_concurrent(delivery_id), now - AT_ONCE),

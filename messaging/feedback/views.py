@@ -13,6 +13,7 @@ from rme.core.db import availability, clock
 from rme.core.errors import ApiError
 from rme.core.http.api import set_error_renderer
 from rme.core.provider import CallbackRequest
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +42,7 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
     account = callbacks.find_account(public_id)
     if account is None:
         return _answer(404)
+    cells.require_here(account.organization_id)
     callback = CallbackRequest(
         url=account.url,
         method=str(request.method),

@@ -18,7 +18,7 @@ from rme.core.channels import ALL, Channel
 from rme.core.db import clock
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
-from rme.tenants import organizations
+from rme.tenants import cells, organizations
 from rme.tenants.models import Organization
 from rme.tenants.organizations import OrganizationRecord
 
@@ -60,7 +60,10 @@ class LinkRecipient:
 
 
 def find_recipient(link: PreferenceLink) -> LinkRecipient:
-    """Return the recipient of a link; two queries. Raises BadLink if the contact is gone."""
+    """Return the recipient of a link; two queries. Raises BadLink if the contact is gone, or what
+    `cells.require_here` raises.
+    """
+    cells.require_here(link.organization_id)
     try:
         organization = organizations.get(link.organization_id)
     except Organization.DoesNotExist as error:

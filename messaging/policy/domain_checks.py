@@ -15,6 +15,7 @@ from messaging.models import SenderDomain
 from messaging.policy import domain_records
 from messaging.policy.domain_records import Texts
 from rme.core.db import clock, locks
+from rme.tenants import cells
 
 EVERY = timedelta(days=1)
 BATCH = 20
@@ -45,7 +46,7 @@ def check_due() -> int:
         if not alone:
             return 0
         due = Q(checked_at=None) | Q(checked_at__lt=clock.now() - EVERY)
-        rows = SenderDomain.objects.filter(due).order_by(
+        rows = SenderDomain.objects.filter(due, cells.is_here()).order_by(
             F("checked_at").asc(nulls_first=True), "pk"
         )
         batch = list(rows[:BATCH])

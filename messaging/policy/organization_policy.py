@@ -74,6 +74,11 @@ class Account:
     callback_url: str = ""
     """The URL for the provider's callbacks."""
 
+    @property
+    def kind(self) -> str:
+        """Return the kind of its provider; empty where its settings are broken."""
+        return self.provider.kind if self.provider else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:

@@ -17,8 +17,9 @@ from messaging.archive import job as archive
 from rme.core.cache import TtlCache
 from rme.core.db import availability, clock
 from rme.core.db.postgresql import direct
+from rme.core.environment import redis_url
 from rme.core.redis import heartbeats
-from rme.core.redis.connection import redis_client
+from rme.core.redis.connection import is_cluster
 
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 DATABASE_SECONDS = 2.0
@@ -37,7 +38,7 @@ class Check(TypedDict):
 
 
 class _Unusable(Exception):
-    """PostgreSQL answers, and cannot be used as it is; the message says why."""
+    """A server answers, and cannot be used as it is; the message says why."""
 
 
 def run() -> dict[str, Check]:
@@ -76,7 +77,8 @@ def _ask_database() -> None:
 
 
 def _ask_redis() -> None:
-    redis_client().ping()
+    if is_cluster():
+        raise _Unusable(f"REDIS_URL {redis_url.CLUSTER}")
 
 
 def _ask_broker() -> None:

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from messaging.models import Attempt, Delivery
+from messaging.reports import lags
 from messaging.reports.backlog import backlog
 from rme.core import ids
 from rme.core.channels import Channel
@@ -21,8 +22,9 @@ OVERDUE = timedelta(seconds=10)
 
 
 def collect() -> Iterator[Metric]:
-    """Return the gauges, by three statements. Raises django.db.Error."""
+    """Return the gauges, by five statements. Raises django.db.Error."""
     yield from _backlog()
+    yield from lags.collect()
     overdue = Delivery.objects.exclude(status="ACCEPTED").filter(due_at__lt=Now() - OVERDUE)
     late = GaugeMetricFamily(
         "rme_deliveries_overdue",

@@ -1,25 +1,29 @@
 """The dispatcher: sends due webhook deliveries to many endpoints side by side.
 
-One worker at a time claims endpoints' queues, for some seconds. Requests that are still in flight
-then are finished by a thread of the process, so that a slow endpoint delays neither the next
-worker's run nor the next task of this process. The first request to an endpoint goes alone: an
-endpoint that does not answer costs one request.
+Any number of workers dispatch side by side, each for some seconds: each claims a few endpoints'
+queues at a time, and an endpoint's queue is one worker's until it is released. A worker that is
+busy leaves the other endpoints to others; one that only waits for responses claims more, so that
+slow endpoints delay no others. Requests that are still in flight at the end of a run are finished
+by a thread of the process. The first request to an endpoint goes alone: an endpoint that does not
+answer costs one request.
 """
 
 import threading
 from collections import deque
-from time import monotonic
+from collections.abc import Callable, Collection
+from time import monotonic, thread_time
 from typing import NamedTuple
 
 import structlog
 from django.conf import settings
 from django.db import connection
 
+from messaging.telemetry import timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
-from rme.core.db import clock, locks
+from rme.core.db import clock
 from rme.core.http.retry_after import retry_after
 from rme.transport import (
     AddressPolicy,
@@ -36,6 +40,12 @@ log = structlog.get_logger(__name__)
 RUN_SECONDS = 5.0
 CLAIM_SECONDS = 0.25
 """Pause between two claims while requests are in flight and nothing was due."""
+SHARE = 8
+"""The most endpoints of a claim. A worker that is busy holds no more at a time."""
+IDLE_SHARE = 0.5
+"""A worker that waits for this share of its time has room for more endpoints."""
+STEP_SECONDS = 0.05
+"""How long a worker with room waits for responses before it claims again."""
 IN_FLIGHT_LIMIT = 300
 """The most requests in flight of a worker: endpoints that hang take one each."""
 TIMEOUT = 15.0
@@ -60,25 +70,41 @@ class Dispatcher:
     def __init__(self, transport: Transport) -> None:
         self.requests: RequestsInFlight[DispatchedRequest] = RequestsInFlight(transport)
         self.queues: set[EndpointQueue] = set()
+        self.waited = 0.0
+        """How long it has waited for responses since the last claim."""
 
-    def run(self, until: float) -> bool:
+    def run(self, until: float, wake: Callable[[], object] = lambda: None) -> bool:
         """Dispatch until nothing is due, or until a time (monotonic).
 
-        Return whether no request is in flight any more.
+        Call `wake` once there is more than this worker claims, and if it has not finished. Return
+        whether no request is in flight any more.
         """
-        claim_at = 0.0
-        while monotonic() < until:
-            if monotonic() >= claim_at and len(self.requests) < IN_FLIGHT_LIMIT:
-                claimed = outbox.claim(IN_FLIGHT_LIMIT - len(self.requests))
+        claimed_at = claim_at = 0.0
+        has_woken = False
+        while (now := monotonic()) < until:
+            if now >= claim_at and (room := self.room(now - claimed_at)):
+                claimed = outbox.claim(room)
                 self.start(claimed)
-                claim_at = monotonic() + (0.0 if claimed else CLAIM_SECONDS)
+                if len(claimed) == SHARE and not has_woken:
+                    wake()
+                    has_woken = True
                 if not self.queues and not claimed:
                     return True
-            if self._step(max(0.0, min(until, claim_at) - monotonic())):
+                claimed_at, self.waited = monotonic(), 0.0
+                claim_at = claimed_at + (0.0 if claimed else CLAIM_SECONDS)
+            pause = max(STEP_SECONDS, claim_at - monotonic())
+            if self._step(max(0.0, min(pause, until - monotonic()))):
                 claim_at = 0.0
         for queue in self.queues:
             queue.due.clear()  # these deliveries stay due
+        wake()
         return not self.queues
+
+    def room(self, seconds: float) -> int:
+        """Return how many endpoints to claim, `seconds` after the last claim."""
+        if len(self.queues) >= SHARE and self.waited < IDLE_SHARE * seconds:
+            return 0
+        return max(0, min(SHARE, IN_FLIGHT_LIMIT - len(self.requests)))
 
     def finish(self) -> None:
         """Wait for the requests in flight, at most as long as a request may take."""
@@ -91,20 +117,38 @@ class Dispatcher:
 
     def start(self, claimed: list[ClaimedEndpoint]) -> None:
         """Start the first request to each endpoint."""
-        for claim in claimed:
-            queue = EndpointQueue(claim, deque(claim.due))
-            self.queues.add(queue)
+        queues = [EndpointQueue(claim, deque(claim.due)) for claim in claimed]
+        self.queues.update(queues)
+        for queue in queues:
             self._send(queue)
+        self._record(queues)
 
     def _step(self, seconds: float) -> bool:
         """Process the responses that arrived; return whether a queue is finished."""
-        for (queue, delivery, began), result in self.requests.step(seconds):
-            queue.add_response(delivery, _response(result), int((monotonic() - began) * 1000))
-            self._send(queue)
-        finished = [queue for queue in self.queues if queue.is_finished]
-        outbox.record([queue.result() for queue in finished])
-        self.queues.difference_update(finished)
-        return bool(finished)
+        started = monotonic() - thread_time()
+        responses = self.requests.step(seconds)
+        self.waited += monotonic() - thread_time() - started
+        for (queue, delivery, began), result in responses:
+            response, took = _response(result), monotonic() - began
+            queue.add_response(delivery, response, int(took * 1000))
+            timings.WEBHOOK_SECONDS.observe(took, response.kind)
+        return self._record({queue for (queue, *_), _ in responses})
+
+    def _record(self, queues: Collection[EndpointQueue]) -> bool:
+        """Record results, release the queues that are finished, and send what follows in others.
+
+        What is sent may have a result at once, without a request. Return whether a queue is
+        finished.
+        """
+        count = len(self.queues)
+        while changed := [queue for queue in queues if queue.results]:
+            results = [result for queue in changed for result in queue.take_results()]
+            finished = [queue for queue in changed if queue.is_finished]
+            outbox.record(results, [queue.result() for queue in finished])
+            self.queues.difference_update(finished)
+            for queue in changed:
+                self._send(queue)
+        return len(self.queues) < count
 
     def _send(self, queue: EndpointQueue) -> None:
         for delivery in queue.take():
@@ -148,19 +192,19 @@ def _response(result: Reply | Failure) -> EndpointResponse:
     return EndpointResponse(result.status, "", text[:RESPONSE_STORED], wait)
 
 
-def dispatch(seconds: float = RUN_SECONDS) -> None:
-    """Send what is due, for some seconds. Return at once if another worker does."""
-    with locks.alone("messaging.webhooks.dispatcher") as alone:
-        if not alone:
-            return
-        policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-        dispatcher = Dispatcher(Transport(policy, per_host=IN_FLIGHT_LIMIT))
-        finished = True
-        try:
-            finished = dispatcher.run(monotonic() + seconds)
-        finally:
-            if finished:
-                dispatcher.close()
+def dispatch(wake: Callable[[], object] = lambda: None, seconds: float = RUN_SECONDS) -> None:
+    """Send what is due, for some seconds, beside any number of other workers.
+
+    Call `wake` when another worker has work, too.
+    """
+    policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
+    dispatcher = Dispatcher(Transport(policy, per_host=IN_FLIGHT_LIMIT))
+    finished = True
+    try:
+        finished = dispatcher.run(monotonic() + seconds, wake)
+    finally:
+        if finished:
+            dispatcher.close()
     if not finished:
         threading.Thread(target=_finish, args=(dispatcher,), name="webhooks", daemon=True).start()
 

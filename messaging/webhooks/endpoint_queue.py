@@ -50,10 +50,21 @@ class EndpointResponse:
     def ok(self) -> bool:
         return 200 <= self.status < 300
 
+    @property
+    def kind(self) -> str:
+        """Return its kind for /metrics: `ok`, a class of status, or `none` if there was none."""
+        if self.ok:
+            return "ok"
+        return f"{self.status // 100}xx" if 100 <= self.status < 600 else "none"
+
 
 @dataclass(slots=True, eq=False)
 class EndpointQueue:
-    """A claimed endpoint with its due deliveries, the requests in flight, and their results."""
+    """A claimed endpoint with its due deliveries, the requests in flight, and their results.
+
+    `results` are those that are not recorded yet. They count as in flight, so that a worker that
+    dies leaves no more than ENDPOINT_LIMIT deliveries of an endpoint that are sent again.
+    """
 
     claim: ClaimedEndpoint
     due: deque[DueWebhookDelivery]
@@ -69,7 +80,8 @@ class EndpointQueue:
 
     def take(self) -> Iterator[DueWebhookDelivery]:
         """Return the deliveries to send now: a single one until the endpoint has accepted one."""
-        while self.due and self.in_flight < (ENDPOINT_LIMIT if self.succeeded else 1):
+        limit = ENDPOINT_LIMIT if self.succeeded else 1
+        while self.due and self.in_flight + len(self.results) < limit:
             self.in_flight += 1
             yield self.due.popleft()
 
@@ -106,8 +118,13 @@ class EndpointQueue:
         failed = WebhookDelivery.Status.FAILED
         self.results.append(DeliveryResult(delivery.id, failed, 0.0, delivery.attempts))
 
+    def take_results(self) -> list[DeliveryResult]:
+        """Return the results that are not recorded yet, for the caller to record."""
+        results, self.results = self.results, []
+        return results
+
     def result(self) -> EndpointResult:
-        """Return the results of all deliveries, and when the queue may be claimed again."""
+        """Return when the queue may be claimed again, and what the endpoint's state is."""
         last = self.last_response
         failed = last is not None and not last.ok
         before = 0 if self.succeeded else self.claim.endpoint.failures
@@ -116,7 +133,7 @@ class EndpointQueue:
         if failed and last:
             backoff = _jittered(min(2.0 ** min(failures - 1, 30), BACKOFF_LIMIT))
             wait = max(backoff, last.retry_after)
-        return EndpointResult(self.claim, self.results, wait, failures, self.succeeded, self.gone)
+        return EndpointResult(self.claim, wait, failures, self.succeeded, self.gone)
 
 
 def _jittered(seconds: float) -> float:

@@ -1,8 +1,8 @@
 """The outbox of webhook deliveries: claiming what is due, and recording results.
 
 A worker claims an endpoint's queue as a whole, by compare-and-set with a lease: no other worker
-sends to that endpoint meanwhile, and what a dead worker had claimed is sent again after its lease.
-After a failure the whole queue waits.
+sends to that endpoint meanwhile, and what a dead worker had in flight is sent again after its
+lease. After a failure the whole queue waits.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,16 @@ from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import payloads
 from messaging.webhooks.payloads import PayloadColumns
 from rme.core.db import sql
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
 PAGE = 100
-"""The most deliveries claimed with an endpoint. They are sent again if a worker dies."""
+"""The most deliveries claimed with an endpoint; then it is released, for any worker to claim."""
+STEPS = 1000
+"""A claim looks at no more endpoints on either side of its start."""
+CANDIDATES = 4
+"""It looks for so many times the endpoints that it needs: others may claim some of them first."""
 LEASE_SECONDS = 60.0
 """After this a worker is thought dead; a request and the run that it is made in take less."""
 GIVE_UP = timedelta(days=4)
@@ -34,15 +39,39 @@ DISABLE_AFTER = timedelta(days=5)
 
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 
-# The index is notice_due: one step an endpoint, however many deliveries each has. The order of
-# endpoints is random, so that all are served.
-_STEP = sql.loose_scan(WebhookDelivery, ["endpoint_id"], "due_at IS NOT NULL")
+
+def _walk(name: str, first: str) -> str:
+    """Return the table `name` for WITH RECURSIVE: endpoints with deliveries that are not finished.
+
+    The index is notice_due: one step an endpoint, however many deliveries each has.
+    """
+    chosen = f"SELECT endpoint_id FROM {_N} WHERE due_at IS NOT NULL AND endpoint_id"
+    order = "ORDER BY endpoint_id LIMIT 1"
+    return f"""{name} AS (
+  SELECT first.endpoint_id, 1 AS step FROM start, LATERAL ({chosen} {first} {order}) first
+  UNION ALL
+  SELECT following.endpoint_id, step + 1 FROM start, {name}, LATERAL (
+    {chosen} > {name}.endpoint_id AND endpoint_id {first} {order}) following
+  WHERE step < {STEPS})"""
+
+
+# Workers side by side start at different endpoints, so that all are served. A claim costs the same
+# however many wait: the walks are read no further than to the limit. They are an array before any
+# row is locked, since PostgreSQL repeats the joins of a row that another worker has just changed,
+# and with a recursive query among them that does not end.
 _CLAIM = f"""
-WITH RECURSIVE {_STEP}, picked AS (
-  SELECT w.id FROM step JOIN {_W} w ON w.id = step.endpoint_id
-  WHERE w.enabled AND w.free_at <= statement_timestamp() AND EXISTS (
-    SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
-  ORDER BY random() LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
+WITH RECURSIVE start AS MATERIALIZED (
+  SELECT floor(random() * (max(id) + 1))::bigint AS id FROM {_W}
+), {_walk("after", ">= start.id")}, {_walk("before", "< start.id")}, picked AS (
+  SELECT id FROM {_W}
+  WHERE enabled AND free_at <= statement_timestamp() AND id = ANY(ARRAY(
+    SELECT w.id FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step
+    JOIN {_W} w ON {sql.by_key("w.id", "step.endpoint_id")}
+    WHERE w.enabled AND w.free_at <= statement_timestamp() AND {cells.here("w.organization_id")}
+      AND EXISTS (
+      SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
+    LIMIT {CANDIDATES} * %(limit)s))
+  LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), claimed AS (
   UPDATE {_W} w SET fence = w.fence + 1,
     free_at = statement_timestamp() + make_interval(secs => %(lease)s)
@@ -150,13 +179,12 @@ class DeliveryResult:
 
 @dataclass(frozen=True, slots=True)
 class EndpointResult:
-    """The results of an endpoint's queue. `wait`: seconds until it may be claimed again.
+    """The end of an endpoint's claim. `wait`: seconds until it may be claimed again.
 
     `failures` counts consecutive failures; `gone`: the endpoint wants no more events (410).
     """
 
     claim: ClaimedEndpoint
-    results: Sequence[DeliveryResult]
     wait: float
     failures: int
     succeeded: bool
@@ -193,25 +221,24 @@ RETURNING w.id, w.organization_id, w.enabled
 """
 
 
-def record(results: Sequence[EndpointResult]) -> None:
-    """Record results by one statement, and release the endpoints."""
-    if not results:
+def record(delivered: Sequence[DeliveryResult], released: Sequence[EndpointResult] = ()) -> None:
+    """Record results of deliveries, and release endpoints, by one statement."""
+    if not delivered and not released:
         return
     deliveries: list[sql.Row] = [
         {"id": each.id, "status": each.status, "wait": each.wait, "attempts": each.attempts}
-        for result in results
-        for each in result.results
+        for each in delivered
     ]
     claimed: list[sql.Row] = [
         {
-            "id": result.claim.endpoint.pk,
-            "fence": result.claim.fence,
-            "wait": result.wait,
-            "failures": result.failures,
-            "succeeded": result.succeeded,
-            "gone": result.gone,
+            "id": each.claim.endpoint.pk,
+            "fence": each.claim.fence,
+            "wait": each.wait,
+            "failures": each.failures,
+            "succeeded": each.succeeded,
+            "gone": each.gone,
         }
-        for result in results
+        for each in released
     ]
     parameters = {"deliveries": sql.as_json(deliveries), "endpoints": sql.as_json(claimed)}
     with connection.cursor() as cursor:

@@ -24,8 +24,8 @@ COLUMNS = """n.event_id, n.type, coalesce(e.at, n.noted_at), n.data, e.id, m.id,
 """What a statement selects for `PayloadColumns`."""
 JOINS = f"""
 LEFT JOIN LATERAL {_EVENT} e ON e.organization_id = n.organization_id
-LEFT JOIN {_D} d ON d.id = e.delivery_id
-LEFT JOIN {_M} m ON m.id = e.message_id AND m.organization_id = e.organization_id
+LEFT JOIN {_D} d ON {sql.by_key("d.id", "e.delivery_id")}
+LEFT JOIN {_M} m ON {sql.by_key("m.id", "e.message_id")} AND m.organization_id = e.organization_id
 """
 """From a webhook delivery `n` to its event, its recipient and its message."""
 _READ = f"SELECT {COLUMNS} FROM {_N} n {JOINS} WHERE n.id = %s"

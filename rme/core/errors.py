@@ -6,11 +6,11 @@
     ├── NoConsent 403               ├── IdempotencyInProgress 409
     ├── Suppressed 403              ├── PayloadTooLarge 413
     ├── FrequencyCapped 403         ├── UnsupportedMediaType 415
-    ├── NotFound 404                ├── IdempotencyKeyReused 422
-    ├── TemplateNotFound 404        ├── Unreachable 422
-    ├── MethodNotAllowed 405        ├── RateLimited 429
-    ├── InternalError 500           ├── ProviderError 502
-    └── Unavailable 503
+    ├── NotFound 404                ├── Misdirected 421
+    ├── TemplateNotFound 404        ├── IdempotencyKeyReused 422
+    ├── MethodNotAllowed 405        ├── Unreachable 422
+    ├── InternalError 500           ├── RateLimited 429
+    └── Unavailable 503             └── ProviderError 502
 
 Domain code raises them, and only `rme.core.http.api` turns them into responses. The outcomes of
 providers are another family (`rme.core.provider`) and never become one of these by themselves.
@@ -140,6 +140,12 @@ class PayloadTooLarge(ApiError):
 
 class UnsupportedMediaType(ApiError):
     code, status, default = "UNSUPPORTED_MEDIA_TYPE", 415, "The body must be application/json."
+
+
+class Misdirected(ApiError):
+    """RFC 9110 §15.5.20. Its header `RME-Cell` names the cell that serves the organization."""
+
+    code, status, default = "MISDIRECTED", 421, "Another cell serves this organization."
 
 
 class IdempotencyKeyReused(ApiError):

@@ -70,7 +70,7 @@ def ensure(path: Path, *, base_url: str) -> dict[str, Any]:
             made = _make()
             _keep(path, made)
     # A demo of an earlier release was not set to the simulator.
-    Organization.objects.filter(pk__in=["demo", "other"]).update(simulator=True)
+    Organization.objects.filter(pk__in=[_id("demo"), _id("other")]).update(simulator=True)
     return {**_addresses(base_url), **made}
 
 
@@ -92,7 +92,7 @@ def _keep(path: Path, made: dict[str, object]) -> None:
 
 
 def _make() -> dict[str, object]:
-    Organization.objects.filter(pk__in=["demo", "other"]).delete()
+    Organization.objects.filter(pk__in=[_id("demo"), _id("other")]).delete()
     demo = _organization("demo", "Demo")
     user = _integration_user("demo-integration")
     _, client_secret, client_id = _application(demo, "Demo", user)
@@ -123,8 +123,14 @@ def _make() -> dict[str, object]:
     }
 
 
+def _id(name: str) -> str:
+    """Return an organization's id: with several cells, no two have one of the same id."""
+    return f"{name}-{settings.CELL}" if settings.CELL else name
+
+
 def _organization(identifier: str, name: str) -> Organization:
-    organization = Organization.objects.create(id=identifier, name=name, simulator=True)
+    shown = f"{name} ({settings.CELL})" if settings.CELL else name
+    organization = Organization.objects.create(id=_id(identifier), name=shown, simulator=True)
     domain = DOMAIN if identifier == "demo" else f"{identifier}.rme.test"
     SenderDomain.objects.create(
         organization=organization,

@@ -1,5 +1,5 @@
-"""`python -m rme.run`: `up` runs the whole service, `web` only its web server, and `exec` a command
-with the embedded PostgreSQL and Valkey running.
+"""`python -m rme.run`: `up` runs the whole service, `cells` two of them and a router, `web` only
+the web server, and `exec` a command with the embedded PostgreSQL and Valkey running.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rme.run import programs
+from rme.run import cells, programs
 from rme.run.engines import EngineFailed, Postgres, Valkey
 from rme.run.places import engine_env, postgres_data, sockets
 from rme.run.process import reason, say
@@ -137,6 +137,7 @@ def _main() -> int:
     parser.add_argument("--var", type=Path, default=None, help="the data folder")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="run the whole service")
+    commands.add_parser("cells", help="run two cells and a router")
     commands.add_parser("web", help="run only the web server")
     commands.add_parser("demo-json", help="print the demo as JSON")
     run = commands.add_parser("exec", help="run a command with the engines running")
@@ -146,6 +147,8 @@ def _main() -> int:
     var = given or Path(os.environ.get("RME_VAR") or ROOT / "var").resolve()
     if options.command == "up":
         return up(var)
+    if options.command == "cells":
+        return cells.up(given or var / "cells", _environment())
     if options.command == "web":
         return web()
     if options.command == "demo-json":

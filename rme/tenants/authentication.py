@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from rme.core import errors, logs
 from rme.core.cache import TtlCache
+from rme.tenants import cells
 from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
 from rme.tenants.oauth import tokens
 from rme.tenants.oauth.tokens import SCOPE
@@ -103,7 +104,10 @@ def caller_of_header(header: str) -> Caller:
 
 
 def caller_of(token: str) -> Caller:
-    """Return the caller of a token; one query if it is not cached. Raise Unauthorized."""
+    """Return the caller of a token; one query if it is not cached.
+
+    Raise Unauthorized, or what `cells.require_here` raises.
+    """
     if not _TOKEN.fullmatch(token):
         raise _refusal("invalid_token", "The token is malformed.")
     digest = tokens.digest(token)
@@ -117,6 +121,7 @@ def caller_of(token: str) -> Caller:
         raise _refusal("invalid_token", "The token has expired.")
     if SCOPE not in known.scopes:
         raise _refusal("insufficient_scope", "The token lacks the scope api.", scope=SCOPE)
+    cells.require_here(known.caller.organization.id)
     return known.caller
 
 

@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from rme.core import ids
 from rme.core.csv_lines import Reader, Unreadable, is_blank
 from rme.core.db.turns import next_turn
+from rme.tenants import cells
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
@@ -155,7 +156,7 @@ def import_next_part(runs: type[FileImport], take: Apply, read: Read = unparsed)
 
     One process imports at a time: imports can wait, messages cannot.
     """
-    run_id = next_turn(runs)
+    run_id = next_turn(runs, where=cells.here("t.organization_id"))
     if run_id is None:
         return False
     number, rows = _next(runs, run_id, read)

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
 
+from rme.tenants import cells
 from rme.tenants.models import Membership, Organization, User
 
 Role = Membership.Role
@@ -80,10 +81,16 @@ class _UserWithRoles(Protocol):
 
 
 def may(user: User | AnonymousUser, organization_id: str, permission: Permission) -> bool:
-    """Return whether a person has a permission in an organization. Superusers have all."""
+    """Return whether a person has a permission in an organization. Superusers have all.
+
+    Raise what `cells.require_here` raises, for who would have it.
+    """
     if not user.is_active or not user.is_staff:
         return False
-    return user.is_superuser or permission in _permissions(user).get(organization_id, ())
+    held = user.is_superuser or permission in _permissions(user).get(organization_id, ())
+    if held:
+        cells.require_here(organization_id)
+    return held
 
 
 def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
@@ -91,7 +98,11 @@ def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
     if not request.user.is_authenticated:
         return []
     found = _permissions(request.user)
-    return [organization for organization, held in found.items() if permission in held]
+    return [
+        organization
+        for organization, held in found.items()
+        if permission in held and cells.is_written(organization)
+    ]
 
 
 def organizations_for(request: HttpRequest, permission: Permission) -> QuerySet[Organization]:

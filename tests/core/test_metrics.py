@@ -180,7 +180,7 @@ def test_a_scrape_takes_few_statements(org, api):
     api.bulk([message(person) for person in factories.contacts(org, 30)])
     with CaptureQueriesContext(connection) as captured:
         scrape()
-    assert len(captured) == 3
+    assert len(captured) == 5
 
 
 def test_counters_of_several_processes_add_up(redis):

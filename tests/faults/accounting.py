@@ -27,7 +27,7 @@ MEND_SECONDS = 60
 WINDOW = 50
 
 # An attempt that may have reached the provider: its message may be sent a second time.
-_IN_DOUBT = """
+IN_DOUBT = """
 SELECT DISTINCT a.delivery_id::text FROM messaging_attempt a
 JOIN messaging_attempt b ON b.delivery_id = a.delivery_id AND b.id > a.id
 WHERE coalesce(a.outcome, 'Unknown') = 'Unknown'
@@ -187,7 +187,7 @@ def endure(service: Service, sink: Sink, traffic: Traffic, fault: Fault) -> Acco
     counts = sink.received() - already
     mine = {row[0]: counts[row[0]] for row in rows}
     doubled = {key: count - 1 for key, count in mine.items() if count > 1}
-    in_doubt = {key for (key,) in sql(service, _IN_DOUBT)}
+    in_doubt = {key for (key,) in sql(service, IN_DOUBT)}
     known = {row[1] for row in rows}
     failed = [(row[0], row[3]) for row in rows if row[2] == "FAILED"]
     ended = {key for key, _ in failed}

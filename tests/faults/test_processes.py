@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -77,6 +78,7 @@ EXPECTED = {
     "rme-sms": 3,
     "rme-push": 3,
     "rme-sweep": 2,
+    "rme-webhooks": 3,
     "rme-default": 3,
     "rme-beat": 1,
 }
@@ -146,6 +148,48 @@ def released_late(service, seconds=3):
 
 def test_queues_have_workers_of_their_own(service):
     assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
+
+
+EVERY_QUEUE = ("email", "sms", "push", "sweep", "webhooks", "default")
+
+
+def probe(service, *arguments):
+    command = [sys.executable, "-m", "rme.probe", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=service.env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+def test_probes_find_the_worker_that_ends_no_tasks(service):
+    wait_for(lambda: probe(service, "worker", *EVERY_QUEUE) == (0, []))
+    for other in (("beat",), ("web",), ("web", "/livez")):
+        assert probe(service, *other) == (0, [])
+    frozen = processes(service)["rme-sms"]
+    with ExitStack() as stack:
+        for process in frozen:
+            process.suspend()
+            stack.callback(process.resume)
+        files = sorted((service.var / "alive").glob("sms@*"))
+        assert len(files) == 2
+        for file in files:  # as if a minute had passed
+            file.write_text("1.0".ljust(24))
+        code, sentences = probe(service, "worker", "email", "sms")
+        assert code == 1
+        assert [re.sub(r"\d+ s", "n s", each) for each in sentences] == [
+            "sms: no process has ended a task in time, for n s."
+        ]
+    # without messages it ends its looks for work
+    wait_for(lambda: probe(service, "worker", "sms") == (0, []))
+
+
+def test_probe_names_what_does_not_run(service):
+    assert probe(service, "worker", "email,sms") == (1, ["email,sms: no process runs."])
+    other = {**service.env, "PORT": str(free_port())}
+    command = [sys.executable, "-m", "rme.probe", "web"]
+    done = subprocess.run(command, cwd=ROOT, env=other, capture_output=True, text=True, check=False)
+    expected = "web: /readyz does not answer: ConnectionRefusedError.\n"
+    assert (done.returncode, done.stderr) == (1, expected)
 
 
 def test_hung_channel_and_hung_jobs_delay_neither_the_sweep_nor_others(service):

@@ -23,11 +23,14 @@ def test_numbers_that_can_be_are_taken():
     assert programs.refusal({"WEB_WORKERS": "8", "WEB_THREADS": "", "PORT": "x"}) is None
 
 
+QUEUES = "email, sms, push, sweep, webhooks, default"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fax"], "there is no queue fax; there are email, sms, push, sweep, default"),
-        (["sms,fax"], "there is no queue fax; there are email, sms, push, sweep, default"),
+        (["fax"], f"there is no queue fax; there are {QUEUES}"),
+        (["sms,fax"], f"there is no queue fax; there are {QUEUES}"),
         (["--concurrency", "0"], "--concurrency is at least 1"),
     ],
 )
@@ -42,7 +45,7 @@ def test_beat_hints_without_a_time_by_its_clock():
 
     options = {name: each.get("options", {}) for name, each in app.conf.beat_schedule.items()}
     assert {name: set(each) for name, each in options.items()} == {
-        name: {"queue"} if name == "sweep" else set() for name in options
+        name: {"queue"} if name in ("sweep", "webhooks") else set() for name in options
     }
 
 

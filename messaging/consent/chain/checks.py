@@ -11,6 +11,7 @@ from messaging.consent.ledger import Verification
 from messaging.models import ConsentEntry, LedgerCheck
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
+from rme.tenants import cells
 
 State = LedgerCheck.State
 COUNTED = 10_000
@@ -30,7 +31,7 @@ def begin(organization_id: str, started_by: str) -> LedgerCheck:
 
 def work() -> bool:
     """Verify a slice of the ledger that has waited longest; return whether more may be waiting."""
-    check_id = next_turn(LedgerCheck)
+    check_id = next_turn(LedgerCheck, where=cells.here("t.organization_id"))
     return check_id is not None and run_slice(check_id)
 
 

@@ -21,7 +21,7 @@ from messaging.models import PrivacyFile, PrivacyRequest
 from rme.core import errors
 from rme.core.db import clock, locks
 from rme.core.db.turns import next_turn
-from rme.tenants import audit
+from rme.tenants import audit, cells
 from rme.tenants.audit import Action, Actor
 
 Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
@@ -30,7 +30,7 @@ NOTHING = "Nothing is stored."
 
 def work() -> bool:
     """Carry out the request that has waited longest; return whether more may be waiting."""
-    request_id = next_turn(PrivacyRequest)
+    request_id = next_turn(PrivacyRequest, where=cells.here("t.organization_id"))
     return request_id is not None and carry_out(request_id)
 
 

@@ -58,11 +58,15 @@ def subject_of(organization_id: str, text: str) -> Subject:
     return Subject(found, address or "")
 
 
-def digest_of(organization_id: str, address: str) -> str:
-    """Return the digest by which a request of an address is found when the address is gone."""
-    return salted_hmac(
-        f"privacy request {organization_id}", address, algorithm="sha256"
-    ).hexdigest()
+def digests_of(organization_id: str, address: str) -> list[str]:
+    """Return the digests by which requests of an address are found when the address is gone: that
+    of the present key first, then those of earlier keys.
+    """
+    salt = f"privacy request {organization_id}"
+    return [
+        salted_hmac(salt, address, secret=secret, algorithm="sha256").hexdigest()
+        for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    ]
 
 
 def open_request(organization_id: str, new: NewRequest, actor: Actor) -> PrivacyRequest:
@@ -74,20 +78,25 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
     asked = new.requested_at or now
     if asked > now:
         raise errors.InvalidPayload.at("requested_at", "lies in the future")
-    digest = digest_of(organization_id, new.address) if new.address else ""
+    digests = digests_of(organization_id, new.address) if new.address else [""]
     row = PrivacyRequest(
         organization_id=organization_id,
         kind=new.kind,
         contact_id=new.contact_id,
         address=new.address,
-        address_digest=digest,
+        address_digest=digests[0],
         note=new.note,
         requested_at=asked,
         due_at=asked + timedelta(days=settings.PRIVACY_REQUEST_DAYS),
         recorded_by=actor.name,
     )
-    own = {name: getattr(row, name) for name in ("contact_id", "address_digest", "kind")}
-    pending = PrivacyRequest.objects.filter(PENDING, organization_id=organization_id, **own)
+    pending = PrivacyRequest.objects.filter(
+        PENDING,
+        organization_id=organization_id,
+        contact_id=row.contact_id,
+        address_digest__in=digests,
+        kind=row.kind,
+    )
     if pending.exists():
         raise errors.InvalidPayload.at("kind", "is requested already, and pending")
     with transaction.atomic():
@@ -148,7 +157,7 @@ def page(
     if wanted.overdue:
         rows = rows.filter(PENDING, due_at__lt=Now())
     if wanted.address:
-        rows = rows.filter(address_digest=digest_of(organization_id, wanted.address))
+        rows = rows.filter(address_digest__in=digests_of(organization_id, wanted.address))
     elif wanted.contact_ids is not None:
         rows = rows.filter(contact_id__in=wanted.contact_ids)
     if wanted.cursor:

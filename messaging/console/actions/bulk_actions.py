@@ -34,7 +34,7 @@ from rme.core import errors, ids
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
 from rme.core.http.parsing import parse
-from rme.tenants import audit, organizations
+from rme.tenants import audit, cells, organizations
 from rme.tenants.audit import Action, Actor
 from rme.tenants.authentication import Caller
 
@@ -132,7 +132,7 @@ def stop(organization_id: str, action_id: UUID) -> bool:
 # --- doing --------------------------------------------------------------------------------------
 def work() -> bool:
     """Do one slice of the action that has waited longest; return whether more may be waiting."""
-    action_id = next_turn(BulkAction)
+    action_id = next_turn(BulkAction, where=cells.here("t.organization_id"))
     return action_id is not None and run_slice(action_id)
 
 

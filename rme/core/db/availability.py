@@ -27,8 +27,10 @@ from django.db import (
     connections,
 )
 from psycopg import pq
+from psycopg_pool import PoolTimeout
 
 from rme.core.db.postgresql import direct
+from rme.core.redis import counters
 
 log = structlog.get_logger(__name__)
 
@@ -298,6 +300,29 @@ def is_unavailable(error: BaseException) -> bool:
     if sqlstate is None:
         return type(error) in (DatabaseError, InternalError)
     return sqlstate == READ_ONLY
+
+
+FAILURES = "rme_database_failures_total"
+_KINDS = {
+    "25006": "read_only",
+    "53100": "disk_full",
+    "53300": "too_many_connections",
+    "55P03": "lock",
+    "57014": "time_out",
+}
+"""What /metrics calls the errors of some SQLSTATEs."""
+FAILURE_KINDS = (*_KINDS.values(), "pool", "connection", "other")
+
+
+def count_failure(error: BaseException) -> None:
+    """Count an error of the database by its kind, for /metrics."""
+    if isinstance(error.__cause__, PoolTimeout):
+        kind = "pool"
+    elif (sqlstate := _sqlstate(error)) is None:
+        kind = "connection"
+    else:
+        kind = _KINDS.get(sqlstate, "other")
+    counters.add(FAILURES, kind)
 
 
 def _sqlstate(error: BaseException) -> str | None:

@@ -231,9 +231,13 @@ def loose_scan(model: type[models.Model], columns: Sequence[str], where: str) ->
 )"""
 
 
-def insert(tables: Tables) -> None:
-    """Insert rows into several tables by one statement, all or nothing. Raises IntegrityError."""
-    execute({model.__name__: insert_step(model, rows) for model, rows in tables.items()})
+def insert(tables: Tables, *, check: Step | None = None) -> None:
+    """Insert rows into several tables by one statement, all or nothing. Raises IntegrityError, or
+    what `check` raises, a step after them.
+    """
+    inserts = {model.__name__: insert_step(model, rows) for model, rows in tables.items()}
+    if any(inserts.values()):
+        execute({**inserts, "check": check})
 
 
 def update(model: type[models.Model], rows: Sequence[Row]) -> None:

@@ -9,8 +9,10 @@ from django.db import connection
 from django.db.models import Model
 
 
-def next_turn(model: type[Model]) -> UUID | None:
+def next_turn(model: type[Model], *, where: str = "true") -> UUID | None:
     """Return the id of the row that is next, and put it last; None if none is running.
+
+    `where` is a further condition in SQL; `t` is the table.
 
     The statement is committed on its own, so that a row whose work fails does not stay first.
     """
@@ -18,7 +20,7 @@ def next_turn(model: type[Model]) -> UUID | None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE {table} SET turn_at = clock_timestamp() WHERE id = ("
-            f"SELECT id FROM {table} WHERE state = 'RUNNING' "
+            f"SELECT id FROM {table} t WHERE state = 'RUNNING' AND {where} "
             "ORDER BY turn_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
         )
         found = cursor.fetchone()

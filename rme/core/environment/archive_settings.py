@@ -5,7 +5,6 @@ It is checked when a process starts, so that nothing is found out by the first o
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -69,11 +68,4 @@ def _options(env: Mapping[str, str]) -> dict[str, str]:
         "ARCHIVE_S3_SECRET": "secret_access_key",
     }
     found = {option: env[name] for name, option in names.items() if env.get(name)}
-    if path := env.get("ARCHIVE_S3_SECRET_FILE"):
-        try:
-            found["secret_access_key"] = Path(path).read_text().strip()
-        except OSError as error:
-            raise ImproperlyConfigured(
-                f"ARCHIVE_S3_SECRET_FILE cannot be read: {error.strerror}."
-            ) from error
     return {"region": "us-east-1"} | found

@@ -8,11 +8,11 @@ one of PostgreSQL's. What needs a session goes by `DATABASE_DIRECT_URL` instead
 from collections.abc import Mapping
 from typing import Any
 
-import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.postgresql.direct import ALIAS
+from rme.core.environment import database_url
 
 POOLERS = ("", "transaction")
 _ON = {"1", "true", "yes", "on"}
@@ -70,7 +70,7 @@ def _without_session(url: str, limit: int, *, prepares: bool) -> dict[str, Any]:
 
 
 def _database(url: str, *, least: int, limit: int, idle_seconds: float) -> dict[str, Any]:
-    database: dict[str, Any] = {**dj_database_url.parse(url)}
+    database: dict[str, Any] = database_url.parse(url)
     options = {
         # A host that vanished is detected within ten seconds.
         "connect_timeout": 3,

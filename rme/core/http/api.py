@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import orjson
 import structlog
 import uuid_utils
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
@@ -33,6 +34,7 @@ from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
 from rme.core.redis import counters
+from rme.core.telemetry.histograms import Histogram
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +42,13 @@ REST_PREFIX = "/rme/v1/"
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 """Requested by monitoring every few seconds: logged at DEBUG."""
+REQUEST_SECONDS = Histogram(
+    "rme_request_duration_seconds",
+    "How long requests of programs took, by route.",
+    ["method", "path"],
+    (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
+"""Not of pages, which are many, nor of monitoring."""
 _RENDERER = "render_error"
 """The attribute of a view that renders its errors; see `set_error_renderer`."""
 
@@ -155,6 +164,8 @@ def log_request(request: HttpRequest, response: HttpResponse, seconds: float) ->
     write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
     counters.add("rme_requests_total", method, path, str(response.status_code))
     counters.add("rme_request_seconds_total", method, path, by=seconds)
+    if path not in QUIET and path.startswith(settings.API_PREFIXES):
+        REQUEST_SECONDS.observe(seconds, method, path)
     if request_records.buffer.is_on and match is not None and is_rest(request):
         details = response.details if isinstance(response, ApiResponse) else NO_DETAILS
         if details is NO_DETAILS and response.status_code < 400:
@@ -185,6 +196,7 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
     for status, count in Counter(str(each.status) for each in answered).items():
         counters.add("rme_requests_total", *route, status, by=count)
     counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
+    REQUEST_SECONDS.observe_each((each.seconds, route) for each in answered)
     if request_records.buffer.is_on:
         _keep_records(route, answered)
 
@@ -277,6 +289,7 @@ def as_api_error(exception: Exception) -> errors.ApiError:
             return errors.InvalidPayload("The request cannot be read.")
         case Error() if availability.is_unavailable(exception):
             log.error("database.away", exc_info=exception)
+            availability.count_failure(exception)
             availability.discard(exception)
             return errors.Unavailable(headers={"Retry-After": "5"})
     log.error("request.failed", exc_info=exception)

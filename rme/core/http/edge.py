@@ -23,6 +23,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest
 
 from rme.core import errors
+from rme.core.http import forwarded
 from rme.core.http.parsing import BODY_LIMIT
 
 FORWARDED = "forwarded"
@@ -34,7 +35,7 @@ _FORWARDING = (
     *("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_ORIGINAL", "HTTP_X_REAL_IP"),
     *("HTTP_CF_", "HTTP_TRUE_CLIENT_IP", "HTTP_X_CLIENT", "HTTP_X_CLUSTER_CLIENT_IP"),
 )
-ANY_HOST = frozenset({"/livez", "/readyz", "/metrics"})
+ANY_HOST = frozenset({"/livez", "/readyz", "/metrics", "/cell/owner"})
 """Requested by IP address; each of them decides who may read it."""
 SECRET_PREFIXES = ("/rme/v1/", "/services/")
 """Paths to which programs send secrets. Services with other errors refuse them themselves."""
@@ -168,27 +169,13 @@ def address_of(request: HttpRequest) -> str:
     if not settings.TLS_PROXY:
         return direct
     if settings.TLS_PROXY_HEADER == FORWARDED:
-        return _node(_pairs(meta).get("for", "")) or direct
+        return forwarded.node(_pairs(meta).get("for", "")) or direct
     return _last(meta, "HTTP_X_FORWARDED_FOR")[:64] or direct
 
 
 def _last(meta: Mapping[str, object], name: str) -> str:
-    """Return the last entry of a list: the nearest proxy, ours, appended it."""
-    return str(meta.get(name, "")).rpartition(",")[2].strip()
+    return forwarded.last_entry(str(meta.get(name, "")))
 
 
 def _pairs(meta: Mapping[str, object]) -> dict[str, str]:
-    """Parse the last element of `Forwarded`: `for=192.0.2.9;proto=https`."""
-    pairs = (pair.partition("=") for pair in _last(meta, "HTTP_FORWARDED").split(";"))
-    return {name.strip().lower(): value.strip().strip('"') for name, _, value in pairs}
-
-
-def _node(text: str) -> str:
-    """Parse an address with or without a port; "" for an obfuscated name (RFC 7239 §6)."""
-    bare = text.partition("]")[0].lstrip("[") if text.startswith("[") else text
-    if bare.count(":") == 1:
-        bare = bare.partition(":")[0]
-    try:
-        return str(ip_address(bare))
-    except ValueError:
-        return ""
+    return forwarded.pairs(str(meta.get("HTTP_FORWARDED", "")))

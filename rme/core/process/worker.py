@@ -24,12 +24,23 @@ from typing import Any
 
 import structlog
 from celery import Celery, Task, current_app
+from django.conf import settings
 from django.db import connections
 
 from rme.core.db import availability, locks
+from rme.core.process import liveness
 from rme.core.redis import counters, heartbeats, hints
+from rme.core.telemetry import process_gauges
+from rme.core.telemetry.histograms import Histogram
 
 log = structlog.get_logger(__name__)
+
+TASK_SECONDS = Histogram(
+    "rme_task_seconds",
+    "How long tasks ran, those that failed included.",
+    ["task"],
+    (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
 
 Job = Callable[[], object]
 SLOTS = 1024
@@ -154,11 +165,23 @@ class WorkerTask(Task[..., Any]):
         arrivals.note(key)
         if self.at_most_every and not hints.is_first(self.name, self.at_most_every):
             return None
-        with _turn:
+        with _alive_in_turn(self.name):
             try:
                 return perform(self.name, partial(self.run, *args, **kwargs))
             finally:
                 arrivals.note(key)
+
+
+@contextmanager
+def _alive_in_turn(task: str) -> Iterator[None]:
+    """Wait for the turn of a task or a poll, which may take as long as the task's time limit."""
+    with _turn:
+        limit = getattr(current_app.tasks.get(task), "time_limit", None)
+        liveness.extend(limit or current_app.conf.task_time_limit)
+        try:
+            yield
+        finally:
+            liveness.extend()
 
 
 def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
@@ -170,12 +193,13 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
     while True:
         availability.refresh()
         try:
-            result = job()
+            result = _measure(name, job)
         except Exception as error:
             record.failed(name, error)
             hints.forget(name)
             if not availability.is_unavailable(error):
                 raise
+            availability.count_failure(error)
             availability.discard(error)
             sqlstate = getattr(error.__cause__, "sqlstate", None)
             log.warning(
@@ -188,6 +212,15 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
         else:
             record.succeeded(name)
             return result
+
+
+def _measure(name: str, job: Job) -> object:
+    """Run a job, and count how long that took."""
+    started = time.monotonic()
+    try:
+        return job()
+    finally:
+        TASK_SECONDS.observe(time.monotonic() - started, name)
 
 
 def is_unprompted() -> bool:
@@ -232,6 +265,7 @@ def begin(sends: Sequence[Expected]) -> None:
     for each in expected:
         arrivals.note(each.task)
     _stopped.clear()
+    liveness.begin(settings.VAR, ",".join(sorted(queues())))
     for name, run in (("heartbeat", _beat), ("unprompted", _poll)):
         threading.Thread(target=run, args=(expected,), name=name, daemon=True).start()
 
@@ -244,9 +278,11 @@ def end(seconds: float) -> None:
 
 
 def _beat(expected: Sequence[Expected]) -> None:
+    own = queues()
     while True:
         unprompted = any(each.every and each.is_late(MISSED_SECONDS) for each in expected)
         heartbeats.store(record.heartbeat(unprompted=unprompted))
+        process_gauges.store(process_gauges.WORKER, own)
         time.sleep(heartbeats.EVERY_SECONDS)
 
 
@@ -262,7 +298,7 @@ def _poll(expected: Sequence[Expected]) -> None:
 def run_late(late: Sequence[Expected]) -> None:
     """Run late tasks one by one; a task that arrives meanwhile runs between them."""
     for each in late:
-        with _turn, _without_order():
+        with _alive_in_turn(each.task), _without_order():
             if _stopped.is_set():
                 return
             try:

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 
 import structlog
 from redis import RedisError
@@ -36,9 +37,14 @@ class Counters:
 
     def add(self, name: str, *labels: str, by: float = 1) -> None:
         """Count an occurrence. Label values must be few: each is a time series for ever."""
+        self.add_each({(name, *labels): by})
+
+    def add_each(self, amounts: Mapping[Labels, float]) -> None:
+        """Count several occurrences at once; each key is a name and its label values."""
         due = False
         with self._lock:
-            self._sums[_SEPARATOR.join((name, *labels))] += by
+            for key, by in amounts.items():
+                self._sums[_SEPARATOR.join(key)] += by
             now = time.monotonic()
             if now >= self._next:
                 self._next, due = now + FLUSH_SECONDS, True
@@ -69,7 +75,7 @@ class Counters:
 
 
 _process = Counters()
-add, flush = _process.add, _process.flush
+add, add_each, flush = _process.add, _process.add_each, _process.flush
 os.register_at_fork(after_in_child=_process.discard)
 
 

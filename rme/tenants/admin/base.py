@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import latest, roles
+from rme.tenants import cells, latest, roles
 from rme.tenants.admin.audited import AuditedPage, Changes
 from rme.tenants.admin.choices import (
     OrganizationFilter,
@@ -92,10 +92,15 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         return self.may(request, self.write_permission, None)
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may(request, self.write_permission, obj)
+        return self.may(request, self.write_permission, obj) and self._is_written(obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may(request, self.write_permission, obj)
+        return self.may(request, self.write_permission, obj) and self._is_written(obj)
+
+    def _is_written(self, row: Model | None) -> bool:
+        """Return whether this cell changes a row; not that of an organization in another cell."""
+        owner = self.owner_of(row) if row is not None else None
+        return owner is None or cells.is_written(owner)
 
     def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.

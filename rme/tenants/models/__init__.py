@@ -1,4 +1,6 @@
-"""The tables of organizations, their people and programs, the audit, and the request log."""
+"""The tables of organizations and where they are, their people and programs, the audit, and the
+request log.
+"""
 
 from rme.tenants.models.access import (
     INTEGRATION_GROUP,
@@ -13,6 +15,7 @@ from rme.tenants.models.access import (
     new_text_id,
 )
 from rme.tenants.models.audit import AuditEntry, AuditValues
+from rme.tenants.models.cells import Placement
 from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Organization",
+    "Placement",
     "RequestLogEntry",
     "User",
     "new_text_id",

@@ -4,6 +4,7 @@ import secrets
 from dataclasses import replace
 
 from rme.core.db import clock
+from rme.tenants import cells
 from rme.tenants.oauth import assertions, clients, throttle
 from rme.tenants.oauth.assertions import BadAssertion, UnverifiedAssertion
 from rme.tenants.oauth.clients import Client, Credentials
@@ -15,7 +16,9 @@ _NO_CLIENT = _hasher.encode(secrets.token_urlsafe(32), "")
 
 
 def by_secret(given: Credentials, address: str) -> Client | None:
-    """Return the client with these credentials, or None. Raise Throttled.
+    """Return the client with these credentials, or None.
+
+    Raise Throttled, or what `cells.require_here` raises.
 
     The secret may be the one that was replaced, until its time is over; its tokens end then.
     """
@@ -25,6 +28,8 @@ def by_secret(given: Credentials, address: str) -> Client | None:
     same = _hasher.verify(secret, client.secret if client else _NO_CLIENT)
     # Compared in any case, so that the time is the same.
     former = _hasher.verify(secret, (client.former_secret if client else "") or _NO_CLIENT)
+    if client and (same or former):
+        cells.require_here(client.organization_id)
     if client and same:
         clients.mark_used(client, "secret_used_at")
     elif client and former and client.former_until and client.former_until > clock.now():
@@ -36,13 +41,17 @@ def by_secret(given: Credentials, address: str) -> Client | None:
 
 
 def by_assertion(assertion: UnverifiedAssertion, address: str) -> Client:
-    """Return the client that signed an assertion. Raise BadAssertion or Throttled.
+    """Return the client that signed an assertion.
+
+    Raise BadAssertion, Throttled, or what `cells.require_here` raises.
 
     The error is the same for an unknown client and for a wrong signature.
     """
     throttle.check(address, assertion.client_id)
     client = clients.find(assertion.client_id)
     signed = assertions.is_signed_by(assertion, client)
+    if client and signed:
+        cells.require_here(client.organization_id)
     if client and signed:
         clients.mark_used(client, "key_used_at")
     authenticated = _count(client if signed else None, assertion.client_id, address)

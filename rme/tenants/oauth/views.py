@@ -50,6 +50,8 @@ def _endpoint(name: str) -> View:
             headers, body, status = _call(name, request)
         except errors.OAuth2Error as error:
             headers, body, status = error.headers, error.json, error.status_code
+        except ApiError as error:  # the organization is in another cell, or is being moved
+            return _render_error(request, error)
         except Exception as error:
             if availability.is_unavailable(error):
                 log.exception("database.away")
@@ -130,8 +132,8 @@ def _wrong_method(allowed: str) -> HttpResponse:
 
 def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Return an error of the middleware in the shape of RFC 6749 §5.2, which has few codes."""
-    if error.status == 503:
-        body, status = _json("temporarily_unavailable"), 503
+    if error.status in (421, 503):
+        body, status = _json("temporarily_unavailable"), error.status
     elif error.status >= 500:
         body, status = _json("server_error"), 500
     else:

@@ -1,7 +1,6 @@
 """Claiming queues: leases, dead workers, and statement counts."""
 
-import threading
-from collections import deque
+from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery
 from messaging.webhooks import dispatcher, outbox
-from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
-from rme.core.db import clock, locks
+from messaging.webhooks.endpoint_queue import ENDPOINT_LIMIT, EndpointQueue, EndpointResponse
+from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
 from tests.messaging.webhooks.dispatcher_scene import queue, states
 from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint, pass_time
@@ -46,33 +45,53 @@ def test_a_late_worker_does_not_release_the_endpoint(org):
     turn = EndpointQueue(frozen, deque(frozen.due))
     (due,) = turn.take()
     turn.add_response(due, EndpointResponse(200, "", "", 0.0), 1)
-    outbox.record([turn.result()])
+    outbox.record(turn.take_results(), [turn.result()])
     row.refresh_from_db()
     assert held.fence == frozen.fence + 1 == row.fence
     assert row.free_at > datetime.now(UTC) + timedelta(seconds=50)  # the other still has the lease
     assert states() == [(S.DELIVERED, 1)]
 
 
-def test_one_worker_claims_queues_at_a_time(org, receiver):
-    queue(endpoint(org, receiver.url))
-    taken, go = threading.Event(), threading.Event()
+def test_a_worker_dies_with_no_more_in_hand_than_an_endpoint_takes_at_once(org):
+    queue(endpoint(org, "https://hooks.example.com/"), 30)
+    (claim,) = outbox.claim(1)
+    turn = EndpointQueue(claim, deque(claim.due))
+    (first,) = turn.take()
+    turn.add_response(first, EndpointResponse(200, "", "", 0.0), 1)
+    sent = list(turn.take())
+    assert len(sent) == ENDPOINT_LIMIT - 1
+    turn.add_response(sent[0], EndpointResponse(200, "", "", 0.0), 1)
+    assert list(turn.take()) == []  # a result that is not recorded counts, too
+    outbox.record(turn.take_results())
+    assert len(list(turn.take())) == 2
+    assert Counter(states()) == {(S.DELIVERED, 1): 2, (S.PENDING, 0): 28}
 
-    def hold():
-        with locks.alone("messaging.webhooks.dispatcher") as alone:
-            assert alone
-            taken.set()
-            go.wait(5)
-        connection.close()
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    taken.wait(5)
-    dispatcher.dispatch()
-    assert receiver.seen == []
-    go.set()
-    holder.join()
-    dispatcher.dispatch()
-    assert len(receiver.seen) == 1
+def test_more_endpoints_than_a_worker_claims_are_left_to_another(org, receiver):
+    rows = [endpoint(org, f"{receiver.url}{n}") for n in range(dispatcher.SHARE + 1)]
+    for row in rows:
+        queue(row)
+    woken = []
+
+    def wake():
+        woken.append(len(outbox.claim(100)))
+
+    dispatcher.dispatch(wake)
+    assert woken[0] == 1
+    assert len(receiver.seen) == dispatcher.SHARE
+
+
+def test_a_worker_that_is_busy_holds_no_more_than_its_share(org):
+    worker = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
+    for _ in range(dispatcher.SHARE):
+        queue(endpoint(org, "https://hooks.example.com/"))
+    claims = outbox.claim(dispatcher.SHARE)
+    worker.queues.update(EndpointQueue(claim, deque(claim.due)) for claim in claims)
+    worker.waited = 0.1
+    assert (worker.room(1.0), worker.room(0.1)) == (0, dispatcher.SHARE)
+    worker.queues.pop()
+    assert worker.room(1.0) == dispatcher.SHARE
+    worker.close()
 
 
 def test_statements_do_not_grow_with_deliveries(org):
@@ -89,8 +108,9 @@ def test_statements_do_not_grow_with_deliveries(org):
                 turn.in_flight += 1
                 turn.add_response(due, EndpointResponse(200, "", "", 0.0), 1)
             turn.due.clear()
-            outbox.record([turn.result()])
-        counts.append((len(turn.results), len(took)))
+            results = turn.take_results()
+            outbox.record(results, [turn.result()])
+        counts.append((len(results), len(took)))
     assert counts == [(1, 3), (100, 3)]
 
 

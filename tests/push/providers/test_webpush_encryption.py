@@ -14,6 +14,7 @@ from tests.fakes.webpush import decrypt, push_service
 from tests.push.providers.attempts import dispatch, provider
 from tests.push.subscriptions import Browser
 
+POINT = orjson.loads(Browser().text)["keys"]["p256dh"]
 UNWRITABLE = Rejected("the provider cannot write this message", Fault.CONTENT)
 
 
@@ -62,6 +63,8 @@ def test_another_browser_cannot_read_it():
         ({"p256dh": "AAAA"}, UNWRITABLE),
         ({"p256dh": "A" * 87, "auth": "A" * 22}, UNWRITABLE),
         ({"p256dh": 7, "auth": []}, UNWRITABLE),
+        ({"p256dh": POINT}, UNWRITABLE),
+        ({"p256dh": POINT, "auth": "AAAA"}, UNWRITABLE),
     ],
 )
 def test_keys_that_are_not_valid_fail_one_push_alone(transport, keys, found):

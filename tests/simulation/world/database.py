@@ -45,6 +45,15 @@ ACCOUNTS = (("a", "EMAIL", 1), ("b", "EMAIL", 2), ("c", "SMS", 1))
 CATEGORIES = (("NEWS", "HOLD"), ("OFFERS", "RESEND"))
 """Name, and what is done where the outcome stays unknown; TRANSACTIONAL is sent again."""
 CONTACTS = 3
+SETTINGS = (
+    "search_path = simulated, pg_catalog, public",
+    "synchronous_commit = off",
+    "lock_timeout = '5s'",  # there are no waits
+    # Each statement is planned once: planning costs more than to read the few rows of a history.
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_sort = off",
+)
 
 # Plans look at the default partitions alone: planning for those of each month costs more than all
 # else. Defaults of columns name PostgreSQL's own clock, since they were made without ours.
@@ -121,10 +130,8 @@ def create(name: str, clock_file: Path) -> None:
     with _server() as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         server.execute(f"CREATE DATABASE {name} TEMPLATE {template()}")
-        server.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
-        server.execute(f"ALTER DATABASE {name} SET lock_timeout = '5s'")  # there are no waits
-        path = "simulated, pg_catalog, public"
-        server.execute(f"ALTER DATABASE {name} SET search_path = {path}")
+        for setting in SETTINGS:
+            server.execute(f"ALTER DATABASE {name} SET {setting}")
     _use(name)
     with connection.cursor() as cursor:
         cursor.execute(sql_functions(clock_file))

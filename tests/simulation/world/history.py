@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from unittest.mock import patch
@@ -18,7 +18,7 @@ from messaging.models import Callback, ProviderAccount
 from rme.core.db import availability
 from rme.core.provider import CallbackRequest
 from rme.crm.models import Contact
-from tests.simulation.world import callers, clock, database, turns
+from tests.simulation.world import callers, clock, database, transactions, turns
 from tests.simulation.world.broker import Broker
 from tests.simulation.world.callers import Callers
 from tests.simulation.world.clock import VirtualClock, id_of
@@ -38,6 +38,8 @@ SWEEP_SECONDS = (4.0, 10.0)
 """How often the sweeper runs, and how often while a process is frozen: a lease then ends."""
 ROUNDS = 60
 """The most rounds in which a world comes to rest."""
+TOGETHER_SECONDS = 2.0
+"""What is due within this time is done by the same round."""
 CHANNELS = ("EMAIL", "SMS")
 _NEXT_DUE = """
 SELECT extract(epoch FROM least(
@@ -61,6 +63,20 @@ class Stage:
     memory: Memory
     people: Sequence[Contact]
     accounts: dict[str, ProviderAccount]
+    rng: Random = field(default_factory=Random)
+    """What our modules have in place of `random`."""
+    history: "History | None" = None
+    """The one that is played."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass for a thread of the history."""
+        assert self.history
+        self.history.turns.sleep(seconds)
+
+    def new_id(self) -> int:
+        """Return an id of the process whose turn it is."""
+        assert self.history
+        return self.history.new_id()
 
 
 class History:
@@ -105,6 +121,8 @@ class History:
     def _in_place(self) -> Iterator[None]:
         turns.bind(self.turns)
         WorldProvider.world = self.world
+        self.stage.rng.seed(self.seed)
+        self.stage.history = self
         stub = Stub()
         with ExitStack() as stack:
             enter = stack.enter_context
@@ -114,12 +132,11 @@ class History:
             enter(patch.object(tasks, "outbound_transport", lambda: stub))
             enter(patch.object(feedback_tasks, "outbound_transport", lambda: stub))
             enter(self.broker.in_place())
-            enter(clock.installed(self.clock, self.turns.sleep, Random(self.seed), self._new_id))
             enter(with_faults(self.faults))
             self.stage.memory.forget()
             yield
 
-    def _new_id(self) -> int:
+    def new_id(self) -> int:
         thread = current()
         assert thread is not None
         process = thread.process
@@ -234,7 +251,7 @@ class History:
             if due is None and not self.world.reports:
                 self.came_to_rest = True
                 return
-            self.clock.reach((due or 0.0) + 0.001)
+            self.clock.reach((due or 0.0) + TOGETHER_SECONDS)
             self.broker.forget()
             tasks.sweep.run()
             for channel in CHANNELS:
@@ -258,4 +275,7 @@ def prepare(stage_clock: VirtualClock) -> Stage:
     settings.PATIENCE_SECONDS = 0.25
     people, accounts = database.contacts(), database.account_rows()
     database.warm_up()
-    return Stage(stage_clock, Memory(), people, accounts)
+    stage = Stage(stage_clock, Memory(), people, accounts)
+    transactions.install()
+    clock.install(stage_clock, stage.sleep, stage.rng, stage.new_id)
+    return stage

@@ -5,7 +5,7 @@ one on an idle connection, and has ended when the connection is idle again. With
 other thread has a turn: PostgreSQL's locks would let it wait for a thread that waits for its turn.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +14,9 @@ from weakref import WeakSet
 from django.db import connection, connections
 from psycopg import pq
 
+from rme.core.db import prepared_statements, sql
 from rme.core.db.availability import BoundedConnection
+from rme.core.db.prepared_statements import Parameter, PendingRows
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.turns import current
 
@@ -24,6 +26,20 @@ _LOCAL = ("_commit_gen", "_rollback_gen", "_set_autocommit_gen")
 """What sends nothing on an idle connection."""
 _END_OF_PIPELINE = "_exit_gen"
 _real_wait = BoundedConnection.wait
+_real_send = prepared_statements.send
+
+
+def install() -> None:
+    """Send no settings of the planner: the database has them for all (`database.SETTINGS`).
+
+    They are half of all statements of a history.
+    """
+
+    def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> PendingRows:
+        return _real_send(text, parameters)
+
+    vars(prepared_statements)["send"] = send
+    vars(sql)["BY_INDEX"] = sql.BY_GENERIC_PLAN  # where a cursor executes it
 
 
 @contextmanager
@@ -69,7 +85,7 @@ def lose_connection() -> None:
 
 
 def end_session() -> None:
-    """Let go of what the session holds, as PostgreSQL does when a connection ends."""
+    """Release what the session of a process that was killed holds, as PostgreSQL does."""
     raw = connection.connection
     if raw is None:
         return

@@ -1,0 +1,133 @@
+{{/*
+The template of a pod. It takes: root, component, container (command, probes, ports, resources,
+lifecycle) and spec (what the pod has beyond the rest).
+*/}}
+{{- define "rme.pod" -}}
+{{- $root := .root -}}
+{{- $pod := $root.Values.pod -}}
+metadata:
+  labels:
+    {{- include "rme.selector" . | nindent 4 }}
+    {{- with $pod.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  annotations:
+    rme/secrets-version: {{ $root.Values.secrets.version | quote }}
+    {{- with $pod.annotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- with .spec }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false  # variables of other services could be taken for settings
+  {{- with $pod.serviceAccountName }}
+  serviceAccountName: {{ . }}
+  {{- end }}
+  {{- with $pod.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $root.Values.image.pullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $pod.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $pod.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 10001
+    runAsGroup: 10001
+    fsGroup: 10001
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+    - name: {{ .component }}
+      image: {{ $root.Values.image.repository }}@{{ $root.Values.image.digest }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        privileged: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+      env: {{- include "rme.environment" $root | nindent 8 }}
+      {{- toYaml .container | nindent 6 }}
+      volumeMounts:
+        - name: secrets
+          mountPath: /run/secrets/rme
+          readOnly: true
+        - name: var
+          mountPath: /var/lib/rme
+        - name: tmp
+          mountPath: /tmp
+        {{- with $root.Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+  volumes:
+    - name: secrets
+      secret:
+        secretName: {{ $root.Values.secrets.existingSecret }}
+        defaultMode: 0440
+    - name: var
+      emptyDir:
+        medium: Memory
+        sizeLimit: 16Mi
+    - name: tmp
+      emptyDir:
+        sizeLimit: {{ $pod.tmpSize }}
+    {{- with $root.Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end -}}
+
+{{/* Pods of a component go to different zones, and in them to different nodes. */}}
+{{- define "rme.spread" -}}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: topology.kubernetes.io/zone
+    whenUnsatisfiable: {{ .root.Values.zones.whenUnsatisfiable }}
+    nodeTaintsPolicy: Honor
+    matchLabelKeys: [pod-template-hash]
+    labelSelector:
+      matchLabels: {{- include "rme.selector" . | nindent 8 }}
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    nodeTaintsPolicy: Honor
+    matchLabelKeys: [pod-template-hash]
+    labelSelector:
+      matchLabels: {{- include "rme.selector" . | nindent 8 }}
+{{- end -}}
+
+{{/* One pod of a component at a time may be evicted; one that is broken always. */}}
+{{- define "rme.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{- include "rme.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels: {{- include "rme.selector" . | nindent 6 }}
+{{- end -}}
+
+{{/* A probe that runs `python -m rme.probe` with some arguments. */}}
+{{- define "rme.execProbes" -}}
+startupProbe:
+  exec:
+    command: {{ toJson (concat (list "python" "-m" "rme.probe") .) }}
+  periodSeconds: 5
+  timeoutSeconds: 10
+  failureThreshold: 36
+livenessProbe:
+  exec:
+    command: {{ toJson (concat (list "python" "-m" "rme.probe") .) }}
+  periodSeconds: 30
+  timeoutSeconds: 10
+  failureThreshold: 3
+{{- end -}}

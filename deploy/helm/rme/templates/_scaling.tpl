@@ -1,0 +1,61 @@
+{{/* How workers are scaled by the age of the oldest delivery that is ready on their channel. */}}
+{{- define "rme.scaling.behavior" -}}
+scaleUp:
+  policies:
+    - type: Percent
+      value: 100
+      periodSeconds: 60
+scaleDown:
+  stabilizationWindowSeconds: 600
+  policies:
+    - type: Pods
+      value: 1
+      periodSeconds: 60
+{{- end -}}
+
+{{- define "rme.scaling.external" -}}
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{- include "rme.metadata" . | nindent 2 }}
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: Deployment
+    name: {{ include "rme.name" .root }}-{{ .component }}
+  minReplicas: {{ .scaling.min }}
+  maxReplicas: {{ .scaling.max }}
+  metrics:
+    - type: External
+      external:
+        metric:
+          name: {{ .scaling.metric }}
+          selector:
+            matchLabels:
+              channel: {{ .channel }}
+        target:
+          type: Value
+          value: {{ .scaling.targetSeconds | quote }}
+  behavior: {{- include "rme.scaling.behavior" . | nindent 4 }}
+{{- end -}}
+
+{{- define "rme.scaling.keda" -}}
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {{- include "rme.metadata" . | nindent 2 }}
+spec:
+  scaleTargetRef:
+    name: {{ include "rme.name" .root }}-{{ .component }}
+  minReplicaCount: {{ .scaling.min }}
+  maxReplicaCount: {{ .scaling.max }}
+  pollingInterval: 15
+  triggers:
+    - type: prometheus
+      metricType: Value
+      metadata:
+        serverAddress: {{ .scaling.prometheusAddress }}
+        query: {{ printf "max(%s{namespace=%q,channel=%q})" .scaling.metric .root.Release.Namespace .channel | quote }}
+        threshold: {{ .scaling.targetSeconds | quote }}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior: {{- include "rme.scaling.behavior" . | nindent 8 }}
+{{- end -}}

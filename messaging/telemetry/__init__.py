@@ -1,0 +1,6 @@
+"""What is measured and traced on a message's way.
+
+Other packages use:
+
+- `timings`: the histograms of sending and of webhooks
+"""

@@ -1,0 +1,17 @@
+"""How safe a commit of another transaction is."""
+
+from rme.core.db import prepared_statements
+
+# Writes 30 bytes of WAL that nobody reads.
+_WRITE = "SELECT pg_logical_emit_message(true, 'rme', '')"
+
+
+def confirm_earlier() -> None:
+    """Return once all that was read before is on the synchronous standby, if there is one.
+
+    A primary that lost its standby commits on its own disk and waits. If it is restarted then, such
+    commits can be read, though nobody has confirmed them and a failover loses them. A commit of
+    one's own waits for the WAL of all those before it. Without a standby it is a write to the disk.
+    Raises OperationalError if it cannot be had in time.
+    """
+    prepared_statements.execute(_WRITE)

@@ -1,0 +1,70 @@
+"""`CELL`, `CELLS` and `CELL_SECRET`: which cell this is, and which others there are.
+
+A deployment without them is one cell without a name. Imports no Django: the router reads them too.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+SECRET_LENGTH = 32
+
+
+class BadCells(ValueError):
+    """The settings of cells contradict each other or cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSettings:
+    """The cells of a deployment."""
+
+    own: str = ""
+    """The name of this cell; empty: there is no other, or this is the router."""
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """The internal URL of each cell, this one included, without a slash at the end."""
+    secret: str = field(default="", repr=False)
+    """What the cells and the router sign their calls with."""
+
+    @property
+    def others(self) -> dict[str, str]:
+        """Return the internal URLs of the other cells by name."""
+        return {name: url for name, url in self.urls.items() if name != self.own}
+
+
+def read(env: Mapping[str, str]) -> CellSettings:
+    """Return the settings of cells. Raise BadCells."""
+    own, urls, secret = env.get("CELL", ""), _urls(env.get("CELLS", "")), _secret(env)
+    if not own and not urls:
+        return CellSettings()
+    if len(secret) < SECRET_LENGTH:
+        raise BadCells(f"CELL_SECRET must have at least {SECRET_LENGTH} characters.")
+    if own and own not in urls:
+        raise BadCells(f"CELLS must list every cell, and {own} (CELL) too.")
+    return CellSettings(own, urls, secret)
+
+
+def _urls(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in filter(None, (each.strip() for each in text.split(","))):
+        name, equals, url = entry.partition("=")
+        name, url = name.strip(), url.strip().rstrip("/")
+        parts = urlsplit(url)
+        if not equals or not NAME.fullmatch(name) or name in found:
+            raise BadCells("CELLS is a list of name=https://host:port, each name once.")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
+            raise BadCells(f"CELLS: the URL of {name} must be a scheme, a host and a port at most.")
+        found[name] = url
+    return found
+
+
+def _secret(env: Mapping[str, str]) -> str:
+    path = env.get("CELL_SECRET_FILE")
+    if not path:
+        return env.get("CELL_SECRET", "")
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise BadCells(f"CELL_SECRET_FILE cannot be read: {error.strerror}.") from error

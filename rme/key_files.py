@@ -1,0 +1,134 @@
+"""`python -m rme.key_files create|add|promote|forget FOLDER …`: makes and rotates the keys of a
+deployment, as files of a folder that SECRETS_DIR names, or a Secret of Kubernetes is made of.
+
+A key is rotated in three steps, and after each all processes are restarted: `add` makes a key that
+all know and none uses, `promote` has them use it, `forget` drops the old ones.
+"""
+
+import argparse
+import base64
+import os
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+MODE = 0o440
+
+
+def random_text() -> str:
+    return secrets.token_urlsafe(48)
+
+
+def random_key() -> str:
+    """Return 32 bytes in base64url: a Fernet key, or a key of Web Push."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+NEW: dict[str, Callable[[], str]] = {
+    "SECRET_KEY": random_text,
+    "FIELD_KEYS": random_key,
+    "VAPID_PRIVATE_KEY": random_key,
+    "METRICS_TOKEN": random_text,
+}
+"""How each key is made."""
+ROTATED = ("SECRET_KEY", "FIELD_KEYS")
+FALLBACKS = "SECRET_KEY_FALLBACKS"
+
+
+class Keys:
+    """The files of a folder. Each is replaced as a whole, so a reader never sees half of one."""
+
+    def __init__(self, folder: Path, owner: int | None = None) -> None:
+        self.folder, self.owner = folder, owner
+
+    def create(self, database_host: str | None = None) -> list[str]:
+        """Make all keys that are missing; return their names."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.owner is not None:
+            os.chown(self.folder, self.owner, self.owner)
+        made = [name for name in NEW if not (self.folder / name).exists()]
+        for name in made:
+            self._write(name, [NEW[name]()])
+        if database_host and not (self.folder / "DATABASE_URL").exists():
+            password = secrets.token_hex(24)  # becomes part of a URL
+            self._write("POSTGRES_PASSWORD", [password])
+            self._write("DATABASE_URL", [f"postgres://rme:{password}@{database_host}/rme"])
+            made += ["POSTGRES_PASSWORD", "DATABASE_URL"]
+        return made
+
+    def read(self, name: str) -> list[str]:
+        """Return the values of a key: the one in use first."""
+        found = self._lines(name)
+        return [*found, *self._lines(FALLBACKS)] if name == "SECRET_KEY" else found
+
+    def add(self, name: str) -> None:
+        self._store(name, [*self.read(name), NEW[name]()])
+
+    def promote(self, name: str) -> None:
+        """Put the key that was added last first. Raises ValueError if there is one key alone."""
+        *others, last = self.read(name)
+        if not others:
+            raise ValueError(f"{name} has one key alone: `add` makes another one.")
+        self._store(name, [last, *others])
+
+    def forget(self, name: str) -> None:
+        self._store(name, self.read(name)[:1])
+
+    def _lines(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text().replace(",", "\n").split() if path.exists() else []
+
+    def _store(self, name: str, values: Sequence[str]) -> None:
+        if name != "SECRET_KEY":
+            self._write(name, values)
+            return
+        first, *others = values
+        if others:
+            # Before the key itself, so that at no time one of the keys is missing.
+            self._write(FALLBACKS, others)
+        self._write(name, [first])
+        if not others:
+            (self.folder / FALLBACKS).unlink(missing_ok=True)
+
+    def _write(self, name: str, values: Sequence[str]) -> None:
+        new = self.folder / f".{name}.{os.getpid()}"
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE), "w") as file:
+            file.write("".join(f"{value}\n" for value in values))
+        if self.owner is not None:
+            os.chown(new, self.owner, self.owner)
+        new.rename(self.folder / name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m rme.key_files", description=__doc__)
+    parser.add_argument("--owner", type=int, help="the number of the user and group of the files")
+    steps = parser.add_subparsers(dest="step", required=True)
+    create = steps.add_parser("create", help="make the keys that are missing")
+    create.add_argument("folder", type=Path)
+    create.add_argument(
+        "--database-host", help="make a password too, and DATABASE_URL for this host[:port]"
+    )
+    for step in ("add", "promote", "forget"):
+        parser_of_step = steps.add_parser(step)
+        parser_of_step.add_argument("folder", type=Path)
+        parser_of_step.add_argument("name", choices=ROTATED)
+    options = parser.parse_args()
+    keys = Keys(options.folder, options.owner)
+    if options.step == "create":
+        print("Made", ", ".join(keys.create(options.database_host)) or "nothing: all are there")
+        return 0
+    if not keys.read(options.name):
+        parser.error(f"there is no file {options.folder / options.name}; `create` makes it")
+    try:
+        {"add": keys.add, "promote": keys.promote, "forget": keys.forget}[options.step](
+            options.name
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    print(f"{options.name}: {len(keys.read(options.name))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

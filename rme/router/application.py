@@ -1,0 +1,262 @@
+"""The router as an ASGI application."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import aiohttp
+import structlog
+
+from rme.core import cell_calls
+from rme.router import heads, metrics, refusals, routing
+from rme.router.bodies import (
+    BodyTooLate,
+    BodyTooLong,
+    ClientGone,
+    Memory,
+    Message,
+    Receive,
+    RequestBody,
+    TooManyBodies,
+)
+from rme.router.cells import AnswerLost, Cell, CellAway, Cells
+from rme.router.environment import Settings
+from rme.router.heads import CELL_COOKIE, BadRequestTarget, Head, RawHeaders
+from rme.router.owners import Incomplete, Owners, TooManyLookUps
+from rme.router.refusals import Refusal
+from rme.router.routing import Area, Key, Kind
+
+log = structlog.get_logger(__name__)
+
+Send = Callable[[Message], Awaitable[None]]
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+COOKIE_SECONDS = 365 * 86_400
+WHOLE_ANSWER = 256 * 1024
+"""Answers up to this length are passed on in one piece."""
+
+
+class _Refused(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class Router:
+    """Finds the cell of each request, and passes request and answer on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.bounds = settings, settings.bounds
+        self.cells = Cells(settings.cells, self.bounds)
+        self.owners = Owners(self.cells, self.bounds)
+        self.memory = Memory()
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            head = heads.read(scope)
+        except BadRequestTarget:
+            await _answer(send, 400, *refusals.render(refusals.BAD_TARGET, Area.PUBLIC, []))
+            return
+        if head.path in _OWN_PAGES:
+            await _OWN_PAGES[head.path](self, head, send)
+            return
+        area = routing.area_of(head)
+        body = RequestBody(head, receive, self.bounds, self.memory)
+        try:
+            await self._route(head, area, body, send)
+        except _Refused as refused:
+            await self._refuse(send, refused.refusal, area)
+        except ClientGone:
+            return
+        finally:
+            body.release()
+
+    async def _route(self, head: Head, area: Area, body: RequestBody, send: Send) -> None:
+        if head.path.startswith(cell_calls.PATH):
+            raise _Refused(refusals.NOT_FOUND)  # calls between cells are not for clients
+        try:
+            await body.begin()
+        except BodyTooLate:
+            raise _Refused(refusals.SLOW) from None
+        except BodyTooLong:
+            raise _Refused(refusals.LONG) from None
+        except TooManyBodies:
+            raise _Refused(refusals.BUSY) from None
+        form = routing.parse_form(body.start) if routing.needs_form(head) and body.is_kept else {}
+        key = routing.key_of(head, area, form)
+        cell = await self._cell(head, area, key)
+        started = time.monotonic()
+        response = await self._call(cell, head, body)
+        moved_to = response.headers.get(cell_calls.CELL_HEADER, "")
+        # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
+        if response.status == 421 and moved_to and area is not Area.CONSOLE:
+            response.release()
+            cell = self._moved(key, moved_to, body)
+            response = await self._call(cell, head, body)
+            if response.status == 421:
+                response.release()
+                raise _Refused(refusals.REPEAT)
+        metrics.SECONDS.labels(cell.name).observe(time.monotonic() - started)
+        metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
+        await self._pass_on(response, send, self._cookie(head, area, cell, response))
+
+    async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell:
+        """Return the cell that a request goes to. Raise _Refused."""
+        if area is Area.CONSOLE and (named := self.cells.by_name.get(head.query("cell"))):
+            return named
+        if key is not None:
+            metrics.LOOK_UPS.labels(key.kind.value).inc()
+            try:
+                if found := await self.owners.find(key):
+                    return found
+            except Incomplete:
+                raise _Refused(refusals.INCOMPLETE) from None
+            except TooManyLookUps:
+                raise _Refused(refusals.BUSY) from None
+        if area is Area.CONSOLE:
+            kept = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
+            if kept and (kept.is_up or not head.path.startswith("/static/")):
+                return kept
+        up = [cell for cell in self.cells if cell.is_up]
+        if not up:
+            raise _Refused(refusals.AWAY)
+        return random.choice(up)
+
+    def _moved(self, key: Key | None, to: str, body: RequestBody) -> Cell:
+        """Return the cell to which an organization has moved. Raise _Refused."""
+        cell = self.owners.moved(key, to)
+        if cell is None:
+            log.error("router.unknown_cell", named=to[:64])
+            raise _Refused(refusals.AWAY)
+        if not body.can_be_sent:
+            raise _Refused(refusals.REPEAT)
+        return cell
+
+    async def _call(self, cell: Cell, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
+        """Return a cell's answer. Raise _Refused.
+
+        Nothing is sent a second time here: only the caller knows whether that is right.
+        """
+        headers = heads.for_cell(head, self.settings, cell.name)
+        data = body.data()
+        if head.has_body and head.length is not None and not body.is_kept:
+            headers.append(("content-length", str(head.length)))
+        try:
+            with cell.slot(self.bounds.in_flight):
+                return await self.cells.send(cell, head.method, head.target, headers, data)
+        except CellAway:
+            metrics.UP.labels(cell.name).set(cell.is_up)
+            raise _Refused(refusals.AWAY) from None
+        except AnswerLost as error:
+            log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
+            lost = refusals.LOST_READ if head.method in SAFE else refusals.LOST
+            raise _Refused(lost) from None
+        except BodyTooLate:
+            raise _Refused(refusals.SLOW) from None
+        except BodyTooLong:
+            raise _Refused(refusals.LONG) from None
+
+    def _cookie(
+        self, head: Head, area: Area, cell: Cell, response: aiohttp.ClientResponse
+    ) -> RawHeaders:
+        """Return the cookie by which a browser stays at a cell, if it has to be set."""
+        if area is not Area.CONSOLE or head.path.startswith("/static/"):
+            return []
+        # The cell itself sets it where it hands a person over to another.
+        if any(CELL_COOKIE in text for text in response.headers.getall("Set-Cookie", [])):
+            return []
+        if head.cookies.get(CELL_COOKIE) == cell.name:
+            return []
+        secure = "; Secure" if self.settings.secure else ""
+        text = (
+            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; "
+            f"SameSite=Lax{secure}"
+        )
+        return [(b"set-cookie", text.encode())]
+
+    async def _pass_on(
+        self, response: aiohttp.ClientResponse, send: Send, cookie: RawHeaders
+    ) -> None:
+        """Pass an answer on, as it arrives; a broken one ends the client's connection too."""
+        headers = heads.for_client(response.raw_headers) + cookie
+        length = response.content_length
+        async with response:
+            try:
+                if length is not None and length <= WHOLE_ANSWER:
+                    await _answer(send, response.status, headers, await response.read())
+                    return
+                await _send(send, _start(response.status, headers), self.bounds.idle_seconds)
+                async for piece in response.content.iter_any():
+                    part = {"type": "http.response.body", "body": piece, "more_body": True}
+                    await _send(send, part, self.bounds.idle_seconds)
+                await _send(send, {"type": "http.response.body"}, self.bounds.idle_seconds)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                log.warning("router.answer_broken", error=repr(error))
+                response.close()
+                raise ClientGone from error
+
+    async def _refuse(self, send: Send, refusal: Refusal, area: Area) -> None:
+        metrics.REFUSED.labels(refusal.reason).inc()
+        up = [cell.name for cell in self.cells if cell.is_up]
+        others = up if area is Area.CONSOLE and refusal.status == 503 else []
+        headers, body = refusals.render(refusal, area, others)
+        await _answer(send, refusal.status, headers, body)
+
+    async def live(self, head: Head, send: Send) -> None:
+        """Answer that this process is up."""
+        await _plain(send, 200, b"ok\n")
+
+    async def ready(self, head: Head, send: Send) -> None:
+        """Answer whether a cell answers: with one of several away the others are served."""
+        question = {"kind": Kind.ORGANIZATION.value, "value": "-"}
+
+        async def answers(cell: Cell) -> bool:
+            try:
+                await self.cells.ask_owner(cell, question)
+            except CellAway:
+                return False
+            return True
+
+        found = await asyncio.gather(*(answers(cell) for cell in self.cells))
+        for cell, is_up in zip(self.cells, found, strict=True):
+            metrics.UP.labels(cell.name).set(is_up)
+        await _plain(send, *((200, b"ok\n") if any(found) else (503, b"cells\n")))
+
+    async def show_metrics(self, head: Head, send: Send) -> None:
+        """Answer with the metrics; 404 for those who may not read them."""
+        if not metrics.may_read(head, self.settings):
+            await _plain(send, 404, b"There is no such page.\n")
+            return
+        for cell in self.cells:
+            metrics.UP.labels(cell.name).set(cell.is_up)
+        await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)
+
+
+_OWN_PAGES: Mapping[str, Callable[[Router, Head, Send], Awaitable[None]]] = {
+    "/livez": Router.live,
+    "/readyz": Router.ready,
+    "/metrics": Router.show_metrics,
+}
+
+
+def _start(status: int, headers: RawHeaders) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+async def _answer(send: Send, status: int, headers: RawHeaders, body: bytes) -> None:
+    await send(_start(status, headers))
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _plain(send: Send, status: int, body: bytes, kind: str = "text/plain") -> None:
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+    await _answer(send, status, headers, body)
+
+
+async def _send(send: Send, message: Message, seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        await send(message)

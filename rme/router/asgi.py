@@ -1,0 +1,8 @@
+"""The ASGI application that the router's web server runs."""
+
+import os
+
+from rme.router import environment
+from rme.router.application import Router
+
+application = Router(environment.read(os.environ))

@@ -1,0 +1,160 @@
+"""The cells: calls to them, and which of them are away.
+
+aiohttp, because it is asyncio's maintained HTTP client with a parser in C. It sends a request a
+second time only over a connection that was open before, and only if its method is idempotent.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from rme.core import cell_calls
+from rme.core.environment.cell_settings import CellSettings
+from rme.router.environment import Bounds
+
+DOWN_SECONDS = 1.0
+"""How long a cell that took no connection gets no requests."""
+KEEP_ALIVE_SECONDS = 8.0
+"""Less than the idle time after which the web server of a cell ends a connection: a request that
+meets the end of its connection may have been taken, and cannot be sent again."""
+OWNER = f"{cell_calls.PATH}owner"
+Body = bytes | AsyncIterator[bytes] | None
+
+
+class CellAway(Exception):
+    """The cell has not taken the request: nothing of it was sent."""
+
+
+class AnswerLost(Exception):
+    """The request was sent and there is no answer: the cell may have taken it."""
+
+
+@dataclass
+class Cell:
+    """A cell as this process sees it."""
+
+    name: str
+    url: str
+    down_until: float = 0.0
+    in_flight: int = 0
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether requests may be sent to the cell."""
+        return time.monotonic() >= self.down_until
+
+    def went_away(self) -> None:
+        """Note that the cell took no connection."""
+        self.down_until = time.monotonic() + DOWN_SECONDS
+
+    @contextmanager
+    def slot(self, limit: int) -> Iterator[None]:
+        """Count a request in flight. Raise CellAway if there are too many, or the cell is down."""
+        if not self.is_up or self.in_flight >= limit:
+            raise CellAway
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAnswer:
+    """What a cell tells of a key."""
+
+    organization: str
+    """Empty for a person."""
+    cell: str
+    """Where the organization is: this cell, or the one to which it has moved."""
+
+
+class Cells:
+    """All cells, by name."""
+
+    def __init__(self, settings: CellSettings, bounds: Bounds) -> None:
+        self.by_name = {name: Cell(name, url) for name, url in sorted(settings.urls.items())}
+        self.secret, self.bounds = settings.secret, bounds
+        self._session: aiohttp.ClientSession | None = None
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.by_name.values())
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        """Return the client, made in the running loop at first use."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS, ttl_dns_cache=10
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+                timeout=aiohttp.ClientTimeout(
+                    total=None,
+                    sock_connect=self.bounds.connect_seconds,
+                    sock_read=self.bounds.answer_seconds,
+                ),
+                read_bufsize=256 * 1024,
+                trust_env=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(
+        self, cell: Cell, method: str, target: str, headers: list[tuple[str, str]], body: Body
+    ) -> aiohttp.ClientResponse:
+        """Return a cell's answer, whose body is still to be read. Raise CellAway or AnswerLost."""
+        try:
+            return await self.session.request(
+                method,
+                URL(cell.url + target, encoded=True),
+                headers=headers,
+                data=body,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            cell.went_away()
+            raise CellAway from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise AnswerLost from error
+
+    async def ask_owner(self, cell: Cell, question: Mapping[str, str]) -> OwnerAnswer | None:
+        """Return what a cell tells of a key; None if it does not know it. Raise CellAway."""
+        if not cell.is_up:
+            raise CellAway
+        body = orjson.dumps(question)
+        purpose = cell_calls.call_purpose("POST", OWNER)
+        headers = [
+            ("Authorization", cell_calls.sign(self.secret, purpose, body)),
+            ("Content-Type", "application/json"),
+        ]
+        try:
+            async with asyncio.timeout(self.bounds.look_up_seconds):
+                response = await self.send(cell, "POST", OWNER, headers, body)
+                async with response:
+                    text = await response.read()
+        except (AnswerLost, TimeoutError, aiohttp.ClientError) as error:
+            raise CellAway from error
+        if response.status != 200:
+            raise CellAway  # its database is away, or the secrets differ
+        return _answer(text)
+
+
+def _answer(text: bytes) -> OwnerAnswer | None:
+    try:
+        given = orjson.loads(text)
+        return OwnerAnswer(given["organization"], given["cell"]) if given["cell"] else None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CellAway from error

@@ -1,0 +1,196 @@
+"""The head of a request, and the headers that go to a cell and come back."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import unquote, unquote_plus, unquote_to_bytes
+
+from rme.core.http import forwarded
+from rme.router.environment import FORWARDED, Settings
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+HOP_BY_HOP = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"te"),
+        *(b"trailer", b"upgrade", b"proxy-authenticate", b"proxy-authorization", b"http2-settings"),
+    }
+)
+"""Headers of one connection alone (RFC 9110 §7.6.1)."""
+_NEVER_FORWARDED = (
+    *(b"x-forwarded", b"forwarded", b"x-original", b"x-real-ip", b"cf-", b"true-client-ip"),
+    *(b"x-client", b"x-cluster-client-ip", b"rme-", b"expect", b"content-length"),
+)
+"""Beginnings of headers by which a client could pose as another, and of those set anew."""
+SESSION_COOKIE = "sessionid_"
+CELL_COOKIE = "rme_cell"
+
+
+class BadRequestTarget(ValueError):
+    """The target of a request is no path."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A request without its body."""
+
+    method: str
+    target: str
+    """The path and the query, as they came."""
+    headers: RawHeaders
+    """With names in lower case."""
+    peer: str
+    peer_scheme: str
+    has_body: bool
+    length: int | None
+    by_name: Mapping[str, str] = field(repr=False)
+    """The headers by name; of several with a name, the first."""
+
+    @cached_property
+    def path(self) -> str:
+        """The decoded path, as a cell reads it."""
+        raw = self.target.partition("?")[0]
+        return unquote_to_bytes(raw).decode("utf-8", "replace")
+
+    @cached_property
+    def cookies(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for each in self.by_name.get("cookie", "").split(";"):
+            name, _, value = each.strip().partition("=")
+            found.setdefault(name, value)
+        return found
+
+    def query(self, wanted: str) -> str:
+        """Return the first value of a parameter of the query, or nothing."""
+        for pair in self.target.partition("?")[2].split("&"):
+            name, _, value = pair.partition("=")
+            if unquote_plus(name) == wanted:
+                return unquote_plus(value)
+        return ""
+
+    @property
+    def bearer(self) -> str:
+        """Return the bearer token, or nothing."""
+        scheme, _, token = self.by_name.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    @property
+    def basic_name(self) -> str:
+        """Return the name of HTTP Basic, or nothing."""
+        scheme, _, encoded = self.by_name.get("authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            return ""
+        try:
+            text = base64.b64decode(encoded.strip(), validate=True).decode()
+        except (binascii.Error, ValueError):
+            return ""
+        return unquote(text.partition(":")[0].replace("+", " "))
+
+    def client(self, settings: Settings) -> str:
+        """Return the client's address; what a proxy tells is believed only with `TLS_PROXY`."""
+        if settings.tls_proxy == FORWARDED:
+            named = forwarded.pairs(self.by_name.get("forwarded", "")).get("for", "")
+            return forwarded.node(named) or self.peer
+        if settings.tls_proxy:
+            given = forwarded.last_entry(self.by_name.get("x-forwarded-for", ""))
+            return forwarded.node(given) or self.peer
+        return self.peer
+
+    def scheme(self, settings: Settings) -> str:
+        """Return the scheme by which the client came; nothing where TLS is not used at all."""
+        if settings.tls_proxy == FORWARDED:
+            return forwarded.pairs(self.by_name.get("forwarded", "")).get("proto", "").lower()
+        if settings.tls_proxy:
+            return forwarded.last_entry(self.by_name.get("x-forwarded-proto", "")).lower()
+        return self.peer_scheme if settings.secure else ""
+
+
+def read(scope: Mapping[str, Any]) -> Head:
+    """Return the head of an ASGI scope. Raise BadRequestTarget."""
+    raw = scope["raw_path"].decode("latin-1")
+    if not raw.startswith("/"):
+        raise BadRequestTarget
+    query = scope["query_string"].decode("latin-1")
+    headers: RawHeaders = [(name.lower(), value) for name, value in scope["headers"]]
+    by_name: dict[str, str] = {}
+    for name, value in headers:
+        text = value.decode("latin-1")
+        key = name.decode("latin-1")
+        if key == "cookie" and key in by_name:
+            by_name[key] += f"; {text}"
+        elif key in ("x-forwarded-for", "x-forwarded-proto", "forwarded") and key in by_name:
+            by_name[key] += f",{text}"
+        else:
+            by_name.setdefault(key, text)
+    length = by_name.get("content-length", "")
+    return Head(
+        method=scope["method"],
+        target=f"{raw}?{query}" if query else raw,
+        headers=headers,
+        peer=(scope.get("client") or ("", 0))[0],
+        peer_scheme=scope["scheme"],
+        has_body=length not in ("", "0") or "transfer-encoding" in by_name,
+        length=int(length) if length.isdecimal() else None,
+        by_name=by_name,
+    )
+
+
+def for_cell(head: Head, settings: Settings, cell: str) -> list[tuple[str, str]]:
+    """Return the headers that a cell gets: without those of the connection, and with the client.
+
+    A cell gets the session cookie that it has set, and none of another cell.
+    """
+    dropped = HOP_BY_HOP | _named_by_connection(head.by_name.get("connection", ""))
+    found: list[tuple[str, str]] = []
+    for name, value in head.headers:
+        if name in dropped or name.startswith(_NEVER_FORWARDED) or b"_" in name:
+            continue
+        if name != b"cookie":
+            # The client library writes UTF-8.
+            found.append((name.decode("latin-1"), value.decode("utf-8", "replace")))
+    if "cookie" in head.by_name and (cookies := _own_cookies(head.by_name["cookie"], cell)):
+        found.append(("cookie", cookies))
+    client, scheme = head.client(settings), head.scheme(settings)
+    node = f'"[{client}]"' if ":" in client else client
+    found.append(("x-forwarded-for", client))
+    parts = [f"for={node}"]
+    if scheme:
+        found.append(("x-forwarded-proto", scheme))
+        parts.append(f"proto={scheme}")
+    found.append(("forwarded", ";".join(parts)))
+    return found
+
+
+def for_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
+    """Return the headers of a cell's answer without those of the connection."""
+    return [
+        (name, value)
+        for raw, value in headers
+        if (name := raw.lower()) not in HOP_BY_HOP and name not in (b"date", b"server")
+    ]
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is a loopback address."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _named_by_connection(value: str) -> set[bytes]:
+    return {each.strip().lower().encode("latin-1") for each in value.split(",") if each.strip()}
+
+
+def _own_cookies(header: str, cell: str) -> str:
+    pairs = (each.strip() for each in header.split(";"))
+    own = f"{SESSION_COOKIE}{cell}="
+    return "; ".join(
+        each
+        for each in pairs
+        if each and (not each.startswith(SESSION_COOKIE) or each.startswith(own))
+    )

@@ -1,0 +1,155 @@
+"""Which cell a key belongs to: asked of all cells at once, and remembered.
+
+What is remembered is the home of a key, and the cell where a home is now. A home is an organization
+in the cell where it was found first: two cells may have one of the same name. A 421 corrects the
+cell for all keys of the home. Of a person nothing is remembered: whether a
+look-up was answered from memory would show whether there is an account.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from typing import NamedTuple, TypeVar
+
+from rme.router.cells import Cell, CellAway, Cells, OwnerAnswer
+from rme.router.environment import Bounds
+from rme.router.routing import Key, Kind
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Home(NamedTuple):
+    """An organization, and the cell where it was found."""
+
+    organization: str
+    cell: str
+
+
+class Incomplete(Exception):
+    """No cell that answers knows the key, and not all cells answer."""
+
+
+class TooManyLookUps(Exception):
+    """As many look-ups as there may be are under way."""
+
+
+class Owners:
+    """Finds the cells of keys."""
+
+    def __init__(self, cells: Cells, bounds: Bounds) -> None:
+        self.cells, self.bounds = cells, bounds
+        self._homes: OrderedDict[Key, tuple[float, Home]] = OrderedDict()
+        self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
+        self._unknown: OrderedDict[Key, float] = OrderedDict()
+        self._under_way: dict[Key, asyncio.Task[Cell | None]] = {}
+
+    async def find(self, key: Key) -> Cell | None:
+        """Return the cell of a key; None if no cell knows it. Raise Incomplete, TooManyLookUps."""
+        if key.kind is Kind.PERSON:
+            return await self._person(key)
+        if cell := self._remembered(key):
+            return cell
+        if self._unknown.get(key, 0.0) > time.monotonic():
+            return None
+        if (task := self._under_way.get(key)) is None:
+            if len(self._under_way) >= self.bounds.look_ups:
+                raise TooManyLookUps
+            task = asyncio.create_task(self._look_up(key))
+            self._under_way[key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        return await asyncio.shield(task)
+
+    def moved(self, key: Key | None, to: str) -> Cell | None:
+        """Note that the organization of a key is in another cell; return the cell, if it is one."""
+        cell = self.cells.by_name.get(to)
+        if cell and key and (entry := self._homes.get(key)):
+            self._put(self._cell_of, entry[1], (self._later(), cell.name))
+        return cell
+
+    def chosen(self, text: str) -> Cell:
+        """Return a cell that a text stands for, always the same, and that nobody can foretell."""
+        number = int.from_bytes(hmac.digest(self.cells.secret.encode(), text.encode(), "sha256"))
+        names = list(self.cells.by_name)
+        return self.cells.by_name[names[number % len(names)]]
+
+    def _remembered(self, key: Key) -> Cell | None:
+        now = time.monotonic()
+        if (entry := self._homes.get(key)) is None or entry[0] <= now:
+            return None
+        self._homes.move_to_end(key)
+        known = self._cell_of.get(entry[1])
+        return self.cells.by_name[known[1]] if known and known[0] > now else None
+
+    async def _look_up(self, key: Key) -> Cell | None:
+        answers, complete = await self._ask(key, enough=1)
+        for answered_by, answer in answers:
+            if answer.cell == answered_by.name:
+                return self._remember(key, answer)
+        # The cell from which it moved still points to where it is.
+        for _, answer in answers:
+            if answer.cell in self.cells.by_name:
+                return self._remember(key, answer)
+        if not complete:
+            raise Incomplete
+        self._put(self._unknown, key, time.monotonic() + self.bounds.unknown_seconds)
+        return None
+
+    async def _person(self, key: Key) -> Cell:
+        """Return the cell of a person; one that the name stands for if no cell has the person.
+
+        All cells are awaited, so neither the time nor the cell shows whether there is an account.
+        """
+        answers, _ = await self._ask(key, enough=len(self.cells.by_name))
+        names = {answer.cell for _, answer in answers} & self.cells.by_name.keys()
+        stands_for = self.chosen(f"person {hashlib.sha256(key.value.lower().encode()).hexdigest()}")
+        if not names or stands_for.name in names:
+            return stands_for
+        return self.cells.by_name[min(names)]
+
+    async def _ask(self, key: Key, *, enough: int) -> tuple[list[tuple[Cell, OwnerAnswer]], bool]:
+        """Ask all cells; return the answers of those that know the key, and whether all answered.
+
+        The others are not awaited once `enough` cells have the key as their own.
+        """
+        question = {"kind": key.kind.value, "value": key.value}
+
+        async def ask(cell: Cell) -> tuple[Cell, OwnerAnswer | None]:
+            return cell, await self.cells.ask_owner(cell, question)
+
+        tasks = [asyncio.create_task(ask(cell)) for cell in self.cells]
+        answers: list[tuple[Cell, OwnerAnswer]] = []
+        complete, own = True, 0
+        try:
+            for finished in asyncio.as_completed(tasks):
+                try:
+                    cell, answer = await finished
+                except CellAway:
+                    complete = False
+                    continue
+                if answer:
+                    answers.append((cell, answer))
+                    own += answer.cell == cell.name
+                if own >= enough:
+                    break
+        finally:
+            for task in tasks:
+                task.cancel()
+        return answers, complete
+
+    def _remember(self, key: Key, answer: OwnerAnswer) -> Cell:
+        home = Home(answer.organization, answer.cell)
+        self._put(self._homes, key, (self._later(), home))
+        self._put(self._cell_of, home, (self._later(), answer.cell))
+        return self.cells.by_name[answer.cell]
+
+    def _later(self) -> float:
+        return time.monotonic() + self.bounds.known_seconds
+
+    def _put(self, table: OrderedDict[K, V], key: K, value: V) -> None:
+        table[key] = value
+        table.move_to_end(key)
+        while len(table) > self.bounds.known:
+            table.popitem(last=False)

@@ -1,0 +1,89 @@
+"""`make run-cells`: two cells and a router on one machine, to try them out.
+
+Each cell is a whole `make run` with a data folder and engines of its own. All three have the
+address of the router as their `BASE_URL`.
+"""
+
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from rme.run.process import reason, say, spawn, stop
+
+NAMES = ("eu", "us")
+KEYS = ("CELL_SECRET", "SECRET_KEY")
+
+
+def up(var: Path, given: Mapping[str, str]) -> int:
+    """Run until a signal comes, or one of the three ends; return the exit code."""
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    port = int(given.get("PORT", "8000"))
+    try:
+        env = environment(var, given, port)
+        children = {
+            name: spawn(
+                [sys.executable, "-m", "rme.run", "up"],
+                env={
+                    **env,
+                    "CELL": name,
+                    "TLS_PROXY": "1",  # the router tells who called
+                    "PORT": str(port + number),
+                    "RME_VAR": str(_folder(var / name)),
+                },
+                death=signal.SIGTERM,
+            )
+            for number, name in enumerate(NAMES, 1)
+        }
+        children["router"] = spawn(
+            [sys.executable, "-m", "rme.router"],
+            env={**env, "PORT": str(port)},
+            death=signal.SIGTERM,
+        )
+    except OSError as error:
+        say(f"rme: {reason(error)}")
+        return 1
+    say(f"rme: the router is at {env['BASE_URL']}, its cells are {env['CELLS']}.")
+    try:
+        while not stopping.wait(0.25):
+            for name, child in children.items():
+                if child.poll() is not None and name == "router":
+                    say("rme: the router ended.")
+                    return 1
+        return 0
+    finally:
+        for child in reversed(children.values()):
+            stop(child, signal.SIGTERM, 60.0)
+
+
+def environment(var: Path, given: Mapping[str, str], port: int) -> dict[str, str]:
+    """Return what is the same for the router and the cells."""
+    own = ("DATABASE_URL", "REDIS_URL", "CELLS", "CELL", "CELL_SECRET", "RME_VAR", "TLS_PROXY")
+    return {
+        **{name: value for name, value in given.items() if name not in own},
+        **{name: _key(_folder(var) / name.lower()) for name in KEYS},
+        "PORT": str(port),
+        "BASE_URL": given.get("BASE_URL", f"http://127.0.0.1:{port}"),
+        "CELLS": ",".join(
+            f"{name}=http://127.0.0.1:{port + number}" for number, name in enumerate(NAMES, 1)
+        ),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _key(path: Path) -> str:
+    """Return a key that is made once."""
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+    return path.read_text()

@@ -1,0 +1,36 @@
+"""Which cell an organization is in, and what its calls get while it moves.
+
+Other packages import what stands here, and `moving`, which moves an organization.
+"""
+
+from rme.tenants.cells.placements import (
+    CELL_HEADER,
+    KNOWN_SECONDS,
+    Phase,
+    Where,
+    absent,
+    accepted_here,
+    forget,
+    here,
+    is_here,
+    is_written,
+    refusals,
+    require_here,
+    where,
+)
+
+__all__ = [
+    "CELL_HEADER",
+    "KNOWN_SECONDS",
+    "Phase",
+    "Where",
+    "absent",
+    "accepted_here",
+    "forget",
+    "here",
+    "is_here",
+    "is_written",
+    "refusals",
+    "require_here",
+    "where",
+]

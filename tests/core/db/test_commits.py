@@ -1,0 +1,36 @@
+"""A commit that waits for all those before it."""
+
+import pytest
+from django.db import connection
+
+from rme.core.db import commits
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def sql(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def plain_role():
+    """Let the statements be those of a role that is no superuser's."""
+    sql("CREATE ROLE rme_test_plain")
+    sql("SET ROLE rme_test_plain")
+    yield
+    sql("RESET ROLE")
+    sql("DROP ROLE rme_test_plain")
+
+
+@pytest.mark.usefixtures("plain_role")
+def test_it_writes_a_commit_record_for_which_a_standby_is_waited():
+    state = (
+        "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint, "
+        "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+    )
+    ((flushed, transaction),) = sql(state)
+    commits.confirm_earlier()
+    ((later, next_transaction),) = sql(state)
+    assert (later > flushed, next_transaction > transaction) == (True, True)

@@ -1,0 +1,41 @@
+import pytest
+
+from rme.core.environment import cell_settings
+from rme.core.environment.cell_settings import BadCells, CellSettings
+
+SECRET = "s" * 32
+URLS = {"eu": "http://10.0.0.1:8000", "us": "https://us.internal"}
+TEXT = "eu=http://10.0.0.1:8000, us=https://us.internal/"
+
+
+def test_without_settings_there_is_one_cell_without_a_name():
+    assert cell_settings.read({}) == CellSettings()
+
+
+def test_a_cell_knows_the_others(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n")
+    found = cell_settings.read({"CELL": "eu", "CELLS": TEXT, "CELL_SECRET_FILE": str(path)})
+    assert found == CellSettings("eu", URLS, SECRET)
+    assert found.others == {"us": "https://us.internal"}
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"CELL": "eu", "CELLS": TEXT}, "CELL_SECRET must have"),
+        ({"CELLS": TEXT, "CELL_SECRET": "short"}, "CELL_SECRET must have"),
+        ({"CELL": "ap", "CELLS": TEXT, "CELL_SECRET": SECRET}, "CELLS must list every cell"),
+        ({"CELL": "eu", "CELL_SECRET": SECRET}, "CELLS must list every cell"),
+        ({"CELLS": "eu", "CELL_SECRET": SECRET}, "CELLS is a list"),
+        ({"CELLS": "Eu=http://a", "CELL_SECRET": SECRET}, "CELLS is a list"),
+        ({"CELLS": "eu=http://a,eu=http://b", "CELL_SECRET": SECRET}, "CELLS is a list"),
+        ({"CELLS": "eu=http://a/path", "CELL_SECRET": SECRET}, "the URL of eu"),
+        ({"CELLS": "eu=ftp://a", "CELL_SECRET": SECRET}, "the URL of eu"),
+        ({"CELLS": TEXT, "CELL_SECRET_FILE": "/nowhere"}, "CELL_SECRET_FILE cannot be read"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(env, message):
+    with pytest.raises(BadCells, match=message):
+        cell_settings.read(env)

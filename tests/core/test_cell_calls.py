@@ -1,0 +1,35 @@
+import pytest
+
+from rme.core import cell_calls
+
+SECRET, NOW = "s" * 32, 1_800_000_000
+PURPOSE = cell_calls.call_purpose("POST", "/cell/owner")
+GOOD = cell_calls.sign(SECRET, PURPOSE, b"{}", NOW)
+
+
+def test_a_signature_is_accepted_for_what_was_signed_while_it_is_fresh():
+    for age in (-30, 0, 30):
+        assert cell_calls.is_signed(SECRET, PURPOSE, b"{}", GOOD, NOW + age)
+    assert SECRET not in GOOD
+
+
+@pytest.mark.parametrize(
+    ("secret", "purpose", "signed", "header", "now"),
+    [
+        ("t" * 32, PURPOSE, b"{}", GOOD, NOW),
+        ("", PURPOSE, b"{}", cell_calls.sign("", PURPOSE, b"{}", NOW), NOW),
+        (SECRET, "POST /cell/other", b"{}", GOOD, NOW),
+        (SECRET, PURPOSE, b"{ }", GOOD, NOW),
+        (SECRET, PURPOSE, b"{}", GOOD, NOW + 31),
+        (SECRET, PURPOSE, b"{}", GOOD, NOW - 31),
+        (SECRET, PURPOSE, b"{}", GOOD.replace("Cell", "Bearer"), NOW),
+        (SECRET, PURPOSE, b"{}", GOOD.replace(str(NOW), str(NOW + 1)), NOW),
+        (SECRET, PURPOSE, b"{}", GOOD[:-1], NOW),
+        (SECRET, PURPOSE, b"{}", f"Cell {NOW}.é", NOW),
+        (SECRET, PURPOSE, b"{}", f"Cell {'9' * 9999}.0", NOW),
+        (SECRET, PURPOSE, b"{}", "Cell ²." + "0" * 64, NOW),
+        (SECRET, PURPOSE, b"{}", "", NOW),
+    ],
+)
+def test_any_other_signature_is_refused(secret, purpose, signed, header, now):
+    assert not cell_calls.is_signed(secret, purpose, signed, header, now)

@@ -1,0 +1,263 @@
+"""The rendered chart: what every pod has, what can be set, and what is refused."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from rme.celery import QUEUES
+from rme.core.channels import Channel
+from rme.core.environment import secret_files
+from tests.deploy import helm
+from tests.deploy.helm import CHART, DIGEST, VALUES, refusal, template
+
+pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
+
+MANAGED = {"HOST", "PORT", "SECRETS_DIR", "STATIC_ROOT", "WORKER_CONCURRENCY"}
+"""What the image and the chart decide."""
+EVERYTHING = {
+    "settings": {"TLS_PROXY": "forwarded"},
+    "ingress": {"enabled": True, "hosts": ["rme.example.org"], "tlsSecret": "rme-tls"},
+    "httpRoute": {
+        "enabled": True,
+        "parentRefs": [{"name": "public"}],
+        "hostnames": ["rme.example.org"],
+    },
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "worker": {"autoscaling": {"source": "external"}},
+    "migrations": {"postDeploy": {"enabled": True, "command": ["python", "manage.py", "check"]}},
+}
+WITHOUT_SCHEMA = {"HTTPRoute", "ScaledObject", "ServiceMonitor"}
+KEDA = {**EVERYTHING, "worker": {"autoscaling": {"source": "keda"}}}
+
+
+def of_kind(manifests, *kinds):
+    return {
+        f"{each['kind']} {each['metadata']['name']}": each
+        for each in manifests
+        if each["kind"] in kinds
+    }
+
+
+def pods(manifests):
+    """Return the templates of all pods by the names of what starts them."""
+    found = of_kind(manifests, "Deployment", "Job")
+    return {name.split()[1]: each["spec"]["template"] for name, each in found.items()}
+
+
+def containers(manifests):
+    return [each for pod in pods(manifests).values() for each in pod["spec"]["containers"]]
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, KEDA], ids=["least", "all", "keda"])
+def test_helm_and_kubernetes_accept_the_chart(values):
+    done = helm.run("lint", helm.merged(VALUES, values), "--strict")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for version in ("v1.29.0", "v1.37.0"):
+        faults = {each["kind"]: helm.faults(version, each) for each in template(**values)}
+        unknown = {kind for kind, found in faults.items() if found is None}
+        assert unknown <= WITHOUT_SCHEMA
+        assert [fault for found in faults.values() for fault in found or []] == []
+
+
+def test_the_schemas_find_a_fault():
+    (broken,) = of_kind(template(), "Service").values()
+    broken = helm.merged(broken, {"spec": {"portz": []}})
+    assert "portz" in str(helm.faults("v1.37.0", broken))
+
+
+def test_a_deployment_has_these_parts():
+    assert Counter(each["kind"] for each in template(**KEDA)) == {
+        "Deployment": 7,
+        "PodDisruptionBudget": 7,
+        "Job": 2,
+        "NetworkPolicy": 2,
+        "ScaledObject": 3,
+        "HorizontalPodAutoscaler": 1,
+        "Service": 1,
+        "Ingress": 1,
+        "HTTPRoute": 1,
+        "ServiceMonitor": 1,
+    }
+    assert all(each["metadata"]["namespace"] == "messages" for each in template(**KEDA))
+
+
+def test_every_pod_has_the_least_rights():
+    for name, pod in pods(template(**EVERYTHING)).items():
+        spec = pod["spec"]
+        assert spec["securityContext"] == {
+            "runAsNonRoot": True,
+            "runAsUser": 10001,
+            "runAsGroup": 10001,
+            "fsGroup": 10001,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }, name
+        rights = (spec["automountServiceAccountToken"], spec["enableServiceLinks"])
+        assert (*rights, "hostNetwork" in spec) == (False, False, False)
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "privileged": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }, name
+        written = {
+            each["mountPath"] for each in container["volumeMounts"] if "readOnly" not in each
+        }
+        assert written == {"/var/lib/rme", "/tmp"}
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert container["resources"]["limits"].keys() == {"memory"}
+
+
+def test_every_image_is_a_digest():
+    images = {each["image"] for each in containers(template(**EVERYTHING))}
+    assert images == {f"registry.example/rme@{DIGEST}"}
+    refused = refusal(image={"digest": "latest"})
+    assert "'/image/digest': 'latest' does not match pattern '^sha256:[0-9a-f]{64}$'" in refused
+
+
+def test_secrets_are_files_and_in_no_value():
+    for pod in pods(template(**EVERYTHING)).values():
+        (container,) = pod["spec"]["containers"]
+        env = {each["name"]: each["value"] for each in container["env"]}
+        assert env["SECRETS_DIR"] == "/run/secrets/rme"
+        assert not {name.removesuffix("_FILE") for name in env} & {*secret_files.SECRETS}
+        (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == "secrets"]
+        assert volume["secret"] == {"secretName": "rme-secrets", "defaultMode": 0o440}
+    for name in ("SECRET_KEY", "DATABASE_URL"):
+        refused = refusal(settings={name: "x"})
+        assert f"'/settings': additional properties '{name}' not allowed" in refused
+    refused = refusal(extraEnv=[{"name": "SMTP_URL_FILE", "value": "/x"}])
+    assert "extraEnv must not have SMTP_URL_FILE: it is a secret" in refused
+
+
+def test_the_chart_knows_all_secrets():
+    text = (CHART / "templates" / "_environment.tpl").read_text()
+    listed = re.search(r'"rme.secretNames" -}}\n(.+)\n', text)
+    assert listed
+    assert sorted(listed[1].split()) == sorted(secret_files.SECRETS)
+
+
+def test_every_queue_has_a_worker_whose_probe_looks_at_it():
+    found = []
+    for container in containers(template()):
+        if "rme.workers" in container["command"]:
+            queues = container["command"][-1]
+            found.append(queues)
+            for probe in ("startupProbe", "livenessProbe"):
+                command = container[probe]["exec"]["command"]
+                assert command == ["python", "-m", "rme.probe", "worker", queues]
+    assert sorted(found) == sorted(QUEUES)
+    assert "No entry of `workers` has the queue push" in refusal(workers={"push": None})
+    both = {"queues": "push,sms", "concurrency": 1, "replicas": 1}
+    rendered = of_kind(template(workers={"push": None, "sms": both}), "Deployment")
+    assert len(rendered) == 6
+
+
+def test_workers_are_scaled_by_the_age_of_what_is_ready():
+    targets = {}
+    for each in of_kind(template(**EVERYTHING), "HorizontalPodAutoscaler").values():
+        (metric,) = each["spec"]["metrics"]
+        if metric["type"] == "External":
+            channel = metric["external"]["metric"]["selector"]["matchLabels"]["channel"]
+            targets[each["spec"]["scaleTargetRef"]["name"]] = channel
+    queries = {
+        each["spec"]["scaleTargetRef"]["name"]: each["spec"]["triggers"][0]["metadata"]["query"]
+        for each in of_kind(template(**KEDA), "ScaledObject").values()
+    }
+    assert targets == {f"msg-rme-worker-{each.lower()}": each for each in Channel}
+    metric = "rme_deliveries_ready_oldest_seconds"
+    assert queries == {
+        name: f'max({metric}{{namespace="messages",channel="{channel}"}})'
+        for name, channel in targets.items()
+    }
+    assert metric in (helm.ROOT / "messaging" / "reports" / "metrics.py").read_text()
+    replicas = {
+        name: each["spec"].get("replicas")
+        for name, each in of_kind(template(**KEDA), "Deployment").items()
+    }
+    scaled = {f"Deployment {each}" for each in [*targets, "msg-rme-web"]}
+    assert {name for name, each in replicas.items() if each is None} == scaled
+
+
+def test_pods_are_spread_over_zones_and_evicted_one_by_one():
+    manifests = template()
+    budgets = {
+        str(each["spec"]["selector"]["matchLabels"])
+        for each in of_kind(manifests, "PodDisruptionBudget").values()
+        if each["spec"]["maxUnavailable"] == 1
+    }
+    for name, deployment in of_kind(manifests, "Deployment").items():
+        labels = deployment["spec"]["selector"]["matchLabels"]
+        pod = deployment["spec"]["template"]
+        assert labels.items() <= pod["metadata"]["labels"].items()
+        assert str(labels) in budgets, name
+        spread = pod["spec"]["topologySpreadConstraints"]
+        assert [each["topologyKey"] for each in spread] == [
+            "topology.kubernetes.io/zone",
+            "kubernetes.io/hostname",
+        ]
+        assert all(each["labelSelector"]["matchLabels"] == labels for each in spread)
+        assert deployment["spec"].get("replicas", 3) >= 2
+
+
+def test_what_reaches_the_web_pods_finds_them():
+    manifests = template(**EVERYTHING)
+    labels = pods(manifests)["msg-rme-web"]["metadata"]["labels"]
+    selectors = [
+        *(each["spec"]["selector"] for each in of_kind(manifests, "Service").values()),
+        *(
+            each["spec"]["podSelector"]["matchLabels"]
+            for each in of_kind(manifests, "NetworkPolicy").values()
+        ),
+    ]
+    assert len(selectors) == 3
+    assert all(each.items() <= labels.items() for each in selectors)
+    (service,) = of_kind(manifests, "Service").values()
+    (monitor,) = of_kind(manifests, "ServiceMonitor").values()
+    selector = monitor["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= service["metadata"]["labels"].items()
+    text = str([*of_kind(manifests, "Ingress", "HTTPRoute").values()])
+    assert text.count(f"'name': '{service['metadata']['name']}'") == 4
+
+
+def test_a_worker_has_time_to_end_what_is_in_flight():
+    def graces(**values):
+        found = pods(template(**values))
+        return {
+            pod["spec"]["terminationGracePeriodSeconds"]
+            for name, pod in found.items()
+            if "worker" in name
+        }
+
+    assert graces() == {120}
+    assert graces(settings={"LEASE_SECONDS": 200}) == {190}
+    assert graces(worker={"terminationGracePeriodSeconds": 45}) == {45}
+    refused = refusal(worker={"terminationGracePeriodSeconds": 20})
+    assert (
+        "terminationGracePeriodSeconds is 20: a worker waits for half of LEASE_SECONDS" in refused
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"settings": {"DATABASE_POL": 3}}, "additional properties 'DATABASE_POL' not allowed"),
+        ({"settings": {"DATABASE_POOL": "ten"}}, "'/settings/DATABASE_POOL': got string, want int"),
+        (
+            {"settings": {"BASE_URL": "rme.example.org"}},
+            "'/settings/BASE_URL': 'rme.example.org' do",
+        ),
+        ({"settings": {"PARTITION_PERIOD": "year"}}, "must be one of 'day', 'week', 'month'"),
+        ({"secrets": {"existingSecret": ""}}, "'/secrets/existingSecret': '' does not match"),
+        ({"web": {"replicas": 0}}, "'/web/replicas': minimum: got 0, want 1"),
+        ({"wrokers": {}}, "additional properties 'wrokers' not allowed"),
+        (
+            {"ingress": {"enabled": True, "hosts": ["rme.example.org"]}},
+            "settings.TLS_PROXY must be `forwarded` or `1`",
+        ),
+    ],
+)
+def test_wrong_values_are_refused_by_name(values, sentence):
+    assert sentence in refusal(**values)

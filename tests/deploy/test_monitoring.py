@@ -1,0 +1,83 @@
+"""The rules and dashboards name metrics that exist, and each alert has its section."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rme.metrics import HISTOGRAMS
+from tests.scrape import families
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+NAME = re.compile(r"\brme(?::\w+)+|\brme_\w+")
+needs_promtool = pytest.mark.skipif(
+    not shutil.which("promtool"), reason="promtool is not installed (make prometheus)"
+)
+
+
+def rules(name: str) -> list[dict[str, str]]:
+    groups = yaml.safe_load((PROMETHEUS / name).read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def dashboard_expressions() -> list[str]:
+    found: list[str] = []
+
+    def search(value: object) -> None:
+        if isinstance(value, dict):
+            found.extend(v for k, v in value.items() if k == "expr" and isinstance(v, str))
+            for each in value.values():
+                search(each)
+        elif isinstance(value, list):
+            for each in value:
+                search(each)
+
+    for path in sorted((ROOT / "deploy" / "grafana").glob("*.json")):
+        search(json.loads(path.read_text()))
+    return found
+
+
+@pytest.mark.django_db
+def test_each_metric_that_is_named_exists(client):
+    names = {"rme:" + rule["record"].partition(":")[2] for rule in rules("recording.yaml")}
+    for family in families():
+        ends = ("_total",) if family.type == "counter" else ("",)
+        names |= {family.name + end for end in ends}
+    for histogram in HISTOGRAMS:
+        names |= {histogram.name + end for end in ("_bucket", "_count", "_sum")}
+    texts = [rule["expr"] for name in ("recording.yaml", "alerts.yaml") for rule in rules(name)]
+    texts += dashboard_expressions()
+    (operations,) = (ROOT / "docs").glob("operations.md")
+    texts += re.findall(r"`(rme_\w+)", operations.read_text())
+    used = {name for text in texts for name in NAME.findall(text)}
+    assert len(used) > 30
+    assert used - names == set()
+
+
+def test_each_alert_has_a_severity_and_a_section_of_its_own():
+    alerts = rules("alerts.yaml")
+    assert {each["labels"]["severity"] for each in alerts} == {"page", "ticket"}
+    sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbooks.md").read_text(), re.MULTILINE)
+    assert sections == [each["alert"] for each in alerts]
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "config", "--syntax-only", "prometheus.yaml"],
+        ["check", "rules", "recording.yaml", "alerts.yaml"],
+        ["test", "rules", "tests.yaml"],
+    ],
+    ids=["config", "rules", "tests"],
+)
+def test_promtool_finds_nothing_wrong(command):
+    done = subprocess.run(
+        ["promtool", *command], cwd=PROMETHEUS, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,14 @@
+"""The machine on which a drill was played, for its report."""
+
+import os
+import platform
+from pathlib import Path
+
+
+def described() -> str:
+    """Return the machine's processors and memory in one line."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.machine()
+    return f"{os.cpu_count()} processors ({name}) and {memory:.0f} GiB of memory"

@@ -1,0 +1,313 @@
+"""Requests through the router to cells on loopback."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp import web
+
+from rme.router import routing
+from rme.router.environment import Bounds
+from rme.router.routing import Kind
+from tests.router.scene import BEARER, digest, played, scene
+
+LARGE = b"x" * 200_000
+
+
+def moved_to(name):
+    async def answer(request):
+        await request.read()
+        return web.json_response({"error": {}}, status=421, headers={"RME-Cell": name})
+
+    return answer
+
+
+@played
+async def test_a_call_goes_to_the_cell_that_has_its_token_and_is_asked_for_once(s):
+    s.us.owns(Kind.TOKEN, digest())
+    for _ in range(3):
+        answer = await s.call("POST", "/rme/v1/messages?a=%2F", BEARER, b"body")
+        assert (answer.status, answer.cell) == (200, "us")
+    assert [len(cell.requests) for cell in (s.eu, s.us)] == [0, 3]
+    assert [len(cell.questions) for cell in (s.eu, s.us)] == [1, 1]
+    last = s.us.requests[-1]
+    assert (last.method, last.raw_path, s.us.bodies[-1]) == (
+        "POST",
+        "/rme/v1/messages?a=%2F",
+        b"body",
+    )
+
+
+@played
+async def test_calls_of_one_new_token_that_arrive_together_are_looked_up_once(s):
+    s.us.owns(Kind.TOKEN, digest())
+    answers = await asyncio.gather(*(s.call(headers=BEARER) for _ in range(20)))
+    assert {answer.cell for answer in answers} == {"us"}
+    assert [len(cell.questions) for cell in (s.eu, s.us)] == [1, 1]
+
+
+@played
+async def test_an_unknown_token_is_answered_by_any_cell_and_asked_for_once(s):
+    for _ in range(3):
+        assert (await s.call(headers=BEARER)).status == 200  # these cells refuse nobody
+    assert [len(cell.questions) for cell in (s.eu, s.us)] == [1, 1]
+
+
+@played
+async def test_what_a_client_says_of_itself_is_not_passed_on(s):
+    headers = {
+        "X-Forwarded-For": "203.0.113.9",
+        "Forwarded": "for=203.0.113.9",
+        "RME-Cell": "us",
+        "X-Real-IP": "203.0.113.9",
+        "X_Forwarded_For": "203.0.113.9",
+        "Via": "a",
+        "Connection": "close, X-Drop",
+        "X-Drop": "1",
+        "X-Request-Id": "mine",
+        "TE": "trailers",
+    }
+    assert (await s.call(headers=headers, path="/rme/v1/docs")).status == 200
+    (request,) = s.eu.requests + s.us.requests
+    assert {name.lower(): text for name, text in request.headers.items()} == {
+        "host": "rme.example.org",
+        "via": "a",
+        "x-request-id": "mine",
+        "x-forwarded-for": "198.51.100.7",
+        "forwarded": "for=198.51.100.7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("proxy", "sent", "received"),
+    [
+        ("1", {"X-Forwarded-For": "1.1.1.1, 192.0.2.9", "X-Forwarded-Proto": "https"}, "192.0.2.9"),
+        ("forwarded", {"Forwarded": 'for="[2001:db8::1]:9";proto=https'}, "2001:db8::1"),
+    ],
+)
+def test_a_proxy_before_the_router_is_believed_where_it_is_named(proxy, sent, received):
+    async def play():
+        async with scene(tls_proxy=proxy, base_url="https://rme.example.org") as s:
+            await s.call(path="/rme/v1/docs", headers=sent)
+            (request,) = s.eu.requests + s.us.requests
+            node = f'"[{received}]"' if ":" in received else received
+            assert request.headers["X-Forwarded-For"] == received
+            assert request.headers["X-Forwarded-Proto"] == "https"
+            assert request.headers["Forwarded"] == f"for={node};proto=https"
+
+    asyncio.run(play())
+
+
+@played
+async def test_an_organization_that_has_moved_is_followed_once_and_remembered(s):
+    s.eu.owns(Kind.TOKEN, digest(), "o1")
+    s.eu.owns(Kind.API_KEY, "ab", "o1")
+    await s.call(headers=BEARER)
+    await s.call(path="/bot/api.php", headers={"X-API-Key": "rme_ab_c"})
+    s.eu.handler = moved_to("us")
+    answer = await s.call("POST", headers=BEARER, body=b"kept")
+    assert (answer.cell, s.us.bodies) == ("us", [b"kept"])
+    before = len(s.eu.requests)
+    for path, headers in (("/rme/v1/x", BEARER), ("/bot/api.php", {"X-API-Key": "rme_ab_c"})):
+        assert (await s.call(path=path, headers=headers)).cell == "us"
+    assert len(s.eu.requests) == before
+
+
+@played
+async def test_a_long_body_cannot_be_sent_twice_so_the_client_is_told_to_repeat(s):
+    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.handler = moved_to("us")
+    for body in (LARGE, [b"x" * 50_000] * 4):
+        s.router.owners.moved(routing.Key(Kind.TOKEN, digest()), "eu")
+        answer = await s.call("POST", headers=BEARER, body=body)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "0")
+        assert answer.json["error"]["code"] == "UNAVAILABLE"
+        assert (await s.call("POST", headers=BEARER, body=body)).cell == "us"
+    assert s.us.bodies == [LARGE, LARGE]
+
+
+@played
+async def test_two_cells_that_point_at_each_other_end_in_503(s):
+    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.handler, s.us.handler = moved_to("us"), moved_to("eu")
+    assert (await s.call(headers=BEARER)).status == 503
+    s.us.handler = moved_to("nowhere")
+    assert (await s.call(headers=BEARER)).status == 503
+
+
+@played
+async def test_a_pointer_counts_only_while_no_cell_has_the_organization(s):
+    s.eu.owns(Kind.TOKEN, digest(), cell="us")
+    assert (await s.call(headers=BEARER)).cell == "us"
+    s.us.owns(Kind.TOKEN, digest("other"))
+    s.eu.owns(Kind.TOKEN, digest("other"), cell="eu2")
+    assert (await s.call(headers={"Authorization": "Bearer other"})).cell == "us"
+
+
+@played
+async def test_a_cell_that_is_down_costs_its_own_organizations_alone(s):
+    s.eu.owns(Kind.TOKEN, digest())
+    s.us.owns(Kind.TOKEN, digest("american"))  # an organization of the same name
+    american = {"Authorization": "Bearer american"}
+    for headers in (BEARER, american):
+        assert (await s.call(headers=headers)).status == 200
+    await s.eu.stop()
+    assert (await s.call(headers=BEARER)).status == 503  # it meets the closed connection
+    for _ in range(3):
+        down = await s.call("POST", headers=BEARER, body=b"x")
+        assert (down.status, down.headers["retry-after"]) == (503, "1")
+        assert (await s.call("POST", headers=american, body=b"x")).cell == "us"
+        # it may be of the cell that cannot be asked
+        unknown = await s.call(headers={"Authorization": "Bearer unknown"})
+        assert (unknown.status, unknown.headers["retry-after"]) == (503, "1")
+    bot = await s.call(path="/bot/api.php", headers={"X-API-Key": "rme_ab_c"})
+    assert (bot.status, bot.json["code"], bot.json["error"]) == (503, 503, "unavailable")
+    token = await s.call("POST", "/services/oauth2/token", {}, b"client_id=a")
+    assert (token.status, token.json["error"]) == (503, "temporarily_unavailable")
+    page = await s.call(path="/admin/", headers={"Cookie": "rme_cell=eu"})
+    assert (page.status, b"/admin/login/?cell=us" in page.body) == (503, True)
+    assert (await s.call(path="/readyz")).status == 200
+    await s.eu.start()
+    s.router.cells.by_name["eu"].down_until = 0.0
+    assert (await s.call(headers=BEARER)).cell == "eu"
+
+
+@played
+async def test_a_post_whose_answer_is_lost_is_sent_once(s):
+    async def lose(request):
+        await request.read()
+        request.transport.abort()
+        return web.Response()
+
+    s.eu.owns(Kind.TOKEN, digest())
+    await s.call("POST", headers=BEARER, body=b"first")  # now a connection is open
+    s.eu.handler = lose
+    answer = await s.call("POST", headers=BEARER, body=b"x")
+    assert (answer.status, "retry-after" in answer.headers) == (502, False)
+    assert "Idempotency-Key" in answer.json["error"]["message"]
+    assert len(s.eu.requests) == 2
+    assert (await s.call("GET", headers=BEARER)).status == 503
+
+
+@played
+async def test_answers_and_bodies_of_any_length_pass_unchanged(s):
+    text = b"a line\n" * 200_000
+
+    async def echo(request):
+        found = web.StreamResponse(headers={"Content-Type": "text/csv", "Connection": "X-Hop"})
+        found.headers["X-Hop"] = "1"
+        await found.prepare(request)
+        async for piece in request.content.iter_any():
+            await found.write(piece)
+        return found
+
+    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.handler = echo
+    pieces = [text[at : at + 100_000] for at in range(0, len(text), 100_000)]
+    for body in (text, pieces, b"short"):
+        answer = await s.call("PUT", headers=BEARER, body=body)
+        assert answer.body == (text if isinstance(body, list) else body)
+    assert answer.headers["content-type"] == "text/csv"
+    assert "connection" not in answer.headers
+
+
+def test_bodies_that_are_too_long_too_slow_or_too_many_are_refused():
+    async def play():
+        bounds = Bounds(body=len(LARGE) - 1, idle_seconds=0.02, memory=100_000)
+        async with scene(bounds) as s:
+            assert (await s.call("POST", "/rme/v1/x", body=LARGE)).status == 413
+            assert s.eu.requests + s.us.requests == []
+            slow = await s.call("POST", "/rme/v1/x", {"Content-Length": "9"}, [])
+            assert slow.status == 408
+            s.router.memory.used = 99_999
+            busy = await s.call("POST", "/rme/v1/x", body=[b"x" * 9, b"y"])
+            assert (busy.status, busy.headers["retry-after"]) == (503, "1")
+            assert s.router.memory.used == 99_999
+
+    asyncio.run(play())
+
+
+def test_a_cell_that_hangs_gets_no_more_requests_than_it_may_have():
+    async def play():
+        ended = asyncio.Event()
+
+        async def hang(request):
+            await ended.wait()
+            return web.json_response({"cell": "eu"})
+
+        async with scene(Bounds(in_flight=2)) as s:
+            s.eu.owns(Kind.TOKEN, digest())
+            s.eu.handler = hang
+            calls = [asyncio.create_task(s.call(headers=BEARER)) for _ in range(5)]
+            refused = [await each for each in asyncio.as_completed(calls) if ended.set() is None]
+            assert sorted(answer.status for answer in refused) == [200, 200, 503, 503, 503]
+
+    asyncio.run(play())
+
+
+@played
+async def test_calls_between_cells_and_absolute_targets_are_not_passed_on(s):
+    for path in ("/cell/owner", "/%63ell/owner", "/cell/"):
+        assert (await s.call("POST", path, body=b"{}")).status == 404
+    assert (await s.call(path="http://10.0.0.1/")).status == 400
+    assert s.eu.requests + s.us.requests == []
+
+
+@played
+async def test_a_browser_stays_at_its_cell_and_shows_it_no_session_of_another(s):
+    first = await s.call(path="/admin/")
+    assert first.headers["set-cookie"] == (
+        f"rme_cell={first.cell}; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax"
+    )
+    cookies = "sessionid_eu=e; rme_cell=us; sessionid_us=u; csrftoken=c"
+    for _ in range(3):
+        answer = await s.call(path="/admin/", headers={"Cookie": cookies})
+        assert (answer.cell, "set-cookie" in answer.headers) == ("us", False)
+    assert s.us.requests[-1].headers["Cookie"] == "rme_cell=us; sessionid_us=u; csrftoken=c"
+    named = await s.call(path="/admin/login/?cell=eu", headers={"Cookie": cookies})
+    assert (named.cell, named.headers["set-cookie"][:11]) == ("eu", "rme_cell=eu")
+    for forged in ("rme_cell=nowhere", "rme_cell=", "rme_cell=../eu"):
+        assert (await s.call(path="/admin/", headers={"Cookie": forged})).status == 200
+
+
+@played
+async def test_a_log_in_goes_to_the_persons_cell_and_shows_nobody_whether_there_is_an_account(s):
+    s.us.owns(Kind.PERSON, "olga@example.org", "")
+
+    async def cell_of(name, cookie=""):
+        form = f"username={name}&password=x".encode()
+        answer = await s.call("POST", "/admin/login/", {"Cookie": cookie}, form)
+        return answer.cell
+
+    assert await cell_of("olga%40example.org", "rme_cell=eu") == "us"
+    strangers = {f"n{number}": await cell_of(f"n{number}") for number in range(20)}
+    assert set(strangers.values()) == {"eu", "us"}
+    for name, cell in strangers.items():
+        # the cookie changes nothing, and each cell is asked each time
+        assert await cell_of(name, "rme_cell=us") == cell
+    assert len(s.eu.questions) == len(s.us.questions) == 41
+
+
+@played
+async def test_the_routers_own_pages(s):
+    s.eu.owns(Kind.TOKEN, digest())
+    await s.call(headers=BEARER)
+    assert (await s.call(path="/livez")).body == b"ok\n"
+    local = {"path": "/metrics", "headers": {"Host": "127.0.0.1:8000"}, "peer": "127.0.0.1"}
+    text = (await s.call(**local)).body.decode()
+    assert 'rme_router_requests_total{cell="eu",status="200"}' in text
+    assert (await s.call(path="/metrics")).status == 404
+    local["headers"] = {"Host": "127.0.0.1", "X-Forwarded-For": "1.1.1.1"}
+    assert (await s.call(**local)).status == 404
+    await s.eu.stop()
+    await s.us.stop()
+    assert (await s.call(path="/readyz")).status == 503
+
+
+@played
+async def test_refusals_of_the_api_have_its_shape(s):
+    await s.eu.stop()
+    error = (await s.call(headers=BEARER)).json["error"]
+    assert json.dumps(sorted(error)) == json.dumps(
+        ["code", "details", "message", "messageId", "requestId"]
+    )

@@ -1,0 +1,151 @@
+"""What calls get, and what workers do, for an organization that moves or has moved."""
+
+from datetime import timedelta
+
+import orjson
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from messaging.content.links import PreferenceLink
+from messaging.delivery import claims, sweeper
+from messaging.models import Delivery, Message, ProviderAccount
+from messaging.models.statuses import Status
+from rme.core import errors
+from rme.core.db import clock
+from rme.tenants import applications, cells, roles
+from rme.tenants.cells import placements
+from rme.tenants.models import Membership, Placement, User
+from tests import factories
+from tests.bot.conftest import bot_of
+from tests.rest import Api, message, token
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
+
+Phase = Placement.Phase
+SETTINGS = orjson.dumps({"url": "https://sms.example", "dead_words": ["dead"]}).decode()
+MOVED = (421, {"RME-Cell": "us"})
+PAUSED = (503, {"Retry-After": "1"})
+
+
+@pytest.fixture(autouse=True)
+def cell(settings):
+    settings.CELL = "eu"
+    cells.forget()
+    yield
+    cells.forget()
+
+
+def place(org, phase):
+    Placement.objects.update_or_create(pk=org.pk, defaults={"phase": phase, "cell": "us"})
+    cells.forget()
+
+
+def answer(response):
+    names = ("RME-Cell", "Retry-After")
+    return response.status_code, {each: response[each] for each in names if each in response}
+
+
+@pytest.fixture
+def ways(org):
+    """Return a call of each kind that names the organization by something only it has."""
+    api, bot, person = Api(org), bot_of(org), factories.contact(org)
+    application, secret = applications.create_application(
+        org, "other", factories.integration_user("other")
+    )
+    account = ProviderAccount.objects.create(
+        organization=org, channel="SMS", kind="http_sms", name="t", credentials=SETTINGS
+    )
+    link = PreferenceLink(org.pk, str(person.pk), "EMAIL", "MARKETING").token
+    return {
+        "token": lambda: api.call("POST", "/messages", message(person)),
+        "bulk": lambda: api.bulk([message(person)]),
+        "history": lambda: api.call("GET", "/messages"),
+        "client": lambda: token(application.client_id, secret),
+        "bot": lambda: bot.get("Confirm_Contact", email=person.email),
+        "callback": lambda: Client().post(f"/hooks/{account.public_id}"),
+        "preferences": lambda: Client().get(f"/p/{link}"),
+        "unsubscribe": lambda: Client().post(f"/p/u/{link}"),
+    }
+
+
+@pytest.mark.parametrize(("phase", "expected"), [(Phase.MOVED, MOVED), (Phase.ARRIVING, MOVED)])
+def test_a_moved_organization_is_served_by_its_cell(org, ways, phase, expected):
+    place(org, phase)
+    assert {name: answer(call()) for name, call in ways.items()} == dict.fromkeys(ways, expected)
+    assert Message.objects.count() == 0
+
+
+def test_a_paused_organization_is_asked_to_wait(org, ways):
+    place(org, Phase.PAUSED)
+    assert {name: answer(call()) for name, call in ways.items()} == dict.fromkeys(ways, PAUSED)
+    assert ways["token"]().json()["error"]["code"] == "UNAVAILABLE"
+
+
+def test_calls_of_others_and_of_one_that_leaves_are_accepted(org, ways):
+    place(org, Phase.LEAVING)
+    place(factories.organization("other"), Phase.MOVED)
+    assert ways["token"]().status_code == 202
+    assert ways["client"]().status_code == 200
+
+
+def test_a_call_costs_no_statement_more(org, settings):
+    api, person = Api(org), factories.contact(org)
+    counts = []
+    for name in ("", "eu"):
+        settings.CELL = name
+        api.send(message(person))
+        with CaptureQueriesContext(connection) as queries:
+            assert api.send(message(person)).status_code == 202
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_statement_that_stores_decides_whatever_this_process_knows(org, monkeypatch):
+    api, person = Api(org), factories.contact(org)
+    api.send(message(person))
+    stored = Message.objects.count()
+    monkeypatch.setattr(placements, "KNOWN_SECONDS", 3600.0)
+    Placement.objects.create(pk=org.pk, phase=Phase.MOVED, cell="us")
+    assert answer(api.send(message(person))) == MOVED
+    assert Message.objects.count() == stored
+
+
+def test_nothing_of_a_moving_organization_is_claimed_or_released(org, api):
+    person = factories.contact(org)
+    api.send(message(person))
+    api.send(message(person))
+    for phase in Phase:
+        place(org, phase)
+        assert claims.ready("EMAIL", cells.absent()) == []
+        assert claims.claim(org.pk, "EMAIL", priority=0).deliveries == []
+    Placement.objects.all().delete()
+    cells.forget()
+    assert len(claims.claim(org.pk, "EMAIL", priority=0).deliveries) == 2
+
+
+def test_what_a_dead_worker_held_is_taken_back_while_an_organization_leaves(org, api):
+    api.send(message(factories.contact(org)))
+    claims.claim(org.pk, "EMAIL", priority=0)
+    Delivery.objects.update(due_at=clock.now() - timedelta(seconds=1))
+    place(org, Phase.PAUSED)
+    assert sweeper.reclaim() == 0
+    place(org, Phase.LEAVING)
+    assert sweeper.reclaim() == 1
+    assert Delivery.objects.get().status == Status.ACCEPTED
+
+
+def test_a_person_sees_no_organization_that_is_elsewhere(org, rf):
+    person = User.objects.create(username="ann", is_staff=True)
+    Membership.objects.create(user=person, organization=org, role="OWNER")
+    request = rf.get("/admin/")
+    request.user = person
+    assert roles.organizations_of(request, roles.Permission.OPERATE) == [org.pk]
+    place(org, Phase.MOVED)
+    assert roles.organizations_of(request, roles.Permission.OPERATE) == []
+    with pytest.raises(errors.Misdirected):
+        roles.may(person, org.pk, roles.Permission.OPERATE)
+    stranger = User.objects.create(username="bob", is_staff=True)
+    assert not roles.may(stranger, org.pk, roles.Permission.OPERATE)
