@@ -21,6 +21,7 @@ from rme.core.environment import (
     database_settings,
     redis_url,
     secret_files,
+    tracing_settings,
 )
 from rme.core.environment.secret_key import secret_key
 from rme.core.environment.smtp_url import opened_by, parse
@@ -80,6 +81,8 @@ CELLS = _cells.urls
 """The internal URLs of all cells, by name."""
 CELL_SECRET = _cells.secret
 """What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
+"""The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
     SESSION_COOKIE_NAME = f"sessionid_{CELL}"
@@ -344,6 +347,8 @@ LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
+TRACING = tracing_settings.check(is_on=flag("TRACING"))
+"""Whether traces are made; OpenTelemetry's own variables say where they go."""
 
 # --- API description ----------------------------------------------------------------------------
 SPECTACULAR_SETTINGS: dict[str, Any] = {
