@@ -27,6 +27,7 @@ from bench.singles import singles
 from bench.smtp import smtp
 from bench.steps import steps
 from bench.storage import storage
+from bench.tracing import tracing
 from bench.typing_keys import typing
 from bench.webhooks import webhooks
 from bench.whole import send_through, service, whole
@@ -101,6 +102,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "archive": archive,
     "days": days,
     "request_log": request_log,
+    "tracing": tracing,
 }
 
 

@@ -3,13 +3,15 @@
 from rme.wsgi import application as wsgi_application  # sets Django up
 
 # isort: split
+from multiprocessing.util import Finalize
+
 from django.conf import settings
 
 from messaging.api.urls import SETS
 from rme.core.db import availability
 from rme.core.http.gateway import Bounds, Gateway
 from rme.core.process import memory
-from rme.core.telemetry import process_gauges
+from rme.core.telemetry import process_gauges, tracing
 from rme.tenants import request_log
 
 availability.limit(settings.DATABASE_SECONDS)
@@ -22,4 +24,7 @@ application = Gateway(
 )
 request_log.start()
 process_gauges.start(process_gauges.WEB)
+tracing.start()
+# granian's processes are multiprocessing's, which run no handlers of `atexit`.
+Finalize(None, tracing.stop, exitpriority=1)
 memory.freeze_startup_objects()

@@ -72,6 +72,7 @@ MANY_ROWS = {
 """One statement over many rows, whose plan matters, or rows as they are stored."""
 POSTGRESQL_ONLY = {
     "messaging/delivery/manual_review.py",  # a count that stops at a limit
+    "rme/core/db/commits.py",
     "rme/core/db/locks.py",
     "rme/core/db/partition_options.py",
     "rme/core/db/partitioned_indexes.py",
@@ -81,6 +82,12 @@ POSTGRESQL_ONLY = {
     "rme/core/db/turns.py",
     "rme/crm/people.py",  # the beginning of a name, by ranges of an index
     "rme/management/commands/migrate.py",
+    "rme/tenants/cells/moving/copying.py",
+    "rme/tenants/cells/moving/databases.py",
+    "rme/tenants/cells/moving/fence.py",
+    "rme/tenants/cells/moving/identity.py",
+    "rme/tenants/cells/moving/move.py",
+    "rme/tenants/cells/moving/people.py",
     "rme/run/engines.py",
     "rme/tenants/oauth/assertions.py",  # an insert that reports whether it was the first
     "rme/tenants/oauth/tokens.py",
