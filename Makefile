@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,11 +38,17 @@ SMS := tests/sms tests/transport/smpp tests/messaging/providers/test_smpp.py tes
 test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
 	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
 
-test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root), the alerts
-	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" tests/deploy $(ARGS)
+test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
+	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
+	  tests/deploy/test_containers.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
+
+test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md
+	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
+	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py $(ARGS)
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
@@ -131,7 +137,10 @@ lock: $(VENV)/.dev  ## resolve the lock files anew
 	@$(BIN)/uv pip compile -q pyproject.toml --extra archive -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  -o requirements-archive.lock
-	@$(BIN)/uv pip compile -q pyproject.toml --extra archive --group dev -c requirements.lock --universal \
+	@$(BIN)/uv pip compile -q pyproject.toml --extra tracing -c requirements.lock --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  -o requirements-tracing.lock
+	@$(BIN)/uv pip compile -q pyproject.toml --extra archive --extra tracing --group dev -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  -o requirements-dev.lock
 

@@ -26,6 +26,7 @@ from bench.singles import singles
 from bench.smtp import smtp
 from bench.steps import steps
 from bench.storage import storage
+from bench.tracing import tracing
 from bench.typing_keys import typing
 from bench.webhooks import webhooks
 from bench.whole import send_through, service, whole
@@ -99,6 +100,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "archive": archive,
     "days": days,
     "request_log": request_log,
+    "tracing": tracing,
 }
 
 

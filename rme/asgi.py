@@ -9,7 +9,7 @@ from messaging.api.urls import SETS
 from rme.core.db import availability
 from rme.core.http.gateway import Bounds, Gateway
 from rme.core.process import memory
-from rme.core.telemetry import process_gauges
+from rme.core.telemetry import process_gauges, tracing
 from rme.tenants import request_log
 
 availability.limit(settings.DATABASE_SECONDS)
@@ -22,4 +22,5 @@ application = Gateway(
 )
 request_log.start()
 process_gauges.start(process_gauges.WEB)
+tracing.start()
 memory.freeze_startup_objects()

@@ -1,10 +1,10 @@
 """Probes for process monitoring: they need no token and show nothing else."""
 
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from rme import post_deploy
 from rme.core.db import availability
 
 READY_SECONDS = 2.0
@@ -19,13 +19,15 @@ def livez(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer whether this process can serve: the database answers, with all migrations applied."""
+    """Answer whether this process can serve: the database answers, and no migration is missing.
+
+    It serves without post-deploy migrations: they wait until all processes are replaced.
+    """
     try:
         with availability.within(READY_SECONDS):
-            executor = MigrationExecutor(connection)
-            waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+            waiting = post_deploy.waiting(connection)
     except Error:
         return HttpResponse("database\n", status=503, content_type="text/plain")
-    if waiting:
+    if waiting.pre_deploy or waiting.blocked:
         return HttpResponse("migrations\n", status=503, content_type="text/plain")
     return HttpResponse("ok\n", content_type="text/plain")

@@ -14,7 +14,13 @@ from csp.constants import NONCE, NONE, SELF
 from rme import __version__
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
-from rme.core.environment import archive_settings, cell_settings, database_url, secret_files
+from rme.core.environment import (
+    archive_settings,
+    cell_settings,
+    database_url,
+    secret_files,
+    tracing_settings,
+)
 from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
@@ -72,6 +78,8 @@ CELLS = _cells.urls
 """The internal URLs of all cells, by name."""
 CELL_SECRET = _cells.secret
 """What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
+"""The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
     SESSION_COOKIE_NAME = f"sessionid_{CELL}"
@@ -361,6 +369,8 @@ LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
+TRACING = tracing_settings.check(is_on=flag("TRACING"))
+"""Whether traces are made; OpenTelemetry's own variables say where they go."""
 
 # --- API description ----------------------------------------------------------------------------
 SPECTACULAR_SETTINGS: dict[str, Any] = {

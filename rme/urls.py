@@ -12,6 +12,7 @@ from rme import cell_owner, metrics, probes
 from rme.tenants import logins
 from rme.tenants.access import acting_pages
 from rme.tenants.access import pages as access_pages
+from rme.tenants.across import calls as across_calls
 from rme.tenants.admin import role_page
 
 handler500 = "rme.core.http.api.failed"
@@ -24,6 +25,7 @@ urlpatterns = [
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
     path("cell/owner", cell_owner.show),
+    path("cell/organizations", across_calls.organizations),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("hooks/<str:public_id>", views.receive),
     path("p/", include("messaging.pages.urls")),
@@ -36,6 +38,7 @@ urlpatterns = [
     path("", include("rme.tenants.urls")),
     path("admin/login/", access_pages.LogInPage.as_view()),
     path("admin/account/roles/", admin.site.admin_view(role_page.show), name="roles"),
+    path("admin/account/cells/", include("rme.tenants.across.urls")),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/acting/begin/<int:user_id>/", acting_pages.begin, name="acting_begin"),

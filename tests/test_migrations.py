@@ -8,10 +8,10 @@ import pytest
 from django.apps import apps
 from django.db import migrations
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import NOT_PROVIDED, GeneratedField
 
 from messaging.models import PARTITIONED
 from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from tests.migrating.rules import is_filled_in
 
 OWN = {config.label for config in apps.get_app_configs() if "site-packages" not in config.path}
 PARTITIONED_MODELS = {model._meta.model_name for model in PARTITIONED}
@@ -38,12 +38,6 @@ def made(migration):
         for operation in migration.operations
         if isinstance(operation, migrations.CreateModel)
     }
-
-
-def is_filled_in(field):
-    """Return whether a row without the field is accepted."""
-    has_default = field.db_default is not NOT_PROVIDED
-    return field.null or has_default or field.many_to_many or isinstance(field, GeneratedField)
 
 
 def test_all_apps_are_looked_at():

@@ -81,6 +81,12 @@ POSTGRESQL_ONLY = {
     "rme/core/db/turns.py",
     "rme/crm/people.py",  # the beginning of a name, by ranges of an index
     "rme/management/commands/migrate.py",
+    "rme/tenants/cells/moving/copying.py",
+    "rme/tenants/cells/moving/databases.py",
+    "rme/tenants/cells/moving/fence.py",
+    "rme/tenants/cells/moving/identity.py",
+    "rme/tenants/cells/moving/move.py",
+    "rme/tenants/cells/moving/people.py",
     "rme/run/engines.py",
     "rme/tenants/oauth/assertions.py",  # an insert that reports whether it was the first
     "rme/tenants/oauth/tokens.py",

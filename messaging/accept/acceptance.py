@@ -7,6 +7,7 @@ That may fail: the sweeper finds the deliveries that no worker was woken for.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from django.db import IntegrityError
@@ -28,6 +29,7 @@ from messaging.accept.rows import Rows
 from messaging.delivery import wakeups
 from messaging.policy import organization_policy, send_limits
 from rme.core import errors, ids
+from rme.core.telemetry import tracing
 from rme.tenants.authentication import Caller
 
 RECIPIENTS_LIMIT = 5000
@@ -49,6 +51,8 @@ class Call(NamedTuple):
     caller: Caller
     submission: Submission
     request_id: str
+    traceparent: str = ""
+    """The context of its request, if that is traced."""
 
     @property
     def scope(self) -> KeyScope | None:
@@ -84,7 +88,7 @@ def accept_bulk(
     caller: Caller, submissions: Sequence[Submission], *, key: CallerKey | None, request_id: str
 ) -> BulkResult | StoredAnswer:
     """Accept up to 500 messages; one bad item fails no other. `key` covers the whole call."""
-    calls = [Call(caller, submission, request_id) for submission in submissions]
+    calls = [Call(caller, submission, request_id, tracing.active()) for submission in submissions]
     scope = idempotency.scope_of(caller, key) if key else None
     with idempotency.holding([scope] if scope else []) as held:
         if key and scope and (stored := idempotency.stored_answer(held, scope)):
@@ -99,7 +103,7 @@ def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
     set fails as a whole: then nothing is stored.
     """
     scopes = [scope for call in calls if (scope := call.scope)]
-    with idempotency.holding(scopes) as held:
+    with _traced(calls), idempotency.holding(scopes) as held:
         decision = _Decision(calls)
         decision.refuse(
             {
@@ -149,6 +153,19 @@ def _decide_and_store(
     `unused`: the keys are held and were not used before. Raises RateLimited at the organization's
     ceiling, and IdempotencyInProgress if keys are lost three times.
     """
+    with _traced(calls):
+        return _decide_until_stored(caller, calls, bulk_key, unused)
+
+
+def _traced(calls: Sequence[Call]) -> AbstractContextManager[None]:
+    """Let accepting calls together have a span, if any of them is traced."""
+    contexts = (call.traceparent for call in calls)
+    return tracing.set_step("accept", contexts, {"rme.messages": len(calls)})
+
+
+def _decide_until_stored(
+    caller: Caller, calls: Sequence[Call], bulk_key: CallerKey | None, unused: bool
+) -> BulkResult:
     keys = {call.submission.key.text for call in calls if call.submission.key}
     for attempt in range(ATTEMPTS):
         known = unused and attempt == 0
@@ -252,7 +269,7 @@ class _Decision:
         if each.refusal:
             return Refusal(each.refusal, call.request_id)
         message_id = ids.new_text_id()
-        self.rows.add(message_id, each)
+        self.rows.add(message_id, each, call.traceparent)
         result = of_plan(each, message_id, call.request_id)
         key = call.submission.key
         if key and result.status_code < 500:

@@ -12,7 +12,7 @@ from messaging.accept import idempotency
 from messaging.accept.idempotency import CallerKey
 from messaging.accept.plans import Plan, Recipient
 from messaging.accept.results import BulkResult, Result
-from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
+from messaging.models import TRACEPARENT, Delivery, IdempotencyKey, Message, MessageContent
 from messaging.models.statuses import EventType, Status
 from messaging.webhooks.events import DerivedEvent, EventRow, event_tables
 from rme.core import ids
@@ -45,8 +45,10 @@ class Rows:
         self._derived: list[DerivedEvent] = []
         self._keys: dict[idempotency.KeyScope, sql.Row] = {}
 
-    def add(self, message_id: str, each: Plan) -> None:
-        """Add the rows of one message."""
+    def add(self, message_id: str, each: Plan, traceparent: str = "") -> None:
+        """Add the rows of one message. The context of its trace, if it has one, is kept with its
+        content: workers that send it read that anyway, and messages without one store nothing.
+        """
         given, caller = each.given, each.caller
         organization_id = caller.organization.id
         template = given.template
@@ -77,7 +79,8 @@ class Rows:
                 self.channels.add(recipient.chosen.channel)
         if (latest := each.latest_schedule) is not None:
             self.latest_schedule = max(latest, self.latest_schedule or latest)
-        body = orjson.dumps(content_of(each, variables))
+        parts = content_of(each, variables)
+        body = orjson.dumps({**parts, TRACEPARENT: traceparent} if traceparent else parts)
         self._contents.append(
             {
                 "id": message_id,

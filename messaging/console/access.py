@@ -19,6 +19,7 @@ from django.urls import reverse
 from rme.core.zones import zone
 from rme.tenants import audit, organizations
 from rme.tenants import latest as latest_organization
+from rme.tenants.across import organizations_elsewhere
 from rme.tenants.audit import Action, Actor
 from rme.tenants.masking import mask
 from rme.tenants.models import Organization, User
@@ -212,6 +213,7 @@ def show(
         "viewer": viewer,
         "organization": viewer.organization if viewer else None,
         "others": others if len(others) > 1 else [],
+        "elsewhere": organizations_elsewhere(request),
         "page_name": match.url_name if match else "",
     }
     return render(request, f"admin/console/{template}.html", {**common, **context})

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -18,9 +19,10 @@ from django.conf import settings
 
 from messaging.delivery import fairness
 from messaging.delivery.fairness import WaitingOrganization
-from messaging.models import Delivery, Message, MessageContent
+from messaging.models import TRACEPARENT, Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from messaging.models.transitions import claim_update
+from messaging.telemetry import spans
 from rme.core.db import clock, sql
 from rme.tenants import cells
 
@@ -122,6 +124,11 @@ class ClaimedDelivery(NamedTuple):
     body: dict[str, Any]
     """What the caller gave: `MessageContent.body`."""
 
+    @property
+    def traceparent(self) -> str:
+        """Return the context of its message's trace; empty if that is not traced."""
+        return str(self.body.get(TRACEPARENT, ""))
+
 
 _EXPIRES_AT = ClaimedDelivery._fields.index("expires_at")
 _FENCE = ClaimedDelivery._fields.index("fence")
@@ -192,7 +199,8 @@ def claim_many(
     limits = {each: count for each, count in limits.items() if count}
     if not limits:
         return []
-    until = monotonic() + settings.LEASE_SECONDS / 2
+    began = monotonic()
+    until = began + settings.LEASE_SECONDS / 2
     wanted = [sql.array(limits), sql.array([str(count) for count in limits.values()])]
     ((rows, contents, cut),) = sql.read_in_order(
         _CLAIM,
@@ -211,6 +219,7 @@ def claim_many(
                 "claim.unreadable", delivery_id=delivery_id, organization_id=organization_id
             )
             unreadable[organization_id].append(_unreadable(row, channel))
+    spans.claimed(channel, chain.from_iterable(claimed.values()), monotonic() - began)
     counts = {each: len(claimed[each]) + len(unreadable[each]) for each in limits}
     is_full = cut or sum(counts.values()) == limit
     return [

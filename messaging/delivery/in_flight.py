@@ -22,9 +22,11 @@ from messaging.delivery.accounts.concurrency import LeftSends
 from messaging.delivery.late_outcomes import FollowUp
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
 from messaging.policy.organization_policy import Account
+from messaging.telemetry import spans
 from rme.core.outcomes import NOT_TRIED, Outcome, Unknown
 from rme.core.process.threads import Threads
 from rme.core.provider import Dispatch, Progress, Provider, send_together
+from rme.core.telemetry import tracing
 from rme.transport import Transport
 
 log = structlog.get_logger(__name__)
@@ -152,16 +154,27 @@ class WindowPart:
 
     def _send(self, transport: Transport, progress: Progress) -> list[Outcome]:
         """Return the outcomes in the order of the attempts."""
+        self._begin_spans()
         dispatches: list[tuple[Provider, Dispatch]] = []
         for attempt in self.attempts:
             provider = attempt.account.provider
             assert provider is not None  # only active accounts are routes
             url = attempt.account.callback_url
-            dispatches.append((provider, Dispatch(attempt.id, attempt.content, url)))
+            context = attempt.span.traceparent if attempt.span else ""
+            dispatches.append((provider, Dispatch(attempt.id, attempt.content, url, context)))
         first = dispatches[0][0]
         if first.sends_requests:
             return send_together(dispatches, transport, progress)
         return first.send([dispatch for _, dispatch in dispatches], transport, progress)
+
+    def _begin_spans(self) -> None:
+        """Begin a span for each attempt whose message is traced; its outcome ends it."""
+        if (tracer := tracing.tracer()) is None:
+            return
+        for attempt in self.attempts:
+            claimed = self.window.delivery_of[attempt.id].claimed
+            if claimed.traceparent:
+                attempt.span = spans.begin_attempt(tracer, claimed, attempt.id, attempt.account)
 
     def _add_outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """Set the outcomes of all attempts that have none yet."""

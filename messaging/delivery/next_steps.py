@@ -33,6 +33,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Content
+from rme.core.telemetry.tracing import Span
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0
@@ -60,6 +61,8 @@ class SendAttempt:
     outcome: Outcome | None = None
     """None until the provider has answered."""
     latency_ms: int | None = None
+    span: Span | None = None
+    """Its span, where its message is traced and it was handed over."""
 
 
 class DeliveryEvent(NamedTuple):

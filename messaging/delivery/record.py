@@ -14,7 +14,7 @@ from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, ProviderReference, short_provider_id
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import transition_step
-from messaging.telemetry import timings
+from messaging.telemetry import spans, timings
 from messaging.webhooks.events import DerivedEvent, event_steps
 from push import feedback
 from rme.core.db import clock, prepared_statements, sql
@@ -187,13 +187,17 @@ def count_sent(decided: Sequence[OutgoingDelivery]) -> None:
 
 
 def count_outcomes(attempts: Iterable[SendAttempt]) -> None:
-    """Count how long attempts took whose outcomes have become known."""
+    """Count how long attempts took whose outcomes have become known, and end their spans."""
+    known = list(attempts)
+    for each in known:
+        if each.span:
+            spans.end_attempt(each.span, each.outcome, (each.latency_ms or 0) / 1000)
     timings.PROVIDER_SECONDS.observe_each(
         (
             (each.latency_ms or 0) / 1000,
             (each.account.kind, type(each.outcome).__name__),
         )
-        for each in attempts
+        for each in known
         if each.outcome is not None and each.outcome is not NOT_TRIED
     )
 

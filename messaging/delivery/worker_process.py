@@ -14,6 +14,7 @@ from messaging.feedback.tasks import request_callbacks
 from rme.core.channels import Channel
 from rme.core.db import availability
 from rme.core.process import time_budget, worker
+from rme.core.telemetry import tracing
 
 
 @worker_init.connect
@@ -26,6 +27,7 @@ def allocate_slots(sender: Any, **_: Any) -> None:
 def begin_process(**_: object) -> None:
     """Bound the waits for the database, listen to providers, and look for work without a task."""
     availability.limit(settings.LEASE_SECONDS / 2)
+    tracing.start()
     # The queue of SMS has the receipts, and the default one answers some inbound SMS.
     if {"sms", "default"} & worker.queues():
         listeners.start(request_callbacks)
@@ -47,3 +49,4 @@ def end_process(**_: object) -> None:
     worker.end(settings.LEASE_SECONDS / 2)
     late_outcomes.finish(settings.LEASE_SECONDS / 2)
     listeners.stop()
+    tracing.stop()

@@ -15,6 +15,7 @@ from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
 from messaging.models import Attempt, Delivery, Event
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
+from messaging.telemetry import spans
 from messaging.webhooks.events import EventRow, write_events
 from rme.core.channels import Channel
 from rme.core.db import clock, sql
@@ -54,6 +55,7 @@ BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 
 # A delivery that is SENT or DELIVERED, and has had one channel, was sent on it: its attempts, which
 # stand for that event, need not be looked up.
+# `trace` stands for the context of the message's trace.
 _READ = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels IS NOT NULL AND d.channels <> '{{}}',
@@ -64,7 +66,8 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
   || CASE WHEN d.status IN ('SENT', 'DELIVERED') AND d.accepted_channel IS NULL
      THEN ARRAY[d.channel || ' {E.SENT}']
      ELSE array(SELECT a.channel || ' {E.SENT}' FROM {Attempt._meta.db_table} a
-                WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL) END
+                WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL) END,
+  :trace
 FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
 """
 _ORGANIZATIONS = (
@@ -226,12 +229,16 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     for receipt in receipts:
         by_delivery.setdefault(receipt.delivery_id, []).append(receipt)
     with connection.cursor() as cursor:
-        cursor.execute(_READ, [list(by_delivery)])
+        cursor.execute(
+            _READ.replace(":trace", spans.context_of("d.message_id")), [list(by_delivery)]
+        )
         known = [_Known(*row) for row in cursor.fetchall()]
     events: list[EventRow] = []
     now = clock.now()
     for each in known:
-        for receipt in by_delivery[each.id]:
+        found = by_delivery[each.id]
+        spans.received(each.id, each.traceparent, (receipt.type for receipt in found))
+        for receipt in found:
             events += [_event(each, receipt, kind, now) for kind in each.add(receipt)]
     moves = [(each, each.final(by_delivery[each.id])) for each in known]
     # A failure while another channel is left: the fallback is due now.
@@ -270,6 +277,7 @@ class _Known:
     provider: str | None
     may_fall_back: bool
     seen: list[str]
+    traceparent: str | None
 
     def add(self, receipt: Receipt) -> list[EventType]:
         """Return the types of the events that a receipt adds, and remember them."""

@@ -9,6 +9,7 @@ from messaging.models.console import BulkAction, SavedFilter
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.messages import (
     PARTITIONED,
+    TRACEPARENT,
     Attempt,
     Delivery,
     Event,
@@ -35,6 +36,7 @@ from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
     "PARTITIONED",
+    "TRACEPARENT",
     "ArchiveErasure",
     "ArchiveFile",
     "ArchiveProgress",

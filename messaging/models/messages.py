@@ -245,6 +245,8 @@ class Event(models.Model):
         return f"{self.type} {self.at}"
 
 
+TRACEPARENT = "traceparent"
+"""The part of a content that holds the context of its message's trace, if that is traced."""
 PARTITIONED = (Message, MessageContent, Delivery, Attempt, Event)
 
 

@@ -3,4 +3,5 @@
 Other packages use:
 
 - `timings`: the histograms of sending and of webhooks
+- `spans`: the spans of claims, attempts, receipts and webhook requests
 """

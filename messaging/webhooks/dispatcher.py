@@ -18,13 +18,14 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from messaging.telemetry import timings
+from messaging.telemetry import spans, timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
 from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
 from rme.core.db import clock
 from rme.core.http.retry_after import retry_after
+from rme.core.telemetry.tracing import Span
 from rme.transport import (
     AddressPolicy,
     Failure,
@@ -62,6 +63,8 @@ class DispatchedRequest(NamedTuple):
     queue: EndpointQueue
     delivery: DueWebhookDelivery
     began: float
+    span: Span | None
+    """Its span, where its message is traced."""
 
 
 class Dispatcher:
@@ -128,10 +131,12 @@ class Dispatcher:
         started = monotonic() - thread_time()
         responses = self.requests.step(seconds)
         self.waited += monotonic() - thread_time() - started
-        for (queue, delivery, began), result in responses:
+        for (queue, delivery, began, span), result in responses:
             response, took = _response(result), monotonic() - began
             queue.add_response(delivery, response, int(took * 1000))
             timings.WEBHOOK_SECONDS.observe(took, response.kind)
+            if span:
+                spans.end_webhook(span, response.status, is_ok=response.ok)
         return self._record({queue for (queue, *_), _ in responses})
 
     def _record(self, queues: Collection[EndpointQueue]) -> bool:
@@ -155,16 +160,27 @@ class Dispatcher:
             if delivery.body is None:
                 queue.give_up(delivery)
                 continue
+            span = spans.begin_webhook(
+                delivery.traceparent, queue.claim.endpoint.pk, delivery.event_id, delivery.tries
+            )
+            context = (("traceparent", span.traceparent),) if span else ()
             try:
-                request = _request(queue.claim, delivery, delivery.body)
+                request = _request(queue.claim, delivery, delivery.body, context)
             except InvalidRequest:  # a URL that was written into the table by hand
                 invalid = EndpointResponse(0, "not an address to call", "", 0.0)
                 queue.add_response(delivery, invalid, 0)
+                if span:
+                    spans.end_webhook(span, 0, is_ok=False)
             else:
-                self.requests.add(DispatchedRequest(queue, delivery, monotonic()), request)
+                self.requests.add(DispatchedRequest(queue, delivery, monotonic(), span), request)
 
 
-def _request(claim: ClaimedEndpoint, delivery: DueWebhookDelivery, body: bytes) -> Request:
+def _request(
+    claim: ClaimedEndpoint,
+    delivery: DueWebhookDelivery,
+    body: bytes,
+    context: tuple[tuple[str, str], ...],
+) -> Request:
     webhook_id, now = str(delivery.event_id), int(clock.now().timestamp())
     keys = endpoints.signing_secrets(claim.endpoint)
     return Request(
@@ -176,6 +192,7 @@ def _request(claim: ClaimedEndpoint, delivery: DueWebhookDelivery, body: bytes) 
             ("webhook-id", webhook_id),
             ("webhook-timestamp", str(now)),
             ("webhook-signature", signatures.sign(keys, webhook_id, now, body)),
+            *context,
         ),
         timeout=TIMEOUT,
         max_response=RESPONSE_LIMIT,

@@ -17,6 +17,7 @@ import structlog
 from django.db import connection
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
+from messaging.telemetry import spans
 from messaging.webhooks import payloads
 from messaging.webhooks.payloads import PayloadColumns
 from rme.core.db import sql
@@ -58,7 +59,7 @@ def _walk(name: str, first: str) -> str:
 # Workers side by side start at different endpoints, so that all are served. A claim costs the same
 # however many wait: the walks are read no further than to the limit. They are an array before any
 # row is locked, since PostgreSQL repeats the joins of a row that another worker has just changed,
-# and with a recursive query among them that does not end.
+# and with a recursive query among them that does not end. `:trace` is a message's trace context.
 _CLAIM = f"""
 WITH RECURSIVE start AS MATERIALIZED (
   SELECT floor(random() * (max(id) + 1))::bigint AS id FROM {_W}
@@ -78,7 +79,7 @@ WITH RECURSIVE start AS MATERIALIZED (
   FROM picked WHERE {sql.by_key("w.id", "picked.id")} RETURNING w.id, w.fence
 )
 SELECT claimed.id, claimed.fence, n.id, n.tries, n.attempts,
-  n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s),
+  n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s), :trace,
   {payloads.COLUMNS}
 FROM claimed CROSS JOIN LATERAL (
   SELECT * FROM {_N} WHERE endpoint_id = claimed.id AND due_at <= statement_timestamp()
@@ -107,6 +108,7 @@ class _ClaimedRow(NamedTuple):
     tries: int
     attempts: str | None
     is_last_attempt: bool
+    traceparent: str | None
     payload: PayloadColumns
 
     @classmethod
@@ -132,6 +134,7 @@ class DueWebhookDelivery:
     attempts: tuple[AttemptEntry, ...]
     is_last_attempt: bool
     body: bytes | None
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
     age = GIVE_UP.total_seconds()
     parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, parameters)
+        cursor.execute(_CLAIM.replace(":trace", spans.context_of("m.id")), parameters)
         rows = [_ClaimedRow.of(row) for row in cursor.fetchall()]
     if not rows:
         return []
@@ -164,7 +167,9 @@ def _due_delivery(row: _ClaimedRow) -> DueWebhookDelivery:
     attempts = tuple(orjson.loads(row.attempts)) if row.attempts else ()
     body = payloads.build(row.payload)
     event_id = row.payload.event_id
-    return DueWebhookDelivery(row.id, event_id, row.tries, attempts, row.is_last_attempt, body)
+    return DueWebhookDelivery(
+        row.id, event_id, row.tries, attempts, row.is_last_attempt, body, row.traceparent or ""
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Dispatch, Progress, Provider, no_progress
-from rme.core.provider.base import UNREADABLE, UNWRITABLE
+from rme.core.provider.base import UNREADABLE, UNWRITABLE, traced
 from rme.core.provider.http import failure_outcome, read_object, retry_after
 from rme.transport import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request, Transport
 
@@ -246,7 +246,8 @@ class PushProvider(Provider):
     def _write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
         """Return one request. What cannot be written fails alone."""
         try:
-            return self.write(dispatch, credential)
+            written = self.write(dispatch, credential)
+            return traced(written, dispatch) if isinstance(written, Request) else written
         except Exception:
             log.exception("push.request", kind=self.kind, attempt=dispatch.attempt_id)
             return UNWRITABLE

@@ -202,6 +202,20 @@ def test_pods_are_spread_over_zones_and_evicted_one_by_one():
         assert deployment["spec"].get("replicas", 3) >= 2
 
 
+def test_migrations_run_before_and_those_that_have_to_wait_after():
+    jobs = {
+        each["metadata"]["annotations"]["helm.sh/hook"]: each["spec"]["template"]["spec"][
+            "containers"
+        ][0]["command"]
+        for each in of_kind(template(**EVERYTHING), "Job").values()
+    }
+    migrate = ["python", "manage.py", "migrate", "--noinput"]
+    assert jobs == {
+        "pre-install,pre-upgrade": [*migrate, "--pre-deploy"],
+        "post-install,post-upgrade": ["sh", "-c", f"sleep 120 && exec {' '.join(migrate)}"],
+    }
+
+
 def test_what_reaches_the_web_pods_finds_them():
     manifests = template(**EVERYTHING)
     labels = pods(manifests)["msg-rme-web"]["metadata"]["labels"]

@@ -33,6 +33,7 @@ OWN = {
     "CIRCUIT_FAILURES": 0.25,
     "LOG_LEVEL": "WARNING",
     "TLS_PROXY": 1,
+    "TRACING": False,  # as the archive
 }
 SHOW = """
 import json

@@ -81,3 +81,19 @@ def test_promtool_finds_nothing_wrong(command):
         ["promtool", *command], cwd=PROMETHEUS, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_prometheus_understands_each_expression_of_a_dashboard(tmp_path):
+    found = dashboard_expressions()
+    assert len(found) > 40
+    groups = [{"record": f"dashboard:{place}", "expr": expr} for place, expr in enumerate(found)]
+    path = tmp_path / "rules.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": groups}]}))
+    done = subprocess.run(
+        ["promtool", "check", "rules", "--lint=none", path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

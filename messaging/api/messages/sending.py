@@ -51,6 +51,7 @@ from rme.core.http.api import ApiView, json_response
 from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse
 from rme.core.provider import Email, Push, Sms
+from rme.core.telemetry import tracing
 
 
 class SendQuery(Query):
@@ -200,7 +201,9 @@ class SendMessage(ApiView):
             return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
         seconds = waiting.seconds(request.headers.get("Prefer"))
         wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
-        result = accept(Call(who, Submission(message, key), identifier), wait=wait)
+        result = accept(
+            Call(who, Submission(message, key), identifier, tracing.active()), wait=wait
+        )
         response = _answer(result)
         if seconds and not isinstance(result, results.StoredAnswer):
             response["Preference-Applied"] = f"wait={seconds}"

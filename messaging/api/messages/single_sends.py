@@ -97,7 +97,7 @@ def _read(given: tuple[Caller, SetRequest]) -> Call:
     body = read_json(request.body)
     refuse_nul_in(body, request.body)
     message, key = read_message(body, request.headers.get("HTTP_IDEMPOTENCY_KEY"))
-    return Call(caller, Submission(message, key), request.id)
+    return Call(caller, Submission(message, key), request.id, request.traceparent)
 
 
 def _accept_alone(call: Call) -> Outcome:

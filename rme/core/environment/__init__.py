@@ -5,5 +5,6 @@
 - `archive_settings`: where old messages are archived, and after how long
 - `secret_files`: secrets that files hold
 - `cell_settings`: this cell and the others
+- `tracing_settings`: whether traces are made
 - `secret_key`: the deployment's key where the environment has none
 """

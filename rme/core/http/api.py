@@ -34,7 +34,9 @@ from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
 from rme.core.redis import counters
+from rme.core.telemetry import tracing
 from rme.core.telemetry.histograms import Histogram
+from rme.core.telemetry.tracing import Kind, Span, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -83,9 +85,10 @@ class RequestMiddleware:
         edge.normalize(request.META)  # before any header is read
         identifier = new_request_id(request.headers.get("X-Request-Id"))
         cast(IdentifiedRequest, request).id = identifier
-        with logs.about(identifier, {}):
+        span = _span_of(request)
+        with logs.about(identifier, {}), tracing.activated(span):
             response = self._answer(request, identifier)
-            log_request(request, response, time.perf_counter() - started)
+            log_request(request, response, time.perf_counter() - started, span)
         return response
 
     def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
@@ -154,7 +157,32 @@ def failed(request: HttpRequest) -> HttpResponse:
     return error_page(request, as_api_error(exception))
 
 
-def log_request(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+def _span_of(request: HttpRequest) -> Span | None:
+    """Begin the span of a request by a program, where tracing is on; pages have none."""
+    tracer = tracing.tracer()
+    path = request.path_info
+    if tracer is None or path in QUIET or not path.startswith(settings.API_PREFIXES):
+        return None
+    return begin_span(tracer, request.headers.get("traceparent", ""))
+
+
+def begin_span(tracer: Tracer, traceparent: str, age: float = 0.0) -> Span:
+    """Begin the span of a request, below the step that its caller's traceparent names."""
+    return tracer.begin("request", Kind.SERVER, parent=traceparent, age=age)
+
+
+def _end_span(span: Span, route: Route, status: int, ids: Mapping[str, object]) -> None:
+    known = {f"rme.{key}": value for key, value in ids.items() if isinstance(value, str | int)}
+    span.end(
+        {"http.route": route.path, "http.response.status_code": status, **known},
+        name=f"{route.method} {route.path}",
+        error=str(status) if status >= 500 else "",
+    )
+
+
+def log_request(
+    request: HttpRequest, response: HttpResponse, seconds: float, span: Span | None = None
+) -> None:
     """Log and count a request by the route of its path, because the path itself holds data."""
     match = request.resolver_match
     path = f"/{match.route}" if match else "(none)"
@@ -166,6 +194,9 @@ def log_request(request: HttpRequest, response: HttpResponse, seconds: float) ->
     counters.add("rme_request_seconds_total", method, path, by=seconds)
     if path not in QUIET and path.startswith(settings.API_PREFIXES):
         REQUEST_SECONDS.observe(seconds, method, path)
+    if span:
+        ids = {"request_id": id_of(request), **logs.caller.get()}
+        _end_span(span, Route(method, path), response.status_code, ids)
     if request_records.buffer.is_on and match is not None and is_rest(request):
         details = response.details if isinstance(response, ApiResponse) else NO_DETAILS
         if details is NO_DETAILS and response.status_code < 400:
@@ -183,6 +214,7 @@ class AnsweredRequest(NamedTuple):
     ids: Mapping[str, object]
     """The ids of request and caller."""
     details: Details = NO_DETAILS
+    span: Span | None = None
 
 
 def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
@@ -197,6 +229,10 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
         counters.add("rme_requests_total", *route, status, by=count)
     counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
     REQUEST_SECONDS.observe_each((each.seconds, route) for each in answered)
+    for each in answered:
+        if each.span:
+            known = {**each.ids, "message_id": each.details.message_id}
+            _end_span(each.span, route, each.status, known)
     if request_records.buffer.is_on:
         _keep_records(route, answered)
 

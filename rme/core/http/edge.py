@@ -35,7 +35,7 @@ _FORWARDING = (
     *("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_ORIGINAL", "HTTP_X_REAL_IP"),
     *("HTTP_CF_", "HTTP_TRUE_CLIENT_IP", "HTTP_X_CLIENT", "HTTP_X_CLUSTER_CLIENT_IP"),
 )
-ANY_HOST = frozenset({"/livez", "/readyz", "/metrics", "/cell/owner"})
+ANY_HOST = frozenset({"/livez", "/readyz", "/metrics", "/cell/owner", "/cell/organizations"})
 """Requested by IP address; each of them decides who may read it."""
 SECRET_PREFIXES = ("/rme/v1/", "/services/")
 """Paths to which programs send secrets. Services with other errors refuse them themselves."""

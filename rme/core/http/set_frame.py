@@ -23,6 +23,7 @@ from rme.core.http.gateway import Route
 from rme.core.http.request_records import NO_DETAILS, Details
 from rme.core.http.sets import Headers, Later, SetRequest, SetResponse
 from rme.core.process.error_boundary import ErrorBoundary
+from rme.core.telemetry import tracing
 
 BODY_LIMIT = 64 * 1024
 """Larger bodies go the ordinary way: the requests of a set are read one after the other."""
@@ -72,6 +73,10 @@ class FramedSets:
     def answer(self, requests: Sequence[SetRequest]) -> list[SetResponse | Later]:
         """Answer a set, and write a log line for each of its requests."""
         availability.refresh()  # this thread keeps its connection
+        if tracer := tracing.tracer():
+            for request in requests:
+                given = str(request.headers.get("HTTP_TRACEPARENT", ""))
+                request.span = api.begin_span(tracer, given, time.monotonic() - request.started)
         answers: list[SetResponse | Later] = [
             self._response(request, outcome)
             if isinstance(outcome, Content | Exception)
@@ -122,7 +127,9 @@ class FramedSets:
     def _log(self, answers: Iterable[tuple[SetRequest, SetResponse | Later]]) -> None:
         now = time.monotonic()
         answered = [
-            api.AnsweredRequest(answer.status, now - request.started, _ids(request), answer.details)
+            api.AnsweredRequest(
+                answer.status, now - request.started, _ids(request), answer.details, request.span
+            )
             for request, answer in answers
             if isinstance(answer, SetResponse)
         ]

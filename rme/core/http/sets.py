@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from rme.core.http.chunked import Environ
 from rme.core.http.request_records import NO_DETAILS, Details
+from rme.core.telemetry.tracing import Span
 
 SET_SIZE = 64
 """The most requests of a set: what one of them waits for stays small."""
@@ -38,6 +39,13 @@ class SetRequest:
     """The ids of its caller, for log lines."""
     response_headers: Mapping[str, str] = field(default_factory=dict)
     """The headers of its response, whether it is an error or not."""
+    span: Span | None = None
+    """Its span, where tracing is on and its set has begun."""
+
+    @property
+    def traceparent(self) -> str:
+        """Return the context for what follows from it; empty if it is not traced."""
+        return self.span.traceparent if self.span else ""
 
 
 class SetResponse(NamedTuple):

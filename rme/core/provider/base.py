@@ -6,6 +6,7 @@ deployment, no organization. It turns a `Dispatch` into a transport `Request` an
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import structlog
@@ -50,6 +51,8 @@ class Dispatch(NamedTuple):
     content: Content
     callback_url: str = ""
     """Where the provider may report to, if it takes that with each message. No secret."""
+    traceparent: str = ""
+    """The context of its trace, for the header of an HTTP request; empty if it is not traced."""
 
     @property
     def email(self) -> Email:
@@ -207,6 +210,16 @@ class Provider:
         raise NotImplementedError
 
 
+def traced(request: Request, dispatch: Dispatch) -> Request:
+    """Return a request with the header that continues the trace of a dispatch, if it has one.
+
+    A mail has no such header: its recipient would get it.
+    """
+    if not dispatch.traceparent or request.envelope:
+        return request
+    return replace(request, headers=(*request.headers, ("traceparent", dispatch.traceparent)))
+
+
 def send_together(
     dispatches: Sequence[tuple[Provider, Dispatch]],
     transport: Transport,
@@ -223,7 +236,7 @@ def send_together(
     outcomes: dict[int, Outcome] = {}
     for index, (provider, dispatch) in enumerate(dispatches):
         try:
-            requests.append(provider.request(dispatch))
+            requests.append(traced(provider.request(dispatch), dispatch))
             indexes.append(index)
         except Exception:
             log.exception("provider.request", kind=provider.kind, attempt=dispatch.attempt_id)

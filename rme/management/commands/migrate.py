@@ -2,17 +2,19 @@
 
 A change of a table waits for current readers, and later statements wait behind the change. So a
 change waits for LOCK_MS at most, lets the others go on, and is tried again a little later.
+`--pre-deploy` leaves the migrations that have to wait for the end of the release before.
 """
 
 import time
 from contextlib import ExitStack
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
+from rme import post_deploy
 from rme.core.db import locks
 from rme.core.db.partitions import LOCK
 
@@ -34,7 +36,18 @@ ORDER BY xact_start LIMIT 1
 class Command(migrate.Command):
     current = "a migration"
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--pre-deploy",
+            action="store_true",
+            help="Leave post-deploy migrations, which wait until all processes are replaced.",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
+        pre_deploy = options.pop("pre_deploy", False)
+        if pre_deploy and (options["app_label"] or options["plan"] or options["check_unapplied"]):
+            raise CommandError("--pre-deploy goes with no app, --plan or --check.")
         if options["plan"] or options["check_unapplied"]:
             super().handle(*args, **options)
             return
@@ -43,7 +56,28 @@ class Command(migrate.Command):
             with connections[options["database"]].cursor() as cursor:
                 cursor.execute(f"SET lock_timeout = {LOCK_MS}")
                 stack.callback(_reset, options["database"])
-            self._migrate(*args, **options)
+            if pre_deploy:
+                self._migrate_pre_deploy(*args, **options)
+            else:
+                self._migrate(*args, **options)
+
+    def _migrate_pre_deploy(self, *args: Any, **options: Any) -> None:
+        """Migrate app by app, to the last migration that may be applied now."""
+        connection = connections[options["database"]]
+        waiting = post_deploy.waiting(connection)
+        if waiting.blocked:
+            # Those of the release before were left out, or a migration of this one is out of order.
+            raise CommandError(
+                f"{waiting.blocked[0]} comes after {waiting.post_deploy[0]}, which is not applied: "
+                "run `migrate` once no process of the release before that one runs."
+            )
+        while pending := post_deploy.waiting(connection).pre_deploy:
+            last = {each.app_label: each.name for each in pending}
+            app = pending[0].app_label
+            self._migrate(*args, **{**options, "app_label": app, "migration_name": last[app]})
+        if waiting.post_deploy:
+            names = ", ".join(map(str, waiting.post_deploy))
+            self._say(f"{names}: left for `migrate` without --pre-deploy.")
 
     def migration_progress_callback(
         self, action: str, migration: object = None, fake: bool = False

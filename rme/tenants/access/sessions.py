@@ -18,6 +18,8 @@ CONSOLE = ("/admin/", "/push-demo")
 OPEN = ("/admin/account/", "/admin/logout/", "/admin/login/", "/admin/password_change/")
 """Paths that a person without the required second factor may open, to set one up."""
 BEGAN, SEEN = "rme_began", "rme_seen"
+FACTOR_ELSEWHERE = "rme_factor_elsewhere"
+"""In a session that was handed over by a cell where a second factor was proven."""
 SEEN_EVERY = 60
 """Seconds after which a request stores again that the session is in use."""
 
@@ -25,9 +27,16 @@ _has_what_it_needs: TtlCache[int, bool] = TtlCache(seconds=30)
 """The people who need no second factor, or have one."""
 
 
-def begin(request: HttpRequest) -> None:
-    """Start the times of a session, at log-in."""
-    request.session[BEGAN] = request.session[SEEN] = int(time.time())
+def begin(request: HttpRequest, at: int | None = None) -> None:
+    """Start the times of a session, at log-in or at that of the cell that handed it over."""
+    now = int(time.time())
+    request.session[SEEN] = now
+    request.session[BEGAN] = now if at is None else min(at, now)
+
+
+def began(request: HttpRequest) -> int:
+    """Return when the person of a session logged in, in this cell or another."""
+    return int(request.session.get(BEGAN, time.time()))
 
 
 def is_required(user: User) -> bool:
@@ -70,6 +79,8 @@ class SessionMiddleware:
     def _lacks_factor(self, request: HttpRequest) -> bool:
         user = request.user
         if request.path_info.startswith(OPEN) or not user.is_authenticated:
+            return False
+        if request.session.get(FACTOR_ELSEWHERE):
             return False
 
         def load() -> bool | None:

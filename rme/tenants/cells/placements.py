@@ -21,7 +21,7 @@ from rme.core.db import prepared_statements, sql
 from rme.tenants.models import Placement
 
 CELL_HEADER = "RME-Cell"
-KNOWN_SECONDS = 1.0
+KNOWN_SECONDS = 0.5
 """How old this process's knowledge may be."""
 FRESH_SECONDS = 0.05
 """How old it may be for a refusal: the move may just have ended."""

@@ -15,7 +15,7 @@ from rme.tenants.models.access import (
     new_text_id,
 )
 from rme.tenants.models.audit import AuditEntry, AuditValues
-from rme.tenants.models.cells import Placement
+from rme.tenants.models.cells import Cell, Move, Placement
 from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
@@ -26,8 +26,10 @@ __all__ = [
     "Assertion",
     "AuditEntry",
     "AuditValues",
+    "Cell",
     "Invitation",
     "Membership",
+    "Move",
     "Organization",
     "Placement",
     "RequestLogEntry",

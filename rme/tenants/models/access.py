@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.functions import RandomUUID
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
@@ -93,6 +94,9 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
 
 class User(AbstractUser):  # type: ignore[django-manager-missing]  # see Application
     """A person who uses the admin, or the integration user of an application."""
+
+    person = models.UUIDField(unique=True, editable=False, db_default=RandomUUID())
+    """The same for the accounts of one person in several cells: see `rme.tenants.across`."""
 
 
 class Membership(models.Model):

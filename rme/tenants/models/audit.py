@@ -60,6 +60,8 @@ class AuditEntry(models.Model):
         KEY_REVOKED = "KEY_REVOKED", "revoked a key"
         ACTING_BEGUN = "ACTING_BEGUN", "began to act as"
         ACTING_ENDED = "ACTING_ENDED", "ceased to act as"
+        HANDED_OVER = "HANDED_OVER", "went to another cell as"
+        CONNECTED = "CONNECTED", "connected with an account of another cell"
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64, null=True)

@@ -1,4 +1,4 @@
-"""Where organizations are, in a deployment that is one of several cells."""
+"""Where organizations are, in a deployment that is one of several cells, and how they move."""
 
 from typing import Any, ClassVar
 
@@ -35,3 +35,49 @@ class Placement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organization_id}: {self.phase} {self.cell}"
+
+
+class Cell(models.Model):
+    """This cell: the one row says which database this is, and what opens its secrets.
+
+    `manage.py prepare_cell` writes it. A move compares both cells' rows before it copies.
+    """
+
+    ONLY = 1
+
+    id = models.SmallIntegerField(primary_key=True, default=ONLY)
+    name = models.CharField(max_length=32)
+    number = models.SmallIntegerField()
+    """No other cell has it: the integer keys of the cell begin with it."""
+    keys = models.JSONField(default=dict)
+    """Fingerprints of the secrets that an organization's rows need, by setting."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Move(models.Model):
+    """The journal of a move, in the cell that the organization leaves: a killed one goes on by it.
+
+    It stays until the organization's rows have been dropped.
+    """
+
+    class Step(models.TextChoices):
+        COPYING = "COPYING", "Copying, while all goes on"
+        PAUSING = "PAUSING", "Pausing: from here to the switch nothing is sent"
+        SWITCHED = "SWITCHED", "Switched: only the target's rows count"
+        DONE = "DONE", "Done: the rows here may be dropped"
+
+    organization_id = models.CharField(primary_key=True, max_length=64)
+    cell = models.CharField(max_length=32)
+    step = models.CharField(max_length=8, choices=Step.choices)
+    since = models.BigIntegerField(null=True)
+    """The transaction id from which on changes are not copied yet."""
+    copied = models.JSONField(default=list)
+    """The partitions that were copied."""
+    users = models.JSONField(default=dict)
+    """The ids of people in the target that they had before the move, by their ids here."""
+    began_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.organization_id} to {self.cell}: {self.step}"

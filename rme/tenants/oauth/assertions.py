@@ -112,15 +112,19 @@ def mark_used(assertion: UnverifiedAssertion) -> None:
     has_jti = isinstance(jti, str) and jti
     name = f"jti {jti}" if has_jti else f"input {assertion.text.rpartition('.')[0]}"
     digest = hashlib.sha256(f"{assertion.client_id}\n{name}".encode("utf-8", "replace")).hexdigest()
-    until = _instant(assertion.claims["exp"]) + SKEW
+    if not store_once(digest, _instant(assertion.claims["exp"]) + SKEW):
+        raise BadAssertion("the assertion was used before")
+
+
+def store_once(digest: str, until: datetime) -> bool:
+    """Store a digest until a time; return False if it is there already. One statement."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {Assertion._meta.db_table} (digest, expires_at) VALUES (%s, %s) "
             "ON CONFLICT DO NOTHING",
             [digest, until],
         )
-        if cursor.rowcount == 0:
-            raise BadAssertion("the assertion was used before")
+        return bool(cursor.rowcount)
 
 
 def sweep() -> int:

@@ -49,7 +49,7 @@ def test_gauges_are_summed_by_role_and_host():
     }
     assert samples("rme_queue_workers") == {
         labels(queue=name): float(name in mail.queues)
-        for name in ("default", "email", "push", "sms", "sweep")
+        for name in ("default", "email", "push", "sms", "sweep", "webhooks")
     }
     assert redis_client().scard("rme:processes") == 3
 

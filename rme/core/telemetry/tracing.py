@@ -1,0 +1,146 @@
+"""Traces by OpenTelemetry, with W3C trace context (https://www.w3.org/TR/trace-context/).
+
+Off unless `TRACING` is set: then `tracer()` is None, and the library is not even imported. A trace
+context travels as the text of its `traceparent` header: with requests, with the content of
+messages, to providers and to webhooks. One that is not sampled travels no further: it is empty.
+
+Spans name ids, kinds and counts, never addresses, names, texts or URLs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from enum import Enum
+from importlib import import_module
+from typing import Protocol, cast
+
+from django.conf import settings
+
+Attributes = Mapping[str, str | int]
+NO_ATTRIBUTES: Attributes = {}
+
+
+class Kind(Enum):
+    """What a span stands for, as OpenTelemetry has it."""
+
+    INTERNAL = "internal"
+    SERVER = "server"
+    CLIENT = "client"
+    CONSUMER = "consumer"
+
+
+class Span(Protocol):
+    """A step that has begun."""
+
+    traceparent: str
+    """The context for what follows from the step; empty if it is not sampled."""
+
+    def end(
+        self,
+        attributes: Attributes = NO_ATTRIBUTES,
+        *,
+        name: str = "",
+        seconds: float | None = None,
+        error: str = "",
+    ) -> None:
+        """End the step: now, or `seconds` after its beginning. `name` replaces its name, if that
+        was not known before, and `error` is a short text.
+        """
+
+
+class Tracer(Protocol):
+    """Makes spans and hands them to the exporter, which waits for nobody."""
+
+    def begin(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        parent: str = "",
+        links: Iterable[str] = (),
+        attributes: Attributes = NO_ATTRIBUTES,
+        age: float = 0.0,
+    ) -> Span:
+        """Begin a step, which began `age` seconds ago, below the step of a traceparent."""
+
+    def stop(self) -> None:
+        """Export what is left."""
+
+
+class _State:
+    """The tracer of this process."""
+
+    tracer: Tracer | None = None
+
+
+_state = _State()
+_active: ContextVar[str] = ContextVar("traceparent", default="")
+
+
+def start() -> None:
+    """Start tracing in this process, if it is set. Its threads would not survive a fork."""
+    if settings.TRACING:
+        module = import_module("rme.core.telemetry.opentelemetry_tracer")
+        _state.tracer = cast(Callable[[], Tracer], module.build)()
+
+
+def stop() -> None:
+    """Export what is left, before the process ends."""
+    tracer, _state.tracer = _state.tracer, None
+    if tracer:
+        tracer.stop()
+
+
+def tracer() -> Tracer | None:
+    """Return the tracer of this process; None where tracing is off."""
+    return _state.tracer
+
+
+def active() -> str:
+    """Return the traceparent of the request that this thread answers; empty if there is none."""
+    return _active.get()
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+def activated(span: Span | None) -> AbstractContextManager[None]:
+    """Let what happens meanwhile in this thread belong to a span, if there is one."""
+    return _activated(span) if span else _NOTHING
+
+
+@contextmanager
+def _activated(span: Span) -> Iterator[None]:
+    token = _active.set(span.traceparent)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def set_step(
+    name: str, contexts: Iterable[str], attributes: Attributes
+) -> AbstractContextManager[None]:
+    """Let a step for a set of requests or messages have one span: below the first of their contexts
+    that is sampled, with links to the others. Without any there is no span.
+    """
+    found = _state.tracer
+    return _set_step(found, name, contexts, attributes) if found else _NOTHING
+
+
+@contextmanager
+def _set_step(
+    found: Tracer, name: str, contexts: Iterable[str], attributes: Attributes
+) -> Iterator[None]:
+    sampled = list(dict.fromkeys(filter(None, contexts)))
+    if not sampled:
+        yield
+        return
+    first, *others = sampled
+    span = found.begin(name, Kind.INTERNAL, parent=first, links=others, attributes=attributes)
+    error = "failed"
+    try:
+        yield
+        error = ""
+    finally:
+        span.end(error=error)

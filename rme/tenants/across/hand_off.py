@@ -1,0 +1,93 @@
+"""The hand-off of a log-in from one cell to another.
+
+It is a cookie of the browser that logged in, so nobody can bring another browser to it, and it is
+in no address and no log. The cell that made it has signed it; the one that it names takes it once,
+and within `cell_calls.VALID_SECONDS`.
+"""
+
+import base64
+import binascii
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+
+from rme.core import cell_calls
+from rme.core.db import clock
+from rme.tenants.oauth import assertions
+
+COOKIE = "rme_hand_off"
+PURPOSE = "hand-off"
+SECONDS = cell_calls.VALID_SECONDS
+METHODS = frozenset({"password", "mfa", "socialaccount", "password_reset"})
+"""The proofs that are handed over; the receiving cell trusts them as its own."""
+
+
+class NotValid(Exception):
+    """The hand-off is missing, forged, late, for another cell, or was used before."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    """Who comes from which cell, and what has proven who it is."""
+
+    source: str
+    target: str
+    person: str
+    organization: str
+    """The organization that the person has chosen; empty: none."""
+    proofs: Sequence[Mapping[str, Any]]
+    """When which method was used: `{"method": "mfa", "at": 1800000000.0}`."""
+    began: int
+    """When the session began: it ends as early as it would have ended there."""
+    nonce: str
+
+    @property
+    def has_second_factor(self) -> bool:
+        return any(each["method"] == "mfa" for each in self.proofs)
+
+
+def make(
+    target: str, person: UUID, organization: str, proofs: Sequence[Mapping[str, Any]], began: int
+) -> str:
+    """Return the value of the cookie for another cell."""
+    kept = [
+        {"method": each["method"], "at": each["at"]} for each in proofs if each["method"] in METHODS
+    ]
+    made = HandOff(
+        settings.CELL, target, str(person), organization, kept, began, secrets.token_urlsafe(16)
+    )
+    text = orjson.dumps(asdict(made))
+    signature = cell_calls.sign(settings.CELL_SECRET, PURPOSE, text).partition(" ")[2]
+    return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"
+
+
+def take(cookie: str) -> HandOff:
+    """Return the hand-off of a cookie, which is used by that. Raise NotValid."""
+    encoded, _, signature = cookie.partition(".")
+    try:
+        text = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except (binascii.Error, ValueError):
+        raise NotValid from None
+    header = f"{cell_calls.SCHEME} {signature}"
+    if not cell_calls.is_signed(settings.CELL_SECRET, PURPOSE, text, header):
+        raise NotValid
+    found = HandOff(**orjson.loads(text))
+    if found.target != settings.CELL or found.source not in settings.CELLS:
+        raise NotValid
+    _use(found.nonce)
+    return found
+
+
+def _use(nonce: str) -> None:
+    """Store a hand-off as used; expired ones are swept as assertions are. Raise NotValid."""
+    digest = hashlib.sha256(f"{PURPOSE}\n{nonce}".encode()).hexdigest()
+    until = clock.now() + timedelta(seconds=2 * cell_calls.VALID_SECONDS)
+    if not assertions.store_once(digest, until):
+        raise NotValid

@@ -1,0 +1,177 @@
+"""Pages by which a person goes from one cell to another.
+
+`choose` hands the log-in over, in the cell that the person leaves. The other two are of the cell to
+which it goes: `enter` logs the person in, and `connect` asks once whether the account is the
+person's.
+"""
+
+import time
+from typing import Any
+from uuid import UUID
+
+from allauth.account.adapter import get_adapter
+from allauth.account.authentication import get_authentication_records
+from allauth.account.internal.flows.login import (
+    AUTHENTICATION_METHODS_SESSION_KEY,
+    perform_login,
+    record_authentication,
+)
+from allauth.account.models import Login
+from allauth.mfa.utils import is_mfa_enabled
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db import IntegrityError, transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods
+
+from rme.tenants import audit, latest
+from rme.tenants.access import sessions
+from rme.tenants.across import elsewhere, hand_off
+from rme.tenants.across.hand_off import HandOff, NotValid
+from rme.tenants.audit import Action
+from rme.tenants.models import User
+from rme.tenants.roles import Permission, organizations_for
+
+CELL_COOKIE = "rme_cell"
+CELL_COOKIE_SECONDS = 365 * 86_400
+ARRIVAL = "rme_arrival"
+"""The key in the session of a person who came from another cell and has to log in here first."""
+ARRIVAL_SECONDS = 600
+NOT_VALID = (
+    "This way from the other cell is not valid any more. Log in here, or choose again there."
+)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def choose(request: HttpRequest) -> HttpResponse:
+    """Show the organizations in other cells, or go to the one that was chosen."""
+    if request.method != "POST":
+        context = {**admin.site.each_context(request), "title": "Other cells"}
+        context |= {
+            "elsewhere": elsewhere.organizations_elsewhere(request),
+            "own_cell": settings.CELL,
+        }
+        return render(request, "account/cells.html", context)
+    cell, _, organization = request.POST.get("to", "").partition("/")
+    if not settings.CELL or cell not in settings.CELLS or cell == settings.CELL:
+        raise Http404
+    user = request.user
+    assert isinstance(user, User)  # admin_view requires a logged-in user
+    proofs = get_authentication_records(request, user)
+    cookie = hand_off.make(cell, user.person, organization, proofs, sessions.began(request))
+    entries = audit.about_person(user, Action.HANDED_OVER, text=f"cell {cell}")
+    audit.record(audit.actor_of(request), entries)
+    response = _see_other(reverse("cells_enter"))
+    _set(response, hand_off.COOKIE, cookie, hand_off.SECONDS, reverse("cells_enter"))
+    _set(response, CELL_COOKIE, cell, CELL_COOKIE_SECONDS, "/")
+    return response
+
+
+@never_cache
+@require_GET
+def enter(request: HttpRequest) -> HttpResponse:
+    """Log a person in who comes from another cell with a valid hand-off."""
+    try:
+        given = hand_off.take(request.COOKIES.get(hand_off.COOKIE, ""))
+    except NotValid:
+        messages.error(request, NOT_VALID)
+        response = _see_other(reverse("admin:login"))
+    else:
+        user = User.objects.filter(person=given.person, is_active=True, is_staff=True).first()
+        response = _log_in(request, user, given) if user else _arrive(request, given)
+    response.delete_cookie(hand_off.COOKIE, path=reverse("cells_enter"))
+    return response
+
+
+def _log_in(request: HttpRequest, user: User, given: HandOff) -> HttpResponse:
+    if request.user.pk == user.pk:
+        return _go_to(request, given.organization)
+    record_authentication(request, user, method=f"cell {given.source}")
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = [
+        *get_authentication_records(request, user),
+        *given.proofs,
+    ]
+    if is_mfa_enabled(user) and not given.has_second_factor:
+        redirect_url = reverse("admin:index")
+        response: HttpResponse = perform_login(request, Login(user=user, redirect_url=redirect_url))
+        return response
+    get_adapter().login(request, user)
+    sessions.begin(request, given.began)
+    request.session[sessions.FACTOR_ELSEWHERE] = given.has_second_factor
+    return _go_to(request, given.organization)
+
+
+def _arrive(request: HttpRequest, given: HandOff) -> HttpResponse:
+    """Ask a person whose account here is not known to log in, and to connect it."""
+    request.session[ARRIVAL] = {
+        "person": given.person,
+        "source": given.source,
+        "organization": given.organization,
+        "until": int(time.time()) + ARRIVAL_SECONDS,
+    }
+    connect_page = reverse("cells_connect")
+    if request.user.is_authenticated:
+        return _see_other(connect_page)
+    messages.info(request, "Log in here once, to connect your account in this cell.")
+    query = urlencode({"next": connect_page, "cell": settings.CELL})
+    return _see_other(f"{reverse('admin:login')}?{query}")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def connect(request: HttpRequest) -> HttpResponse:
+    """Ask whether the account of this session is that of the person who came, and connect it."""
+    arrival: dict[str, Any] | None = request.session.get(ARRIVAL)
+    if arrival is None or arrival["until"] < time.time():
+        raise Http404
+    if request.method != "POST":
+        context = {**admin.site.each_context(request), "title": "Connect your accounts"}
+        return render(request, "account/cells_connect.html", {**context, "arrival": arrival})
+    user = request.user
+    assert isinstance(user, User)  # admin_view requires a logged-in user
+    del request.session[ARRIVAL]
+    try:
+        with transaction.atomic():
+            User.objects.filter(pk=user.pk).update(person=UUID(arrival["person"]))
+            entries = audit.about_person(user, Action.CONNECTED, text=f"cell {arrival['source']}")
+            audit.record(audit.actor_of(request), entries)
+    except IntegrityError:
+        messages.error(request, "Another account of this cell is connected already.")
+        return _see_other(reverse("admin:index"))
+    elsewhere.forget(user.person)
+    return _go_to(request, arrival["organization"])
+
+
+def _go_to(request: HttpRequest, organization: str) -> HttpResponse:
+    """Lead to the chosen organization, if the person sees its messages."""
+    rows = organizations_for(request, Permission.SEE_MESSAGES)
+    if organization and rows.filter(pk=organization).exists():
+        latest.remember(request, organization)
+        return _see_other(reverse("console:messages", args=[organization]))
+    return _see_other(reverse("admin:index"))
+
+
+def _see_other(url: str) -> HttpResponse:
+    response = HttpResponseRedirect(url)
+    response.status_code = 303
+    return response
+
+
+def _set(response: HttpResponse, name: str, value: str, seconds: int, path: str) -> None:
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path=path,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+choose, connect = admin.site.admin_view(choose), admin.site.admin_view(connect)

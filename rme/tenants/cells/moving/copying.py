@@ -1,0 +1,230 @@
+"""Copy the rows of an organization from one cell to another, and compare both.
+
+The first pass copies all rows, partition by partition. Each later one copies what was written since
+the pass before, by the age of the rows' `xmin`, and deletes what is gone. A pass reads one snapshot
+of the source, so foreign keys hold.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rme.tenants.cells.moving.carried import CarriedTable
+from rme.tenants.cells.moving.databases import Connection, Shape
+
+_NOW = """
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+  pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+"""
+_DIGEST = "count(*), coalesce(sum(hashtextextended(({row})::text, 0)), 0)::text"
+SLACK = 100
+"""Transaction ids that are counted twice, for those that a statement itself takes."""
+
+
+class Differs(Exception):
+    """Both cells do not have the same rows."""
+
+
+class Snapshot(NamedTuple):
+    """The oldest transaction that a snapshot does not see, and the next transaction."""
+
+    oldest: int
+    next: int
+
+
+class Digest(NamedTuple):
+    """What is compared of a table: its rows' number, and the sum of their hashes."""
+
+    rows: int
+    hashes: int
+
+
+@dataclass(slots=True)
+class Pass:
+    """What a pass has copied."""
+
+    since: int
+    """The transaction from which on the next pass copies."""
+    rows: int = 0
+    deleted: int = 0
+    digests: dict[str, Digest] = field(default_factory=dict)
+
+
+class Copier:
+    """Copies the rows of one organization."""
+
+    def __init__(
+        self,
+        source: Connection,
+        target: Connection,
+        tables: Sequence[CarriedTable],
+        shapes: Mapping[str, Shape],
+        organization_id: str,
+    ) -> None:
+        self.source, self.target, self.tables = source, target, tables
+        self.shapes, self.organization_id = shapes, organization_id
+        self.users: Mapping[int, int] = {}
+        """The ids of people who have others in the target."""
+
+    # --- passes -----------------------------------------------------------------------------------
+    def snapshot(self) -> Snapshot:
+        """Return the source's snapshot."""
+        (row,) = self.source.execute(_NOW).fetchall()
+        return Snapshot(*row)
+
+    def copy_small(self) -> int:
+        """Copy all rows of the tables without partitions, which refer to each other."""
+        with _snapshot_of(self.source), self.target.transaction():
+            self._delete_gone()
+            return sum(self._copy(table, table.name, "true") for table in self._small())
+
+    def copy_partition(self, table: CarriedTable, partition: str) -> int:
+        """Copy all rows of a partition, whose table refers to no other."""
+        with _snapshot_of(self.source), self.target.transaction():
+            return self._copy(table, partition, "true")
+
+    def copy_changes(self, since: int, *, compare: bool = False) -> Pass:
+        """Copy what was written since a transaction; with `compare`, digest the same snapshot."""
+        with _snapshot_of(self.source):
+            now = self.snapshot()
+            done = Pass(now.oldest)
+            young = f"age(t.xmin) <= {now.next - since + SLACK}"
+            with self.target.transaction():
+                done.deleted = self._delete_gone()
+                for table in self.tables:
+                    for partition in self.shapes[table.name].partitions:
+                        done.rows += self._copy(table, partition, young)
+            if compare:
+                done.digests = self.digests(self.source, mapped=True)
+        return done
+
+    def large(self) -> list[tuple[CarriedTable, str]]:
+        """Return the partitions of the large tables."""
+        return [
+            (table, partition)
+            for table in self.tables
+            for partition in self.shapes[table.name].partitions
+            if partition != table.name
+        ]
+
+    def _small(self) -> list[CarriedTable]:
+        return [each for each in self.tables if self.shapes[each.name].partitions == (each.name,)]
+
+    # --- rows -------------------------------------------------------------------------------------
+    def _copy(self, table: CarriedTable, partition: str, where: str) -> int:
+        """Copy rows of a table or partition; those that are there already are replaced."""
+        shape, own = self.shapes[table.name], table.rows_of(self.organization_id)
+        columns, rows_of = _names(shape.columns), f"FROM {partition} t WHERE {own} AND {where}"
+        if self.source.execute(f"SELECT EXISTS (SELECT {rows_of})").fetchone() == (False,):
+            return 0
+        read = f"COPY (SELECT {self._values(table)} {rows_of}) TO STDOUT (FORMAT binary)"
+        self.target.execute(
+            f"CREATE TEMP TABLE arriving ON COMMIT DROP AS SELECT {columns} FROM {table.name} "
+            "WITH NO DATA"
+        )
+        write = f"COPY arriving ({columns}) FROM STDIN (FORMAT binary)"
+        with self.source.cursor() as out, self.target.cursor() as into:
+            with out.copy(read) as rows, into.copy(write) as arriving:
+                for block in rows:
+                    arriving.write(block)
+            count = into.rowcount
+        if count:
+            self.target.execute(_merge(table, shape))
+        self.target.execute("DROP TABLE arriving")
+        return count
+
+    def delete_gone(self, tables: Collection[str]) -> int:
+        """Delete the target's rows of some tables that are not in the source any more."""
+        with _snapshot_of(self.source), self.target.transaction():
+            return sum(self._delete(each) for each in reversed(self.tables) if each.name in tables)
+
+    def _delete_gone(self) -> int:
+        """Delete rows before others that have their unique values arrive; children first."""
+        return sum(self._delete(table) for table in reversed(self._small()) if table.is_changed)
+
+    def _delete(self, table: CarriedTable) -> int:
+        key = self.shapes[table.name].key
+        own, columns = table.rows_of(self.organization_id), _names(key)
+        all_keys = f"FROM {table.name} t WHERE {own}"
+        digest = _DIGEST.format(row=f"ROW({_names(key, 't.')})")
+        same = f"SELECT {digest} {all_keys}"
+        if self.source.execute(same).fetchone() == self.target.execute(same).fetchone():
+            return 0
+        self.target.execute(
+            f"CREATE TEMP TABLE keys ON COMMIT DROP AS SELECT {columns} FROM {table.name} "
+            "WITH NO DATA"
+        )
+        read = f"COPY (SELECT {_names(key, 't.')} {all_keys}) TO STDOUT"
+        with self.source.cursor() as out, self.target.cursor() as into:
+            with out.copy(read) as rows, into.copy("COPY keys FROM STDIN") as keys:
+                for block in rows:
+                    keys.write(block)
+            same = " AND ".join(f'k."{name}" = t."{name}"' for name in key)
+            into.execute(
+                f"DELETE FROM {table.name} t WHERE {own} "
+                f"AND NOT EXISTS (SELECT FROM keys k WHERE {same})"
+            )
+            count = into.rowcount
+            into.execute("DROP TABLE keys")
+        return count
+
+    def _values(self, table: CarriedTable) -> str:
+        """Return the columns as the target is to have them: with the ids of its people."""
+        return ", ".join(
+            self._user_value(table, name) if name in table.user_columns else f't."{name}"'
+            for name in self.shapes[table.name].columns
+        )
+
+    def _user_value(self, table: CarriedTable, name: str) -> str:
+        if not self.users:
+            return f't."{name}"'
+        cases = " ".join(f"WHEN {old} THEN {new}" for old, new in self.users.items())
+        if table.model._meta.get_field(name).get_internal_type() != "ArrayField":
+            return f'CASE t."{name}" {cases} ELSE t."{name}" END'
+        return (
+            f"ARRAY(SELECT CASE u {cases} ELSE u END "
+            f'FROM unnest(t."{name}") WITH ORDINALITY each(u, place) ORDER BY place)'
+        )
+
+    # --- comparing --------------------------------------------------------------------------------
+    def digests(self, connection: Connection, *, mapped: bool = False) -> dict[str, Digest]:
+        """Return the digest of each table; `mapped`: with the ids of the target's people."""
+        found = {}
+        for table in self.tables:
+            own = table.rows_of(self.organization_id)
+            values = (
+                self._values(table) if mapped else _names(self.shapes[table.name].columns, "t.")
+            )
+            (row,) = connection.execute(
+                f"SELECT {_DIGEST.format(row='r')} "
+                f"FROM (SELECT {values} FROM {table.name} t WHERE {own} OFFSET 0) r"
+            ).fetchall()
+            found[table.name] = Digest(row[0], int(row[1]))
+        return found
+
+
+def _merge(table: CarriedTable, shape: Shape) -> str:
+    columns, key = _names(shape.columns), _names(shape.key)
+    others = [name for name in shape.columns if name not in shape.key]
+    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
+    then = f"DO UPDATE SET {changes}" if table.is_changed and others else "DO NOTHING"
+    return (
+        f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM arriving "
+        f"ON CONFLICT ({key}) {then}"
+    )
+
+
+def _names(columns: Sequence[str], prefix: str = "") -> str:
+    return ", ".join(f'{prefix}"{name}"' for name in columns)
+
+
+@contextmanager
+def _snapshot_of(connection: Connection) -> Iterator[None]:
+    """Open a transaction that sees one moment of a database, and writes nothing."""
+    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,115 @@
+"""People of an organization that moves: those with a role, and its integration users.
+
+Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
+the person already: by `User.person`, or by user name and email. People are copied once. A person
+whose user name is another's in the target gets a new one there.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rme.tenants.cells.moving.databases import Connection
+
+_OF = """
+SELECT DISTINCT u.id, u.username, u.email, u.person FROM tenants_user u
+WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
+  UNION SELECT user_id FROM tenants_application WHERE organization_id = %(organization)s
+  UNION SELECT invited_by_id FROM tenants_invitation WHERE organization_id = %(organization)s
+  UNION SELECT user_id FROM messaging_savedfilter WHERE organization_id = %(organization)s)
+ORDER BY u.id
+"""
+_THERE = """
+SELECT id, username, email, person FROM tenants_user
+WHERE id = ANY(%s) OR username = ANY(%s) OR person = ANY(%s)
+"""
+_READ = {
+    "tenants_user": "SELECT to_jsonb(u) FROM tenants_user u WHERE id = ANY(%s)",
+    "groups": "SELECT m.user_id, g.name FROM tenants_user_groups m "
+    "JOIN auth_group g ON g.id = m.group_id WHERE m.user_id = ANY(%s)",
+    "mfa_authenticator": "SELECT to_jsonb(a) FROM mfa_authenticator a WHERE user_id = ANY(%s)",
+    "account_emailaddress": "SELECT to_jsonb(a) - 'id' FROM account_emailaddress a "
+    "WHERE user_id = ANY(%s)",
+    "socialaccount_socialaccount": "SELECT to_jsonb(a) - 'id' "
+    "FROM socialaccount_socialaccount a WHERE user_id = ANY(%s)",
+}
+_JOIN_GROUP = """
+INSERT INTO tenants_user_groups (user_id, group_id)
+SELECT %s, id FROM auth_group WHERE name = %s ON CONFLICT DO NOTHING
+"""
+
+
+class KeysOverlap(Exception):
+    """An integer key is in use in both cells: one of them was not prepared."""
+
+
+class Person(NamedTuple):
+    """A user: the columns by which it is recognized."""
+
+    id: int
+    username: str
+    email: str
+    person: UUID
+    """The same in all cells in which a person has an account by a hand-over of a log-in."""
+
+
+class Arrivals(NamedTuple):
+    """The ids in the target of people who have others there, and who got a new user name."""
+
+    ids: Mapping[int, int]
+    renamed: Mapping[str, str]
+
+
+def copy(source: Connection, target: Connection, organization_id: str, cell: str) -> Arrivals:
+    """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap."""
+    own = [Person(*row) for row in source.execute(_OF, {"organization": organization_id})]
+    found = target.execute(
+        _THERE,
+        [
+            [each.id for each in own],
+            [each.username for each in own],
+            [each.person for each in own],
+        ],
+    ).fetchall()
+    there = [Person(*row) for row in found]
+    by_id = {each.id: each for each in there}
+    by_name = {each.username: each for each in there}
+    by_person = {each.person: each for each in there}
+    ids: dict[int, int] = {}
+    names: dict[int, str] = {}
+    for each in own:
+        same_id, same_name = by_id.get(each.id), by_name.get(each.username)
+        same = by_person.get(each.person)
+        if same_id is not None and same_id.person != each.person:
+            raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
+        if same is None and same_name and each.email.lower() == same_name.email.lower() != "":
+            same = same_name
+        if same is not None:
+            if same.id != each.id:
+                ids[each.id] = same.id
+        else:
+            names[each.id] = f"{each.username}.{cell}" if same_name else each.username
+    _insert(source, target, names)
+    renamed = {each.username: names[each.id] for each in own if each.id in names}
+    return Arrivals(ids, {old: new for old, new in renamed.items() if old != new})
+
+
+def _insert(source: Connection, target: Connection, names: Mapping[int, str]) -> None:
+    ids = list(names)
+    with target.transaction():
+        for table, text in _READ.items():
+            for row in source.execute(text, [ids]).fetchall():
+                if table == "groups":
+                    target.execute(_JOIN_GROUP, row)
+                    continue
+                values = row[0]
+                if table == "tenants_user":
+                    values |= {"username": names[values["id"]], "is_superuser": False}
+                columns = ", ".join(f'"{name}"' for name in values)
+                target.execute(
+                    f"INSERT INTO {table} ({columns}) SELECT {columns} "
+                    f"FROM jsonb_populate_record(NULL::{table}, %s) ON CONFLICT DO NOTHING",
+                    [Jsonb(values)],
+                )

@@ -1,0 +1,230 @@
+"""The rules of docs/upgrading.md: what a migration may do while the release before still runs.
+
+They are read from the operations and the models' states, not from SQL: what is refused depends on
+what the release before knows, and on how large a table may be.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from django.contrib.postgres import operations as postgres
+from django.db import connection, migrations
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.models import NOT_PROVIDED, Field, GeneratedField, Value
+from django.db.models.functions import Now
+
+from messaging.models import PARTITIONED
+from rme.core.db.partition_options import SetPartitionOptions
+from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.post_deploy import is_post_deploy
+
+RELEASED = {
+    "bot": "0002_plain_texts",
+    "crm": "0007_contact_names",
+    "messaging": "0041_sender_domain_records",
+    "push": "0003_browsers",
+    "tenants": "0012_placements",
+}
+"""The last migrations of the release before. A release moves them to its own."""
+SMALL = {
+    "bot": {"botsettings"},
+    "crm": {"platform"},
+    "messaging": {
+        *("archivefile", "archiveerasure", "archiveprogress", "category", "circuitchange"),
+        *("counteduntil", "ledgercheck", "partial", "pause", "privacyrequest", "provideraccount"),
+        *("savedfilter", "senderdomain", "sendingrules", "suppressionimport", "template"),
+        *("templateversion", "webhookendpoint"),
+    },
+    "tenants": {
+        *("apikey", "application", "applicationkey", "invitation", "membership", "organization"),
+        *("placement", "user"),
+    },
+}
+"""The models whose tables an organization fills with some rows by hand. All others grow."""
+_PARTITIONED = {model._meta.model_name for model in PARTITIONED}
+_BUILDS = (migrations.AddIndex, migrations.AddConstraint)
+_RENAMES = (migrations.RenameField, migrations.RenameModel, migrations.AlterModelTable)
+_DATA = (migrations.RunPython, migrations.RunSQL)
+_NOTHING = (
+    *(migrations.AlterModelManagers, migrations.AlterModelOptions),
+    *(migrations.AlterModelTableComment, migrations.CreateModel, migrations.RenameIndex),
+    SetPartitionOptions,
+)
+"""What takes no lock for long, and nothing away."""
+_LONG_LOCKS = re.compile(
+    r"\b(CREATE\s+(UNIQUE\s+)?INDEX\s+(?!CONCURRENTLY)|DROP\s+INDEX\s+(?!CONCURRENTLY)"
+    r"|SET\s+NOT\s+NULL|TYPE\s|ADD\s+CONSTRAINT(?!.*NOT\s+VALID)|ADD\s+(CHECK|UNIQUE|FOREIGN|PRIMARY)"
+    r"|VACUUM\s+FULL|CLUSTER|REINDEX\s+(?!.*CONCURRENTLY)|LOCK\s|TRUNCATE)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAKES_AWAY = re.compile(r"\b(DROP\s+(TABLE|COLUMN|VIEW|FUNCTION|TYPE)|RENAME\s)", re.IGNORECASE)
+
+
+def unreleased(loader: MigrationLoader) -> list[Migration]:
+    """Return the migrations since the release before, in the order in which they are applied."""
+    released = set(_plan(loader, RELEASED.items()))
+    leaves = [node for node in loader.graph.leaf_nodes() if node[0] in RELEASED]
+    plan = [node for node in _plan(loader, leaves) if node[0] in RELEASED]
+    return [loader.graph.nodes[node] for node in plan if node not in released]
+
+
+def former_state(loader: MigrationLoader) -> ProjectState:
+    """Return the models of the release before."""
+    return loader.project_state(list(RELEASED.items()))
+
+
+def violations(migration: Migration, state: ProjectState, former: ProjectState) -> list[str]:
+    """Return a sentence for each violation; `state` is before the migration and is changed."""
+    found = []
+    for operation in migration.operations:
+        known = (migration.app_label, _model_name(operation)) in former.models
+        if known or not _model_name(operation):
+            found += _Operation(migration, operation, state).violations()
+        operation.state_forwards(migration.app_label, state)
+    kinds = {isinstance(operation, _DATA) for operation in migration.operations}
+    if kinds == {True, False}:
+        found.append("Rows and schema are changed by migrations of their own.")
+    return found
+
+
+class _Operation:
+    """An operation on a table that the release before uses."""
+
+    def __init__(self, migration: Migration, operation: Operation, state: ProjectState) -> None:
+        self.migration, self.operation, self.state = migration, operation, state
+        self.post_deploy = is_post_deploy(migration)
+        self.name = _model_name(operation)
+        self.grows = self.name not in SMALL[migration.app_label]
+
+    def violations(self) -> Iterator[str]:
+        match self.operation:
+            case postgres.RemoveIndexConcurrently():
+                yield from self._taken_away()
+                yield from self._concurrently()
+            case AddPartitionedIndex() | postgres.AddIndexConcurrently():
+                yield from self._concurrently()
+            case postgres.AddConstraintNotValid():
+                yield from self._constrained()
+            case _ if isinstance(self.operation, _NOTHING):
+                return
+            case migrations.AddField(name=name, field=field):
+                yield from self._added(f"{self.name}.{name}", field)
+            case migrations.AlterField(name=name, field=field):
+                before = self._model().fields[name]
+                yield from self._altered(f"{self.name}.{name}", before, field)
+            case migrations.RemoveField(name=name):
+                yield from self._taken_away()
+                if not is_filled_in(self._model().fields[name]):
+                    yield f"{self.name}.{name} needs null or db_default first: it is not written."
+            case migrations.DeleteModel() | migrations.RemoveConstraint():
+                yield from self._taken_away()
+            case migrations.RemoveIndex():
+                yield from self._taken_away()
+                if self._is_whole():
+                    yield f"An index of {self.name} is removed by RemoveIndexConcurrently."
+            case _ if isinstance(self.operation, _RENAMES):
+                yield f"{self.name} is renamed: add, copy, and remove a release later."
+            case _ if isinstance(self.operation, _BUILDS):
+                yield from self._built()
+            case migrations.RunSQL():
+                yield from self._sql(_text(self.operation))
+            case migrations.RunPython() | postgres.ValidateConstraint():
+                if self.migration.atomic:
+                    yield "Rows are read or changed in batches, with atomic = False."
+            case _:
+                yield f"{type(self.operation).__name__} has no rule: write one."
+
+    def _model(self) -> ModelState:
+        return self.state.models[self.migration.app_label, self.name]
+
+    def _is_whole(self) -> bool:
+        """Return whether it is one table that grows: partitions have no concurrent removal."""
+        return self.grows and self.name not in _PARTITIONED
+
+    def _taken_away(self) -> Iterator[str]:
+        if not self.post_deploy:
+            yield f"What the release before uses of {self.name} goes post-deploy."
+
+    def _concurrently(self) -> Iterator[str]:
+        if self.migration.atomic or len(self.migration.operations) > 1:
+            yield "An index is built concurrently: atomic = False, and nothing else beside it."
+
+    def _added(self, name: str, field: "Field[object, object]") -> Iterator[str]:
+        if not is_filled_in(field):
+            yield f"{name} needs null or db_default: it is not written yet."
+        default = getattr(field, "db_default", NOT_PROVIDED)
+        constant = default is NOT_PROVIDED or not hasattr(default, "resolve_expression")
+        if self.grows and not (constant or isinstance(default, Value | Now)):
+            yield f"{name}: its default is computed for each row, under a lock."
+        if self.grows and (isinstance(field, GeneratedField) or field.unique or field.db_index):
+            yield f"{name}: its values or its index are built under a lock."
+
+    def _altered(
+        self, name: str, before: "Field[object, object]", after: "Field[object, object]"
+    ) -> Iterator[str]:
+        if not _is_wider(before, after):
+            yield f"{name} changes its type: add a column, copy, and remove a release later."
+        if before.null and not after.null and (self.grows or not self.post_deploy):
+            yield f"{name} is made NOT NULL: a valid check first, and post-deploy."
+        gains = (after.unique and not before.unique) or (after.db_index and not before.db_index)
+        if self.grows and gains:
+            yield f"{name}: its index is built under a lock."
+        loses = before.db_default is not NOT_PROVIDED and not is_filled_in(after)
+        if (loses or (before.null and not after.null)) and not self.post_deploy:
+            yield f"{name}: the release before leaves it out."
+
+    def _constrained(self) -> Iterator[str]:
+        if not self.post_deploy:
+            yield f"The release before may break a constraint of {self.name}: post-deploy."
+
+    def _built(self) -> Iterator[str]:
+        if isinstance(self.operation, migrations.AddConstraint):
+            yield from self._constrained()
+        if self.grows:
+            yield f"{self.name} is read under a lock: build the index or the check apart."
+
+    def _sql(self, text: str) -> Iterator[str]:
+        if _LONG_LOCKS.search(text):
+            yield "The SQL holds a lock while it reads a table."
+        if _TAKES_AWAY.search(text) and not self.post_deploy:
+            yield "The SQL takes away what the release before may use."
+
+
+def is_filled_in(field: "Field[object, object]") -> bool:
+    """Return whether a row without the field is accepted."""
+    has_default = field.db_default is not NOT_PROVIDED
+    return field.null or has_default or field.many_to_many or isinstance(field, GeneratedField)
+
+
+def _is_wider(before: "Field[object, object]", after: "Field[object, object]") -> bool:
+    """Return whether all values of before fit, and no row is written anew."""
+    was, now = (each.db_type(connection) for each in (before, after))
+    if was == now:
+        return True
+    texts = [re.fullmatch(r"varchar\((\d+)\)", str(each)) for each in (was, now)]
+    if texts[0] and now == "text":
+        return True
+    return bool(texts[0] and texts[1] and int(texts[1][1]) >= int(texts[0][1]))
+
+
+def _model_name(operation: Operation) -> str:
+    """Return the model of an operation, "" if it has none."""
+    if isinstance(operation, migrations.RunSQL | migrations.RunPython):
+        return ""
+    name = getattr(operation, "model_name", None) or getattr(operation, "old_name", None)
+    return str(name or getattr(operation, "name", "")).lower()
+
+
+def _text(operation: migrations.RunSQL) -> str:
+    """Return the statements of RunSQL, which may be a text or a list with parameters."""
+    given = operation.sql
+    parts = [given] if isinstance(given, str) else list(given)
+    return ";\n".join(each if isinstance(each, str) else str(each[0]) for each in parts)
+
+
+def _plan(loader: MigrationLoader, nodes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return all that some migrations need, each once, in the order in which they are applied."""
+    return list(dict.fromkeys(each for node in nodes for each in loader.graph.forwards_plan(node)))
