@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
     cell_settings,
-    database_url,
+    database_settings,
+    redis_url,
     secret_files,
     tracing_settings,
 )
@@ -25,7 +25,6 @@ from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
 from rme.core.process import memory
-from rme.core.redis.connection import broker_url
 from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from one module)
 from rme.fixed_settings import BASE_DIR
 from rme.run.places import engine_env
@@ -91,44 +90,16 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
-_database = database_url.parse(ENV["DATABASE_URL"])
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": {
-        **_database,
-        "ENGINE": "rme.core.db.postgresql",
-        "OPTIONS": {
-            # A host that vanished is detected within ten seconds.
-            "connect_timeout": 3,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 2,
-            "tcp_user_timeout": 8000,
-            **_database.get("OPTIONS", {}),  # such as sslmode, from the address
-            # Binding on the server lets psycopg prepare repeated statements: planning over the
-            # partitions costs ten times what most statements do.
-            "server_side_binding": True,
-            "prepare_threshold": 2,
-            # Compiling takes longer than any of the statements.
-            "options": "-c jit=off",
-            "pool": {
-                "min_size": 1,
-                "max_size": int(ENV.get("DATABASE_POOL", "10")),
-                "timeout": 3,
-                "max_idle": 300,
-                # By default the pauses between tries grow to minutes and outlast the outage.
-                "reconnect_timeout": 2,
-                "connection_class": BoundedConnection,
-            },
-        },
-    }
-}
+DATABASES = database_settings.read(ENV)
 DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
 """How long a statement of a call may take, in seconds; after that the call gets 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
-REDIS_URL = ENV["REDIS_URL"]
+REDIS_URL = redis_url.check("REDIS_URL", ENV["REDIS_URL"])
 REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
-CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
+_broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
+CELERY_BROKER_URL = _broker["url"]
+CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -145,6 +116,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # A call must not wait for a broker that is away; worker and beat, which need one, connect again
     # by CELERY_BROKER_CONNECTION_MAX_RETRIES.
     "max_retries": 0,
+    **_broker.get("transport_options", {}),
 }
 # The longest time for which a caller waits for a broker that does not answer.
 CELERY_BROKER_CONNECTION_TIMEOUT = 1.0

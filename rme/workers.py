@@ -22,6 +22,7 @@ from django.core.checks import run_checks
 
 from rme.celery import QUEUES, app
 from rme.core.process import memory
+from rme.core.redis.connection import refuse_cluster
 from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 from rme.run.programs import NUMBERS, refusal
@@ -150,6 +151,7 @@ def main() -> None:
         parser.error("--concurrency is at least 1")
     if unknown := sorted({each for one in options.queues for each in one.split(",")} - {*QUEUES}):
         parser.error(f"there is no queue {', '.join(unknown)}; there are {', '.join(QUEUES)}")
+    refuse_cluster()
     load()
     workers = [worker(queues, options.concurrency) for queues in options.queues]
     keep([*workers, beat()] if options.beat else workers)
