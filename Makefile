@@ -46,9 +46,9 @@ test-deploy: helm  ## the chart, compose.yaml's commands in containers made by h
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
 
-test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md
+test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md; and traces of all processes
 	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
-	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py $(ARGS)
+	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py tests/deploy/test_live_traces.py $(ARGS)
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
