@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts simulate drill-failover drill-move check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -50,6 +50,9 @@ simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to re
 
 drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby; writes docs/failover-drill.md
 	@$(BIN)/python -m tests.drills failover $(ARGS)
+
+drill-move: $(VENV)/.dev  ## move an organization between two cells under load; writes docs/move-drill.md
+	@$(BIN)/python -m tests.drills move
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""`python -m tests.drills failover [SCENE …]`: play the drill, and write its report.
+"""`python -m tests.drills failover [SCENE …]` or `move`: play a drill, and write its report.
 
 With the numbers of scenes it plays only these, and writes no report.
 """
@@ -7,11 +7,13 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from tests.drills import failover, failover_report
+from tests.drills import failover, failover_report, moving, moving_report
 
 
 def main(arguments: Sequence[str]) -> int:
     """Play the drill; return 1 if it did not end as it must."""
+    if arguments[:1] == ["move"]:
+        return move()
     numbers = [int(each) for each in arguments[1:]]
     scenes = [failover.SCENES[number] for number in numbers] or failover.SCENES
     accounts = []
@@ -25,6 +27,16 @@ def main(arguments: Sequence[str]) -> int:
     if not numbers:
         failover_report.write(accounts)
     return 1 if failures else 0
+
+
+def move() -> int:
+    """Play the drill of a move; return 1 if it did not end as it must."""
+    account = moving.play()
+    print(account, flush=True)
+    failed = moving_report.failures(account)
+    print("\n".join(failed) or "all as it must be")
+    moving_report.write(account)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
