@@ -2,14 +2,17 @@
 
 A delivery is in manual review if it is UNKNOWN and not due at any time (`due_at` is null): the
 category's `on_unknown` is HOLD, or all resends are used up. A late receipt ends the review, or a
-person's decision.
+person's decision. After the database was restored to a moment in the past, `hold_doubtful` puts
+there what may have left since.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 
@@ -18,7 +21,7 @@ from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
-from rme.core.db import clock
+from rme.core.db import clock, sql
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
@@ -32,6 +35,16 @@ SELECT o, (SELECT count(*) FROM (
     AND due_at IS NULL LIMIT {COUNTED}) held)
 FROM unnest(%s::text[]) o
 """
+
+
+_BATCH = 1000
+_LEASE_MARGIN = timedelta(minutes=1)
+_TO_UNKNOWN = {
+    Status.SCHEDULED: (Status.ACCEPTED, Status.SENDING, Status.UNKNOWN),
+    Status.ACCEPTED: (Status.SENDING, Status.UNKNOWN),
+    Status.SENDING: (Status.UNKNOWN,),
+}
+"""The transitions by which a delivery gets there as if a worker had claimed it and died."""
 
 
 class Decision(StrEnum):
@@ -83,6 +96,73 @@ def decide(
         ]
         audit.record(actor, entries)
     return changed
+
+
+def doubtful(until: datetime) -> Q:
+    """Return the condition of what a service that stopped at `until` may have sent, and this
+    database of a moment before does not know of: all that was due until then and has not ended.
+    """
+    found = Q()
+    for status, moment in _moments(until).items():
+        found |= Q(status=status, due_at__lte=moment)
+    return found
+
+
+def hold_doubtful(until: datetime, reason: str) -> Counter[tuple[str, str]]:
+    """Put what is doubtful into manual review, in batches that commit; return how many, by
+    organization and the status they had.
+
+    What was SENT stays so and loses its fallback, because it may have been confirmed since. The
+    workers must not run yet.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for status, moment in _moments(until).items():
+        while found := _hold_batch(status, moment, reason):  # which then match no more
+            counts.update((row.organization_id, status) for row in found)
+    return counts
+
+
+def _moments(until: datetime) -> dict[Status, datetime]:
+    """Return by status until when a delivery has to be due to be doubtful. Leases end later."""
+    waiting = (Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT)
+    leases_end = until + timedelta(seconds=settings.LEASE_SECONDS) + _LEASE_MARGIN
+    return {**dict.fromkeys(waiting, until), Status.SENDING: leases_end}
+
+
+def _hold_batch(status: Status, moment: datetime, reason: str) -> list[Delivery]:
+    with transaction.atomic():
+        rows = Delivery.objects.filter(status=status, due_at__lte=moment)
+        found = list(rows.select_for_update()[:_BATCH])
+        now = clock.now()
+        steps = _TO_UNKNOWN.get(status, ())
+        for target in steps:
+            apply_transitions(
+                [
+                    Transition(
+                        id=row.pk, status=target, due_at=None, reason="UNKNOWN_OUTCOME", detail=None
+                    )
+                    for row in found
+                ]
+            )
+        if not steps:
+            sql.update(Delivery, [{"id": row.pk, "due_at": None} for row in found])
+        if status != Status.SENT:
+            detail = {"decision": "HOLD", "reason": reason}
+            write_events([_held(row, now, detail) for row in found])
+    return found
+
+
+def _held(row: Delivery, now: datetime, detail: Mapping[str, object]) -> EventRow:
+    return EventRow(
+        row.organization_id,
+        row.message_id,
+        row.pk,
+        EventType.DEFERRED,
+        now,
+        channel=row.channel,
+        provider=row.provider,
+        detail=detail,
+    )
 
 
 def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transition:

@@ -43,6 +43,8 @@ class Scene:
     """The standby receives nothing in the last seconds before the loss."""
     split: bool = False
     """The primary lives on for some seconds beside the promoted standby, and has its clients."""
+    hang: bool = False
+    """The primary keeps its sockets open and answers nothing."""
     restart: bool = False
     """The primary is cut off and then restarted: commits that nobody confirmed become visible."""
 
@@ -50,6 +52,7 @@ class Scene:
 SCENES = (
     Scene("killed"),
     Scene("killed", "remote_apply"),
+    Scene("hangs", hang=True),
     Scene("cut off, then killed", lag=True),
     Scene("cut off, restarted, then killed", restart=True),
     Scene("cut off, then killed", "async", lag=True),
@@ -90,9 +93,7 @@ class Account:
 
 def play(scene: Scene, migrated: Path) -> Account:
     """Play a scene on a copy of a migrated server's folder."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with machine_folder() as folder:
         primary, standby = Server(folder / "a"), Server(folder / "b")
         subprocess.run(["cp", "-a", migrated / "postgres", primary.var], check=True)
         sink = Sink(folder)
@@ -125,7 +126,9 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         if scene.restart:
             _restart_alone(primary, standby)
         lost_at = time.monotonic()
-        if not scene.split:
+        if scene.hang:
+            primary.freeze()
+        elif not scene.split:
             primary.kill()
         standby.thaw()
         standby.promote()
@@ -139,6 +142,8 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         silence = time.monotonic() - lost_at
         wait_until(lambda: any(e.begun > back_at for e in callers.accepted), "no 202 any more")
         time.sleep(AFTER_SECONDS)
+    if scene.hang:
+        primary.kill()
     before = [each for each in callers.accepted if each.at < lost_at]
     times = sorted(each.at for each in callers.accepted)
     known = _ended(standby, callers.messages)
@@ -215,6 +220,14 @@ def _health(callers: Callers) -> str:
     session.headers.update(callers._headers)
     answer = session.get(f"{callers.demo['base_url']}/health", timeout=20)
     return str(answer.json()["status"])
+
+
+@contextmanager
+def machine_folder() -> Iterator[Path]:
+    """Make a folder that the servers' user may enter, and remove it."""
+    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @contextmanager

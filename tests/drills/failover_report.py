@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.drills import failover
 from tests.drills.failover import Account
-from tests.drills.machine import described
+from tests.drills.machine import described, titled
 from tests.service import ROOT
 
 PATH = ROOT / "docs" / "failover-drill.md"
@@ -31,6 +31,8 @@ top of these times. `LEASE_SECONDS=6` and `UNKNOWN_SECONDS=2` shorten the wait f
 How the primary is lost:
 
 - *killed*: all of its processes by SIGKILL at once.
+- *hangs*: its processes are stopped (SIGSTOP); its sockets stay open, and new connections to it are
+  made and get no answer. Nobody fences it.
 - *cut off, then killed*: its standby receives nothing for {lag:.0f} s, and then it is killed.
 - *cut off, restarted, then killed*: its standby cannot be reached any more; after {alone:.0f} s it
   is killed and started again, has its clients for {alone:.0f} s, and is lost for good. What it had
@@ -68,15 +70,10 @@ def write(accounts: Sequence[Account]) -> None:
             alone=failover.ALONE_SECONDS,
             split=failover.SPLIT_SECONDS,
             repeated=failover.REPEATED,
-            accounts=_table(_ACCOUNTS, [_account(each) for each in accounts]),
-            times=_table(_TIMES, [_times(each) for each in accounts]),
+            accounts=titled(_ACCOUNTS, [_account(each) for each in accounts]),
+            times=titled(_TIMES, [_times(each) for each in accounts]),
         )
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
 def _account(each: Account) -> list[object]:

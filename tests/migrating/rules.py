@@ -40,7 +40,7 @@ SMALL = {
     },
     "tenants": {
         *("apikey", "application", "applicationkey", "invitation", "membership", "organization"),
-        "placement",
+        *("placement", "user"),
     },
 }
 """The models whose tables an organization fills with some rows by hand. All others grow."""
