@@ -11,7 +11,10 @@ from messaging.api.messages import SINGLE_SENDS
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Delivery, MessageContent, ProviderAccount
+from messaging.providers.smtp import Smtp
 from rme.core.cache import TtlCache
+from rme.core.provider import Dispatch, Email
+from rme.core.provider.base import traced
 from rme.core.telemetry import tracing
 from tests import factories
 from tests.fakes.otlp import Collector
@@ -190,3 +193,12 @@ def test_a_collector_that_is_away_delays_nobody(api, org, settings, monkeypatch)
         assert time.thread_time() - before < 5
     finally:
         tracing.stop()
+
+
+def test_a_mail_has_no_trace_context():
+    content = Email("to@x.test", "from@y.test", "Ann", "Hello", "Hi", message_id="1@y.test")
+    account = Smtp(Smtp.Settings.model_validate({"host": "mail.test", "security": "NONE"}))
+    dispatch = Dispatch("1", content, traceparent=SAMPLED)
+    mail = account.request(dispatch)
+    assert traced(mail, dispatch) is mail
+    assert b"traceparent" not in mail.body
