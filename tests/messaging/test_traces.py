@@ -98,6 +98,13 @@ def test_a_message_is_one_trace_from_its_request_to_its_webhook(
         assert private not in told
 
 
+def test_log_lines_name_the_trace(api, org, collector, caplog):
+    assert api.call("GET", "/messages", traceparent=SAMPLED).status_code == 200
+    assert api.call("GET", "/messages", traceparent=UNSAMPLED).status_code == 200
+    lines = [record.msg for record in caplog.records if record.msg["event"] == "request"]
+    assert [line.get("trace_id") for line in lines] == [TRACE, None]
+
+
 def test_a_trace_that_is_not_sampled_leaves_nothing_behind(api, org, gateway, collector):
     for headers in ({"traceparent": UNSAMPLED}, {"traceparent": "00-zz-1-01"}):
         api.send(message(factories.contact(org), **SMS), **headers)
