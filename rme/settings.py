@@ -4,8 +4,6 @@
 What is the same in every deployment is in `rme.fixed_settings`.
 """
 
-import base64
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,14 @@ from rme import __version__
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
+    broker_settings,
     cell_settings,
     database_settings,
     redis_url,
     secret_files,
     tracing_settings,
 )
-from rme.core.environment.secret_key import secret_key
+from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
 from rme.core.process import memory
@@ -57,9 +56,7 @@ BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
 DEBUG = flag("DEBUG")
 SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
-FIELD_KEYS = words("FIELD_KEYS") or [
-    base64.urlsafe_b64encode(hashlib.sha256(f"rme.fields:{SECRET_KEY}".encode()).digest()).decode()
-]
+FIELD_KEYS = words("FIELD_KEYS") or [derived_key(SECRET_KEY, "fields")]
 """Fernet keys for stored secrets. The first encrypts, all decrypt: put a new one first."""
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
@@ -104,6 +101,7 @@ REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
 _broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
 CELERY_BROKER_URL = _broker["url"]
 CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
+CELERY_TASK_DEFAULT_QUEUE_TYPE = broker_settings.queue_type(ENV, CELERY_BROKER_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -281,9 +279,7 @@ DNS_RESOLVER = ENV.get("DNS_RESOLVER", "")
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV
-VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or (
-    base64.urlsafe_b64encode(hashlib.sha256(f"rme.vapid:{SECRET_KEY}".encode()).digest()).decode()
-)
+VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or derived_key(SECRET_KEY, "vapid")
 """The key of Web Push (RFC 8292): 32 bytes, base64url. With another one all browsers' subscriptions
 are lost, so set it before SECRET_KEY ever changes."""
 WEB_PUSH_HOSTS = words(
