@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts test-upgrade simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,6 +44,9 @@ test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs
 test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md
 	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
 	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py $(ARGS)
+
+test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; writes docs/upgrade-test.md (UPGRADE_FROM, UPGRADE_SECONDS)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/upgrade $(ARGS)
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
