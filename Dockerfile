@@ -33,6 +33,7 @@ RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonex
     && install --directory --owner=rme --group=rme --mode=0700 /var/lib/rme
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /app /app
+# Nothing below writes to the image: it runs on a read-only root, with RME_VAR and /tmp mounted.
 
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
@@ -42,7 +43,8 @@ ENV PATH=/opt/venv/bin:$PATH \
     HOST=0.0.0.0 \
     PORT=8000
 WORKDIR /app
-USER rme
+# By number: Kubernetes cannot tell whether a name is root's.
+USER 10001:10001
 EXPOSE 8000
 
 CMD ["python", "-m", "rme.run", "web"]

@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-faults test-alerts test-upgrade simulate drill-failover check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,12 +38,17 @@ SMS := tests/sms tests/transport/smpp tests/messaging/providers/test_smpp.py tes
 test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
 	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
 
+test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
+	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
+	  tests/deploy/test_containers.py $(ARGS)
+
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
 
-test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md
+test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md; and traces of all processes
 	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
-	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py $(ARGS)
+	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py tests/deploy/test_live_traces.py $(ARGS)
 
 test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; writes docs/upgrade-test.md (UPGRADE_FROM, UPGRADE_SECONDS)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/upgrade $(ARGS)
@@ -53,6 +58,9 @@ simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to re
 
 drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby; writes docs/failover-drill.md
 	@$(BIN)/python -m tests.drills failover $(ARGS)
+
+drill-restore: $(VENV)/.dev  ## restore a database to a moment, and account for all; writes docs/restore-drill.md
+	@$(BIN)/python -m tests.drills restore
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
@@ -82,6 +90,11 @@ broker:  ## install Debian's RabbitMQ, for the test of tests/faults that needs i
 	@test -x /usr/lib/rabbitmq/bin/rabbitmq-server || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rabbitmq-server >/dev/null 2>&1; } || \
 	  echo "RabbitMQ cannot be installed here: the test that needs it is skipped." >&2
+
+pooler:  ## install Debian's PgBouncer, for the tests that need it (as root)
+	@test -x /usr/sbin/pgbouncer || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
+	  echo "PgBouncer cannot be installed here: the tests that need it are skipped." >&2
 
 prometheus:  ## install Debian's Prometheus with promtool, for tests of the rules (as root)
 	@command -v prometheus >/dev/null 2>&1 || { apt-get update -qq && \

@@ -3,6 +3,8 @@
 from rme.wsgi import application as wsgi_application  # sets Django up
 
 # isort: split
+from multiprocessing.util import Finalize
+
 from django.conf import settings
 
 from messaging.api.urls import SETS
@@ -23,4 +25,6 @@ application = Gateway(
 request_log.start()
 process_gauges.start(process_gauges.WEB)
 tracing.start()
+# granian's processes are multiprocessing's, which run no handlers of `atexit`.
+Finalize(None, tracing.stop, exitpriority=1)
 memory.freeze_startup_objects()

@@ -12,6 +12,9 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import quote
+
+from rme.core.environment.secret_key import derived_key
 
 MODE = 0o440
 
@@ -32,6 +35,10 @@ NEW: dict[str, Callable[[], str]] = {
     "METRICS_TOKEN": random_text,
 }
 """How each key is made."""
+DERIVED = {"FIELD_KEYS": "fields", "VAPID_PRIVATE_KEY": "vapid"}
+"""What the service derives from SECRET_KEY where there is no such key, and for what purpose."""
+WHOLE = ("SECRET_KEY", "POSTGRES_PASSWORD")
+"""What is no list: a comma in it is a character."""
 ROTATED = ("SECRET_KEY", "FIELD_KEYS")
 FALLBACKS = "SECRET_KEY_FALLBACKS"
 
@@ -42,19 +49,36 @@ class Keys:
     def __init__(self, folder: Path, owner: int | None = None) -> None:
         self.folder, self.owner = folder, owner
 
-    def create(self, database_host: str | None = None) -> list[str]:
-        """Make all keys that are missing; return their names."""
+    def create(self, hosts: tuple[str, str] | None = None) -> list[str]:
+        """Make all keys that are missing, and the URLs of PostgreSQL and Redis on new hosts; return
+        the names of what was made.
+        """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.owner is not None:
             os.chown(self.folder, self.owner, self.owner)
+        before = self._lines("SECRET_KEY")
         made = [name for name in NEW if not (self.folder / name).exists()]
         for name in made:
-            self._write(name, [NEW[name]()])
-        if database_host and not (self.folder / "DATABASE_URL").exists():
-            password = secrets.token_hex(24)  # becomes part of a URL
-            self._write("POSTGRES_PASSWORD", [password])
-            self._write("DATABASE_URL", [f"postgres://rme:{password}@{database_host}/rme"])
-            made += ["POSTGRES_PASSWORD", "DATABASE_URL"]
+            if before and name in DERIVED:
+                # What the service derived until now: with another one stored secrets are lost.
+                self._write(name, [derived_key(before[0], DERIVED[name])])
+            else:
+                self._write(name, [NEW[name]()])
+        if hosts:
+            made += self._addresses(*hosts)
+        return made
+
+    def _addresses(self, database: str, redis: str) -> list[str]:
+        """Make the URLs of servers that are new, with a password that is kept if it is there."""
+        password = (self._lines("POSTGRES_PASSWORD") or [secrets.token_hex(24)])[0]
+        wanted = {
+            "POSTGRES_PASSWORD": password,
+            "DATABASE_URL": f"postgres://rme:{quote(password, safe='')}@{database}/rme",
+            "REDIS_URL": f"redis://{redis}/0",
+        }
+        made = [name for name in wanted if not (self.folder / name).exists()]
+        for name in made:
+            self._write(name, [wanted[name]])
         return made
 
     def read(self, name: str) -> list[str]:
@@ -66,10 +90,12 @@ class Keys:
         self._store(name, [*self.read(name), NEW[name]()])
 
     def promote(self, name: str) -> None:
-        """Put the key that was added last first. Raises ValueError if there is one key alone."""
+        """Put the key that was added last first. Raises ValueError if that cannot be."""
         *others, last = self.read(name)
         if not others:
             raise ValueError(f"{name} has one key alone: `add` makes another one.")
+        if any("," in key for key in others):
+            raise ValueError(f"{name} has a comma, and {FALLBACKS} is a list between commas.")
         self._store(name, [last, *others])
 
     def forget(self, name: str) -> None:
@@ -77,7 +103,11 @@ class Keys:
 
     def _lines(self, name: str) -> list[str]:
         path = self.folder / name
-        return path.read_text().replace(",", "\n").split() if path.exists() else []
+        if not path.exists():
+            return []
+        text = path.read_text()
+        lines = (text if name in WHOLE else text.replace(",", "\n")).splitlines()
+        return [line.strip() for line in lines if line.strip()]
 
     def _store(self, name: str, values: Sequence[str]) -> None:
         if name != "SECRET_KEY":
@@ -107,7 +137,10 @@ def main() -> int:
     create = steps.add_parser("create", help="make the keys that are missing")
     create.add_argument("folder", type=Path)
     create.add_argument(
-        "--database-host", help="make a password too, and DATABASE_URL for this host[:port]"
+        "--hosts",
+        nargs=2,
+        metavar=("POSTGRESQL", "REDIS"),
+        help="make a password too, and the URLs of both, which are host:port",
     )
     for step in ("add", "promote", "forget"):
         parser_of_step = steps.add_parser(step)
@@ -116,7 +149,7 @@ def main() -> int:
     options = parser.parse_args()
     keys = Keys(options.folder, options.owner)
     if options.step == "create":
-        print("Made", ", ".join(keys.create(options.database_host)) or "nothing: all are there")
+        print("Made", ", ".join(keys.create(options.hosts)) or "nothing: all are there")
         return 0
     if not keys.read(options.name):
         parser.error(f"there is no file {options.folder / options.name}; `create` makes it")

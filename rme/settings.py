@@ -4,8 +4,6 @@
 What is the same in every deployment is in `rme.fixed_settings`.
 """
 
-import base64
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -14,20 +12,19 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core.db.availability import BoundedConnection
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
     cell_settings,
-    database_url,
+    database_settings,
+    redis_url,
     secret_files,
     tracing_settings,
 )
-from rme.core.environment.secret_key import secret_key
+from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
 from rme.core.logs import logging_config
 from rme.core.process import memory
-from rme.core.redis.connection import broker_url
 from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from one module)
 from rme.fixed_settings import BASE_DIR
 from rme.run.places import engine_env
@@ -58,9 +55,7 @@ BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
 DEBUG = flag("DEBUG")
 SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
 SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
-FIELD_KEYS = words("FIELD_KEYS") or [
-    base64.urlsafe_b64encode(hashlib.sha256(f"rme.fields:{SECRET_KEY}".encode()).digest()).decode()
-]
+FIELD_KEYS = words("FIELD_KEYS") or [derived_key(SECRET_KEY, "fields")]
 """Fernet keys for stored secrets. The first encrypts, all decrypt: put a new one first."""
 ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
@@ -95,44 +90,16 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
-_database = database_url.parse(ENV["DATABASE_URL"])
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": {
-        **_database,
-        "ENGINE": "rme.core.db.postgresql",
-        "OPTIONS": {
-            # A host that vanished is detected within ten seconds.
-            "connect_timeout": 3,
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 2,
-            "tcp_user_timeout": 8000,
-            **_database.get("OPTIONS", {}),  # such as sslmode, from the address
-            # Binding on the server lets psycopg prepare repeated statements: planning over the
-            # partitions costs ten times what most statements do.
-            "server_side_binding": True,
-            "prepare_threshold": 2,
-            # Compiling takes longer than any of the statements.
-            "options": "-c jit=off",
-            "pool": {
-                "min_size": 1,
-                "max_size": int(ENV.get("DATABASE_POOL", "10")),
-                "timeout": 3,
-                "max_idle": 300,
-                # By default the pauses between tries grow to minutes and outlast the outage.
-                "reconnect_timeout": 2,
-                "connection_class": BoundedConnection,
-            },
-        },
-    }
-}
+DATABASES = database_settings.read(ENV)
 DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
 """How long a statement of a call may take, in seconds; after that the call gets 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
-REDIS_URL = ENV["REDIS_URL"]
+REDIS_URL = redis_url.check("REDIS_URL", ENV["REDIS_URL"])
 REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
-CELERY_BROKER_URL = ENV.get("CELERY_BROKER_URL") or broker_url(REDIS_URL)
+_broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
+CELERY_BROKER_URL = _broker["url"]
+CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -149,6 +116,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # A call must not wait for a broker that is away; worker and beat, which need one, connect again
     # by CELERY_BROKER_CONNECTION_MAX_RETRIES.
     "max_retries": 0,
+    **_broker.get("transport_options", {}),
 }
 # The longest time for which a caller waits for a broker that does not answer.
 CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
@@ -309,9 +277,7 @@ DNS_RESOLVER = ENV.get("DNS_RESOLVER", "")
 
 # --- push ---------------------------------------------------------------------------------------
 VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV
-VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or (
-    base64.urlsafe_b64encode(hashlib.sha256(f"rme.vapid:{SECRET_KEY}".encode()).digest()).decode()
-)
+VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or derived_key(SECRET_KEY, "vapid")
 """The key of Web Push (RFC 8292): 32 bytes, base64url. With another one all browsers' subscriptions
 are lost, so set it before SECRET_KEY ever changes."""
 WEB_PUSH_HOSTS = words(

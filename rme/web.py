@@ -11,6 +11,7 @@ from granian.cli import cli
 
 from rme import wsgi  # sets Django up
 from rme.core.process import memory
+from rme.core.redis.connection import refuse_cluster
 
 __all__ = ["load", "main", "wsgi"]
 
@@ -22,6 +23,7 @@ def load() -> None:
 
 
 def main() -> None:
+    refuse_cluster()
     load()
     multiprocessing.set_start_method("fork")  # as on Python before 3.14
     cli(auto_envvar_prefix="GRANIAN")

@@ -22,8 +22,10 @@ from django.core.checks import run_checks
 
 from rme.celery import QUEUES, app
 from rme.core.process import memory
+from rme.core.redis.connection import refuse_cluster
 from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
+from rme.run.programs import NUMBERS, refusal
 
 CHECK_SECONDS = 0.1
 _PRELOADED = (
@@ -134,14 +136,22 @@ def keep(children: Sequence[Child]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m rme.workers", description=__doc__)
-    parser.add_argument("--concurrency", type=int, default=2, help="processes of each worker")
+    parser.add_argument(
+        "--concurrency",
+        type=int,
+        default=os.environ.get("WORKER_CONCURRENCY") or NUMBERS["WORKER_CONCURRENCY"],
+        help="processes of each worker; without it WORKER_CONCURRENCY",
+    )
     parser.add_argument("--beat", action="store_true", help="run beat too")
     parser.add_argument("queues", nargs="*", default=QUEUES, help="a worker's queues, with commas")
+    if wrong := refusal(os.environ):
+        parser.error(wrong)
     options = parser.parse_args()
     if options.concurrency < 1:
         parser.error("--concurrency is at least 1")
     if unknown := sorted({each for one in options.queues for each in one.split(",")} - {*QUEUES}):
         parser.error(f"there is no queue {', '.join(unknown)}; there are {', '.join(QUEUES)}")
+    refuse_cluster()
     load()
     workers = [worker(queues, options.concurrency) for queues in options.queues]
     keep([*workers, beat()] if options.beat else workers)

@@ -20,7 +20,8 @@ from redis import Redis
 from rme.core import cache
 from rme.core.cache import TtlCache
 from rme.core.db import availability
-from rme.core.redis.connection import broker_url, redis_client
+from rme.core.environment import redis_url
+from rme.core.redis.connection import redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
 from tests import databases, factories
@@ -113,7 +114,7 @@ def _own_redis_database(request: pytest.FixtureRequest) -> None:
     else:
         settings.REDIS_URL = f"{address.rpartition('/')[0]}/{worker + 1}"
     settings.REDIS_TIMEOUT = 10.0  # it is there, however busy the machine
-    settings.CELERY_BROKER_URL = broker_url(settings.REDIS_URL)
+    settings.CELERY_BROKER_URL = redis_url.broker_settings(settings.REDIS_URL, "REDIS_URL")["url"]
     redis_client.cache_clear()
 
 

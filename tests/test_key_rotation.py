@@ -1,5 +1,6 @@
 """Keys are rotated by the documented steps while processes of the step before still run."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -31,8 +32,7 @@ class Deployment:
 
     def restart(self):
         """Return the settings of a process that starts now."""
-        env = {"SECRETS_DIR": str(self.keys.folder), "REDIS_URL": "redis://redis/0"}
-        found = secret_files.read(env)
+        found = secret_files.read({"SECRETS_DIR": str(self.keys.folder)})
         fallbacks = found.get("SECRET_KEY_FALLBACKS", "")
         return {
             "SECRET_KEY": found["SECRET_KEY"],
@@ -48,11 +48,12 @@ class Deployment:
 @pytest.fixture
 def deployment(tmp_path, settings):
     keys = Keys(tmp_path / "secrets")
-    assert keys.create("postgres:5432") == [
+    hosts = ("postgres:5432", "redis:6379")
+    assert keys.create(hosts) == [
         *("SECRET_KEY", "FIELD_KEYS", "VAPID_PRIVATE_KEY", "METRICS_TOKEN"),
-        *("POSTGRES_PASSWORD", "DATABASE_URL"),
+        *("POSTGRES_PASSWORD", "DATABASE_URL", "REDIS_URL"),
     ]
-    assert keys.create("postgres:5432") == []
+    assert keys.create(hosts) == []
     return Deployment(keys, settings)
 
 
@@ -116,6 +117,40 @@ def test_field_keys_are_rotated_without_an_unreadable_secret(deployment, org):
     assert len(deployment.settings.FIELD_KEYS) == 1
     found = [each.credentials for each in ProviderAccount.objects.filter(organization=org)]
     assert found == [CREDENTIALS] * 4
+
+
+def test_keys_that_were_derived_become_files(tmp_path, deployment, org):
+    """Those of a deployment that set nothing but SECRET_KEY and a password until now."""
+    folder = tmp_path / "older"
+    folder.mkdir()
+    (folder / "SECRET_KEY").write_text("of long ago\n")
+    (folder / "POSTGRES_PASSWORD").write_text("p/w\n")
+    show = "from django.conf import settings as s; print(*s.FIELD_KEYS, s.VAPID_PRIVATE_KEY)"
+    done = subprocess.run(
+        [sys.executable, "-c", show],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "rme.settings", "SECRET_KEY": "of long ago"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    made = Keys(folder).create(("postgres:5432", "redis:6379"))
+    assert made == [
+        *("FIELD_KEYS", "VAPID_PRIVATE_KEY", "METRICS_TOKEN"),
+        *("DATABASE_URL", "REDIS_URL"),
+    ]
+    read = [(folder / name).read_text().strip() for name in ("FIELD_KEYS", "VAPID_PRIVATE_KEY")]
+    assert read == done.stdout.split()
+    assert (folder / "DATABASE_URL").read_text() == "postgres://rme:p%2Fw@postgres:5432/rme\n"
+    keys = Keys(folder)
+    keys.add("SECRET_KEY")
+    keys.promote("SECRET_KEY")
+    found = secret_files.read({"SECRETS_DIR": str(folder)})
+    assert found["SECRET_KEY_FALLBACKS"] == "of long ago"
+    (folder / "SECRET_KEY").unlink()
+    (folder / "SECRET_KEY").write_text("a,b")
+    with pytest.raises(ValueError, match="SECRET_KEY has a comma"):
+        keys.promote("SECRET_KEY")
 
 
 def test_the_files_are_their_readers_alone(deployment):

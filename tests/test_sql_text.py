@@ -72,6 +72,7 @@ MANY_ROWS = {
 """One statement over many rows, whose plan matters, or rows as they are stored."""
 POSTGRESQL_ONLY = {
     "messaging/delivery/manual_review.py",  # a count that stops at a limit
+    "rme/core/db/commits.py",
     "rme/core/db/locks.py",
     "rme/core/db/partition_options.py",
     "rme/core/db/partitioned_indexes.py",

@@ -72,7 +72,8 @@ def accept(call: Call, *, wait: Wait | None = None) -> Result:
     idempotency key is held meanwhile, and its stored answer becomes that result.
     """
     key, scope = call.submission.key, call.scope
-    with idempotency.holding([scope] if scope else []) as held:
+    waits = wait is not None
+    with idempotency.holding([scope] if scope else [], waits=waits) as held:
         if key and scope and (stored := idempotency.stored_answer(held, scope)):
             return idempotency.replay(stored, key)
         (result,) = _decide_and_store(call.caller, [call], unused=key is not None).results

@@ -18,6 +18,7 @@ from messaging.accept.results import Refusal, SendResult, StoredAnswer
 from messaging.models import IdempotencyKey
 from rme.core import errors
 from rme.core.db import commits, prepared_statements, sql
+from rme.core.db.postgresql import direct
 from rme.tenants.authentication import Caller
 
 LIFE = timedelta(hours=24)
@@ -103,9 +104,10 @@ def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
 
 # Requests that repeat a stored answer share the lock. They need it, because the first request may
 # still wait for the outcome of its message (`Prefer: wait`).
-_HOLD = f"""
-SELECT k.digest, k.status, k.body, CASE WHEN k.body IS NULL THEN pg_try_advisory_lock(wanted.lock)
-  ELSE pg_try_advisory_lock_shared(wanted.lock) END
+_HOLD_TEXT = f"""
+SELECT k.digest, k.status, k.body,
+  CASE WHEN k.body IS NULL THEN pg_try_advisory_{{of}}lock(wanted.lock)
+  ELSE pg_try_advisory_{{of}}lock_shared(wanted.lock) END
 FROM (
   SELECT w.*, hashtextextended(w.name, 1) AS lock
   FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::text[])
@@ -118,6 +120,9 @@ LEFT JOIN LATERAL (
   OFFSET 0) k ON true
 ORDER BY wanted.place
 """
+_HOLD = _HOLD_TEXT.format(of="")
+_PROBE = _HOLD_TEXT.format(of="xact_")
+"""Holds the locks for its own time only."""
 _RELEASE = """
 SELECT CASE WHEN held.shared THEN pg_advisory_unlock_shared(hashtextextended(held.name, 1))
   ELSE pg_advisory_unlock(hashtextextended(held.name, 1)) END
@@ -126,35 +131,53 @@ FROM unnest(%s::text[], %s::boolean[]) held(name, shared)
 
 
 @contextmanager
-def holding(scopes: Sequence[KeyScope]) -> Iterator[Mapping[KeyScope, StoredAnswer | None]]:
+def holding(
+    scopes: Sequence[KeyScope], *, waits: bool = False
+) -> Iterator[Mapping[KeyScope, StoredAnswer | None]]:
     """Hold keys while their requests run, and yield the stored answers of those used before.
 
     A key that the first request with it still holds, in another process, is left out. No key may
-    be there twice. The locks belong to the database connection: they end with the process.
+    be there twice. The locks belong to the session: they end with the process.
+
+    A pooler keeps no session. There, a request that `waits` for the outcome of its message has one
+    of its own, and holds its key in it. For all others it is only looked whether a key is held: of
+    two concurrent requests one stores its message, and the other finds the answer of the first.
     """
     if not scopes:
         yield {}
         return
     held: dict[KeyScope, StoredAnswer | None] = {}
-    try:
-        held |= _hold(scopes)
-        if len(held) < len(scopes):  # the request that held one may have ended meanwhile
-            held |= _hold([scope for scope in scopes if scope not in held])
-        if any(held.values()):
-            commits.confirm_earlier()
+    if direct.is_pooled() and not waits:
+        _hold_all(_PROBE, scopes, held)
         yield held
-    finally:
-        _release(held)
+        return
+    with direct.session():
+        try:
+            _hold_all(_HOLD, scopes, held)
+            yield held
+        finally:
+            _release(held)
 
 
-def _hold(scopes: Sequence[KeyScope]) -> dict[KeyScope, StoredAnswer | None]:
+def _hold_all(
+    statement: str, scopes: Sequence[KeyScope], held: dict[KeyScope, StoredAnswer | None]
+) -> None:
+    """Add the keys to `held` that no other request holds."""
+    held |= _hold(statement, scopes)
+    if len(held) < len(scopes):  # the request that held one may have ended meanwhile
+        held |= _hold(statement, [scope for scope in scopes if scope not in held])
+    if any(held.values()):
+        commits.confirm_earlier()
+
+
+def _hold(statement: str, scopes: Sequence[KeyScope]) -> dict[KeyScope, StoredAnswer | None]:
     parameters = [
         sql.array([scope.lock_name for scope in scopes]),
         sql.array([scope.organization_id for scope in scopes]),
         sql.array([str(scope.application_id) for scope in scopes]),
         sql.array([scope.text for scope in scopes]),
     ]
-    rows = prepared_statements.execute(_HOLD, parameters)
+    rows = prepared_statements.execute(statement, parameters)
     return {
         scope: None if body is None else StoredAnswer(stored_digest, status, body.encode())
         for scope, (stored_digest, status, body, locked) in zip(scopes, rows, strict=True)

@@ -2,23 +2,26 @@
 
 A delivery is in manual review if it is UNKNOWN and not due at any time (`due_at` is null): the
 category's `on_unknown` is HOLD, or all resends are used up. A late receipt ends the review, or a
-person's decision.
+person's decision. After the database was restored to a moment in the past, `hold_doubtful` puts
+there what may have left since.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from messaging.models import Delivery
 from messaging.models.statuses import EventType, Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
-from rme.core.db import clock
+from rme.core.db import clock, sql
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
@@ -32,6 +35,16 @@ SELECT o, (SELECT count(*) FROM (
     AND due_at IS NULL LIMIT {COUNTED}) held)
 FROM unnest(%s::text[]) o
 """
+
+
+_BATCH = 1000
+_LEASE_MARGIN = timedelta(minutes=1)
+_TO_UNKNOWN = {
+    Status.SCHEDULED: (Status.ACCEPTED, Status.SENDING, Status.UNKNOWN),
+    Status.ACCEPTED: (Status.SENDING, Status.UNKNOWN),
+    Status.SENDING: (Status.UNKNOWN,),
+}
+"""The transitions by which a delivery gets there as if a worker had claimed it and died."""
 
 
 class Decision(StrEnum):
@@ -83,6 +96,68 @@ def decide(
         ]
         audit.record(actor, entries)
     return changed
+
+
+def doubtful(until: datetime) -> QuerySet[Delivery]:
+    """Return what a service that stopped at `until` may have sent, and this database of a moment
+    before does not know of: all that was due until then and has not ended.
+    """
+    leases_end = until + timedelta(seconds=settings.LEASE_SECONDS) + _LEASE_MARGIN
+    waiting = [Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT]
+    return Delivery.objects.filter(
+        Q(status__in=waiting, due_at__lte=until) | Q(status=Status.SENDING, due_at__lte=leases_end)
+    )
+
+
+def hold_doubtful(until: datetime, reason: str) -> Counter[tuple[str, str]]:
+    """Put what is doubtful into manual review, in batches that commit; return how many, by
+    organization and the status they had.
+
+    What was SENT stays so and loses its fallback, because it may have been confirmed since. The
+    workers must not run yet.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    last = UUID(int=0)
+    while found := _hold_batch(until, reason, last):
+        counts.update((row.organization_id, row.status) for row in found)
+        last = found[-1].pk
+    return counts
+
+
+def _hold_batch(until: datetime, reason: str, last: UUID) -> list[Delivery]:
+    with transaction.atomic():
+        rows = doubtful(until).filter(pk__gt=last).order_by("pk")
+        found = list(rows.select_for_update()[:_BATCH])
+        now = clock.now()
+        for target in (Status.ACCEPTED, Status.SENDING, Status.UNKNOWN):
+            apply_transitions(
+                [
+                    Transition(
+                        id=row.pk, status=target, due_at=None, reason="UNKNOWN_OUTCOME", detail=None
+                    )
+                    for row in found
+                    if target in _TO_UNKNOWN.get(Status(row.status), ())
+                ]
+            )
+        settled = (Status.UNKNOWN, Status.SENT)
+        sql.update(Delivery, [{"id": r.pk, "due_at": None} for r in found if r.status in settled])
+        write_events(
+            [
+                EventRow(
+                    row.organization_id,
+                    row.message_id,
+                    row.pk,
+                    EventType.DEFERRED,
+                    now,
+                    channel=row.channel,
+                    provider=row.provider,
+                    detail={"decision": "HOLD", "reason": reason},
+                )
+                for row in found
+                if row.status != Status.SENT
+            ]
+        )
+    return found
 
 
 def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transition:

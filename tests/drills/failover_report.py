@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.drills import failover
 from tests.drills.failover import Account
-from tests.drills.machine import described
+from tests.drills.machine import described, titled
 from tests.service import ROOT
 
 PATH = ROOT / "docs" / "failover-drill.md"
@@ -68,15 +68,10 @@ def write(accounts: Sequence[Account]) -> None:
             alone=failover.ALONE_SECONDS,
             split=failover.SPLIT_SECONDS,
             repeated=failover.REPEATED,
-            accounts=_table(_ACCOUNTS, [_account(each) for each in accounts]),
-            times=_table(_TIMES, [_times(each) for each in accounts]),
+            accounts=titled(_ACCOUNTS, [_account(each) for each in accounts]),
+            times=titled(_TIMES, [_times(each) for each in accounts]),
         )
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
 def _account(each: Account) -> list[object]:

@@ -1,7 +1,8 @@
-"""The machine on which a drill was played, for its report."""
+"""The machine on which a drill was played, and tables, for reports."""
 
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -12,3 +13,9 @@ def described() -> str:
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     name = names[0] if names else platform.machine()
     return f"{os.cpu_count()} processors ({name}) and {memory:.0f} GiB of memory"
+
+
+def titled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)

@@ -83,6 +83,28 @@ class Server(Postgres):
         self.run("pg_basebackup", *options)
         self.start()
 
+    def own(self, folder: Path) -> None:
+        """Make a folder of the servers' user."""
+        own_folder(folder)
+
+    def back_up(self, folder: Path) -> None:
+        """Make a base backup in a folder of the servers' user."""
+        source = self.conninfo("postgres")
+        self.run("pg_basebackup", "-D", str(folder), "-d", source, "-c", "fast", "-X", "none")
+
+    def restore(self, backup: Path, archive: Path, moment: str | None) -> None:
+        """Start from a base backup and a WAL archive, up to a moment, or to the archive's end."""
+        own_folder(self.data.parent)
+        subprocess.run(["cp", "-a", backup, self.data], check=True)
+        lines = [f"restore_command = 'cp {archive}/%f %p'"]
+        if moment:
+            lines += [f"recovery_target_time = '{moment}'", "recovery_target_action = 'promote'"]
+        with (self.data / "postgresql.auto.conf").open("a") as settings:
+            settings.write("\n".join(lines) + "\n")
+        (self.data / "recovery.signal").touch()
+        self.start()
+        wait_until(self._writable, "the restored server was not promoted")
+
     def keep_wal(self) -> None:
         """Keep WAL for pg_rewind, which recovers a killed server by the settings in its files."""
         self.sql("ALTER SYSTEM SET wal_keep_size = '1GB'")

@@ -9,8 +9,7 @@ SQL, because a partition is a table of its own, and each batch is one statement 
 test.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
@@ -24,11 +23,13 @@ from messaging.models import PARTITIONED, Attempt, Delivery, Message, MessageCon
 from messaging.models.delivery_lookup import is_of_message
 from messaging.models.statuses import Status
 from rme.core import ids
-from rme.core.db import partitions, sql
+from rme.core.db import locks, partitions, sql
 from rme.core.db.periods import Period
 
 log = structlog.get_logger(__name__)
 
+LOCK = "retention"
+"""The name of the lock that a run holds."""
 TURN_SECONDS = 20.0
 """How long one run takes at most: other tasks need the worker, and the next run continues."""
 CONTENT_SECONDS = 10.0
@@ -46,7 +47,7 @@ def apply(*, now: datetime) -> None:
     messages = now - timedelta(days=settings.MESSAGE_RETENTION_DAYS)
     first = settings.PARTITION_PERIOD.start_of(messages)
     until = monotonic() + TURN_SECONDS
-    with _alone() as alone:
+    with locks.alone(LOCK) as alone:
         if not alone:
             return
         _drop_contents(now, until - TURN_SECONDS / 2)
@@ -57,22 +58,9 @@ def apply(*, now: datetime) -> None:
 
 def apply_to_contents(*, now: datetime) -> None:
     """Delete the contents that have been kept long enough: they are to go soon after their time."""
-    with _alone() as alone:
+    with locks.alone(LOCK) as alone:
         if alone:
             _drop_contents(now, monotonic() + CONTENT_SECONDS)
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """Hold the lock of this job; yield whether it was free."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended('retention', 2))")
-        (locked,) = cursor.fetchone()
-        try:
-            yield locked
-        finally:
-            if locked:
-                cursor.execute("SELECT pg_advisory_unlock(hashtextextended('retention', 2))")
 
 
 def _drop_contents(now: datetime, until: float) -> None:

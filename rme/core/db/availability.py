@@ -29,6 +29,7 @@ from django.db import (
 from psycopg import pq
 from psycopg_pool import PoolTimeout
 
+from rme.core.db.postgresql import direct
 from rme.core.redis import counters
 
 log = structlog.get_logger(__name__)
@@ -117,15 +118,16 @@ def unlimited() -> Iterator[None]:
     if _process.limit is None:
         yield
         return
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-    _thread.unlimited = True
-    try:
-        yield
-    finally:
-        _thread.unlimited = False
+    with direct.session():
         with connection.cursor() as cursor:
-            cursor.execute("RESET statement_timeout")
+            cursor.execute("SET statement_timeout = 0")
+        _thread.unlimited = True
+        try:
+            yield
+        finally:
+            _thread.unlimited = False
+            with connection.cursor() as cursor:
+                cursor.execute("RESET statement_timeout")
 
 
 class BoundedConnection(psycopg.Connection[Any]):
@@ -139,6 +141,8 @@ class BoundedConnection(psycopg.Connection[Any]):
         except psycopg.OperationalError as error:
             if error.sqlstate is None or error.sqlstate.startswith("57P"):
                 reach.lost(error)
+            if hint := direct.hint(str(error)):
+                log.warning("database.pooler", hint=hint)
             raise
         reach.found()
         raw.prepared_max = PREPARED_MAX

@@ -2,8 +2,13 @@
 
 from rme.core.db import prepared_statements
 
-# Writes 30 bytes of WAL that nobody reads.
-_WRITE = "SELECT pg_logical_emit_message(true, 'rme', '')"
+# Writes 30 bytes of WAL that nobody reads. The part that locks nothing makes it a statement that
+# writes for a read-only server too, which refuses it (25006). Without it a primary that is
+# read-only would execute it, and a standby raise an internal error.
+_WRITE = (
+    "SELECT pg_logical_emit_message(true, 'rme', '') "
+    "WHERE NOT EXISTS (SELECT FROM django_migrations WHERE false FOR KEY SHARE)"
+)
 
 
 def confirm_earlier() -> None:

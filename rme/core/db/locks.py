@@ -1,14 +1,16 @@
 """Locks by name that hold across processes (PostgreSQL's advisory locks).
 
-A connection holds them, not a transaction, because the guarded code may call other machines. When a
-process dies, PostgreSQL releases them.
+A session holds them, not a transaction, because the guarded code may call other machines. When a
+process dies, PostgreSQL releases them. Behind a pooler the block has a session of its own
+(`rme.core.db.postgresql.direct`).
 """
 
 import hashlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rme.core.db import statement_timeout
+from rme.core.db.postgresql import direct
 
 
 class Busy(Exception):
@@ -22,29 +24,32 @@ def holding(names: Collection[str], until: float) -> Iterator[None]:
     `until` is a moment of the monotonic clock. Locks are taken in one order, against deadlocks.
     """
     keys = sorted(map(_key, names))
-    try:
-        with statement_timeout.bounded(until) as cursor:
-            cursor.execute("SELECT pg_advisory_lock(key) FROM unnest(%s::bigint[]) key", [keys])
-    except statement_timeout.StatementLate as error:
-        _release(keys)  # some of them may have been taken
-        raise Busy from error
-    try:
+    with ExitStack() as stack:
+        is_apart = stack.enter_context(direct.session())
+        try:
+            with statement_timeout.bounded(until) as cursor:
+                cursor.execute("SELECT pg_advisory_lock(key) FROM unnest(%s::bigint[]) key", [keys])
+        except statement_timeout.StatementLate as error:
+            _release(keys)  # some of them may have been taken
+            raise Busy from error
+        stack.callback(_release, keys)
+        if is_apart:  # the caller's time limit is of the connection that it had before
+            stack.enter_context(statement_timeout.bounded(until))
         yield
-    finally:
-        _release(keys)
 
 
 @contextmanager
 def alone(name: str) -> Iterator[bool]:
     """Hold a lock while the block runs if it is free; yield whether it was."""
-    with statement_timeout.unbounded() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)])
-        (taken,) = cursor.fetchone()
-    try:
-        yield taken
-    finally:
-        if taken:
-            _release([_key(name)])
+    with direct.session():
+        with statement_timeout.unbounded() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)])
+            (taken,) = cursor.fetchone()
+        try:
+            yield taken
+        finally:
+            if taken:
+                _release([_key(name)])
 
 
 def _release(keys: list[int]) -> None:

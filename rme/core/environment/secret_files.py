@@ -16,8 +16,10 @@ SECRETS = (
     "ARCHIVE_S3_SECRET",
     "CELERY_BROKER_URL",
     "CELL_SECRET",
+    "DATABASE_DIRECT_URL",
     "DATABASE_URL",
     "METRICS_TOKEN",
+    "MOVE_DATABASE_URL",
     "OIDC_CLIENT_SECRET",
     "REDIS_URL",
     "SECRET_KEY",
@@ -59,7 +61,7 @@ def _content(path: Path, place: str, *, is_list: bool) -> str:
     if not text:
         raise ImproperlyConfigured(f"{place} is empty: remove the file, or write the secret.")
     if is_list:
-        return ",".join(text.replace(",", "\n").split())
+        return ",".join(filter(None, map(str.strip, text.replace(",", "\n").splitlines())))
     if len(text.splitlines()) > 1:
         raise ImproperlyConfigured(f"{place} has more than one line.")
     return text

@@ -1,5 +1,9 @@
-"""The deployment's secret key where the environment sets none: generated once, stored in `var/`."""
+"""The deployment's secret key where the environment sets none: generated once, stored in `var/`.
+And the keys that are derived from it where the environment sets none.
+"""
 
+import base64
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -20,3 +24,9 @@ def secret_key(var: Path) -> str:
         finally:
             own.unlink()
     return path.read_text()
+
+
+def derived_key(secret: str, purpose: str) -> str:
+    """Return 32 bytes in base64url: a Fernet key (`fields`), or that of Web Push (`vapid`)."""
+    digest = hashlib.sha256(f"rme.{purpose}:{secret}".encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode()

@@ -4,36 +4,54 @@ import os
 import threading
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl
 
 from django.conf import settings
-from redis import Redis
+from django.core.exceptions import ImproperlyConfigured
+from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
 from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelManagedConnection
 
-
-def broker_url(redis_url: str) -> str:
-    """Return a Redis URL as Celery writes it: it has a scheme of its own for sockets."""
-    if not redis_url.startswith("unix://"):
-        return redis_url
-    path, _, query = redis_url.removeprefix("unix://").partition("?")
-    database = dict(parse_qsl(query)).get("db", "0")
-    return f"redis+socket://{path}?virtual_host={database}"
+from rme.core.environment import redis_url
 
 
 @cache
 def redis_client() -> Redis:
     """Return the client with this process's connection pool.
 
-    Its timeouts are short (`REDIS_TIMEOUT`, in seconds), because nothing depends on Redis.
+    Its timeouts are short (`REDIS_TIMEOUT`, in seconds), because nothing depends on Redis. With
+    Sentinel each new connection asks for the primary; one to a server that is no primary any more
+    ends at its first write.
     """
-    return Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=settings.REDIS_TIMEOUT,
-        socket_connect_timeout=settings.REDIS_TIMEOUT,
-        retry=Retry(NoBackoff(), 1),
-    )
+    options: dict[str, Any] = {
+        "socket_timeout": settings.REDIS_TIMEOUT,
+        "socket_connect_timeout": settings.REDIS_TIMEOUT,
+        "retry": Retry(NoBackoff(), 1),
+    }
+    found = redis_url.sentinels(settings.REDIS_URL)
+    if found is None:
+        return Redis.from_url(settings.REDIS_URL, **options)
+    own_options = {**options, **found.sentinel_options()}
+    sentinel: Any = Sentinel(found.hosts, sentinel_kwargs=own_options)  # type: ignore[no-untyped-call]  # no stub has it
+    client: Redis = sentinel.master_for(found.service, **options, **found.server_options())
+    return client
+
+
+def is_cluster() -> bool:
+    """Return whether Redis is a cluster, which cannot be used. Raises RedisError."""
+    return redis_client().info("cluster").get("cluster_enabled") == 1
+
+
+def refuse_cluster() -> None:
+    """Raise ImproperlyConfigured if Redis is a cluster; do nothing if it does not answer."""
+    try:
+        if is_cluster():
+            raise ImproperlyConfigured(f"REDIS_URL {redis_url.CLUSTER}.")
+    except RedisError:
+        return
+    finally:
+        redis_client().close()  # before any fork
 
 
 class _ThreadConnection(threading.local):
@@ -72,5 +90,9 @@ def _connection() -> object:
 
 
 def _exchange(connection: Any, arguments: tuple[str | float, ...]) -> object:
+    if isinstance(connection, SentinelManagedConnection) and not connection.is_connected:
+        # Asks for the primary; sending would connect to the last address.
+        connection.connect()  # type: ignore[no-untyped-call]  # no stub has it
     connection.send_command(*arguments)
-    return connection.read_response()
+    # With Sentinel redis-py would keep a connection that a late reply may arrive on.
+    return connection.read_response(disconnect_on_error=True)

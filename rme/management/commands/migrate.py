@@ -17,6 +17,7 @@ from psycopg.errors import LockNotAvailable
 from rme import post_deploy
 from rme.core.db import locks
 from rme.core.db.partitions import LOCK
+from rme.core.db.postgresql import direct
 
 LOCK_MS = 1000
 """How long a migration waits for a lock, and later statements on the table with it."""
@@ -52,6 +53,9 @@ class Command(migrate.Command):
             super().handle(*args, **options)
             return
         with ExitStack() as stack:
+            if problem := direct.problem():
+                raise CommandError(f"{problem}.")
+            stack.enter_context(direct.session())
             self._wait_for_others(stack)
             with connections[options["database"]].cursor() as cursor:
                 cursor.execute(f"SET lock_timeout = {LOCK_MS}")

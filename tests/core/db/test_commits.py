@@ -1,9 +1,9 @@
 """A commit that waits for all those before it."""
 
 import pytest
-from django.db import connection
+from django.db import InternalError, connection
 
-from rme.core.db import commits
+from rme.core.db import availability, commits
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -16,11 +16,13 @@ def sql(statement):
 
 @pytest.fixture
 def plain_role():
-    """Let the statements be those of a role that is no superuser's."""
+    """Execute the statements as a role that may read and write, and no more."""
     sql("CREATE ROLE rme_test_plain")
+    sql("GRANT SELECT, UPDATE ON django_migrations TO rme_test_plain")
     sql("SET ROLE rme_test_plain")
     yield
     sql("RESET ROLE")
+    sql("DROP OWNED BY rme_test_plain")
     sql("DROP ROLE rme_test_plain")
 
 
@@ -34,3 +36,13 @@ def test_it_writes_a_commit_record_for_which_a_standby_is_waited():
     commits.confirm_earlier()
     ((later, next_transaction),) = sql(state)
     assert (later > flushed, next_transaction > transaction) == (True, True)
+
+
+def test_a_read_only_server_refuses_it():
+    sql("SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(InternalError) as caught:
+            commits.confirm_earlier()
+        assert availability.is_unavailable(caught.value)
+    finally:
+        sql("SET default_transaction_read_only = off")

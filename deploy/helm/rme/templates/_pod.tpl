@@ -131,3 +131,13 @@ livenessProbe:
   timeoutSeconds: 10
   failureThreshold: 3
 {{- end -}}
+
+{{/* For how long a worker may end what it has in hand, in seconds. */}}
+{{- define "rme.workerGrace" -}}
+{{- $lease := float64 (default 60 .Values.settings.LEASE_SECONDS) -}}
+{{- $grace := default (int64 (ceil (addf (divf $lease 2) 90))) .Values.worker.terminationGracePeriodSeconds -}}
+{{- if lt (float64 $grace) (divf $lease 2) -}}
+{{- fail (printf "worker.terminationGracePeriodSeconds is %v: a worker waits for half of LEASE_SECONDS (%v) for what is in flight." $grace $lease) -}}
+{{- end -}}
+{{- $grace -}}
+{{- end -}}

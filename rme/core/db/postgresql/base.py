@@ -14,7 +14,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, object]:
         params = super().get_connection_params()
-        params["options"] = params.get("options", "") + availability.server_options()
+        if "options" in params:  # a pooler in transaction mode would refuse them
+            params["options"] += availability.server_options()
         return params
 
     def get_new_connection(self, conn_params: object) -> object:
