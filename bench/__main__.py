@@ -21,6 +21,7 @@ from bench.receipts import receipts
 from bench.report import say
 from bench.request_log import request_log
 from bench.retention import retention
+from bench.router import router
 from bench.scene import Scene, free_port, processes, wait_for_port
 from bench.singles import singles
 from bench.smtp import smtp
@@ -79,6 +80,7 @@ def minutes(scene: Scene) -> None:
 SECTIONS: dict[str, Callable[[Scene], None]] = {
     "accept": accept,
     "smtp": smtp,
+    "router": router,
     "steps": steps,
     "whole": whole,
     "singles": singles,

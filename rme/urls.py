@@ -26,6 +26,7 @@ urlpatterns = [
     path("metrics", metrics.show),
     path("cell/owner", cell_owner.show),
     path("cell/organizations", across_calls.organizations),
+    path("cell/log-out", across_calls.log_out),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
     path("hooks/<str:public_id>", views.receive),
     path("p/", include("messaging.pages.urls")),

@@ -15,6 +15,7 @@ from messaging.statistics import figures
 from messaging.statistics.figures import HourFigures, Statistics
 from rme.core.db import clock
 from rme.tenants import latest
+from rme.tenants.across import organizations_elsewhere
 from rme.tenants.roles import Permission, organizations_for
 
 ORGANIZATIONS = 50
@@ -51,6 +52,7 @@ def context(request: HttpRequest) -> dict[str, object]:
     checked = dict(list(settings)[:ORGANIZATIONS])
     viewer = _viewer(request)
     found: dict[str, object] = {"title": "Home", "viewer": viewer, "checked": checked}
+    found["elsewhere"] = organizations_elsewhere(request)
     state = None
     if viewer:
         test = request.GET.get("mode") == "test"

@@ -35,7 +35,12 @@ _FORWARDING = (
     *("HTTP_X_FORWARDED", "HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_ORIGINAL", "HTTP_X_REAL_IP"),
     *("HTTP_CF_", "HTTP_TRUE_CLIENT_IP", "HTTP_X_CLIENT", "HTTP_X_CLUSTER_CLIENT_IP"),
 )
-ANY_HOST = frozenset({"/livez", "/readyz", "/metrics", "/cell/owner", "/cell/organizations"})
+ANY_HOST = frozenset(
+    {
+        *("/livez", "/readyz", "/metrics"),
+        *("/cell/owner", "/cell/organizations", "/cell/log-out"),
+    }
+)
 """Requested by IP address; each of them decides who may read it."""
 SECRET_PREFIXES = ("/rme/v1/", "/services/")
 """Paths to which programs send secrets. Services with other errors refuse them themselves."""

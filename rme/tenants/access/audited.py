@@ -19,8 +19,8 @@ from django.db import transaction
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
-from rme.tenants import audit
-from rme.tenants.access import acting
+from rme.tenants import across, audit
+from rme.tenants.access import acting, sessions
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
@@ -51,7 +51,9 @@ def logged_in(request: HttpRequest, user: User, methods: list[str]) -> None:
 def _logged_out(request: HttpRequest, user: User | None, **_: Any) -> None:
     if user is not None and user.is_authenticated:
         acting.end(request, "logged out")
-        record(request, audit.person_behind(request), Action.LOGGED_OUT)
+        person = audit.person_behind(request)
+        record(request, person, Action.LOGGED_OUT)
+        across.log_out_elsewhere(person.person, sessions.chain(request))
 
 
 @receiver(mfa.authentication_failed)

@@ -20,7 +20,9 @@ def send_password_resets(email: str) -> int:
     for user in found:
         key = default_token_generator.make_token(user)
         path = reverse("account_reset_password_from_key", args=[user_pk_to_url_str(user), key])
-        context = {"user": user, "url": f"{settings.BASE_URL}{path}"}
+        # by which the router finds the cell of the account
+        query = f"?cell={settings.CELL}" if settings.CELL else ""
+        context = {"user": user, "url": f"{settings.BASE_URL}{path}{query}"}
         # to the stored address: another spelling of it may be another person's
         send("reset", "A new password for rme", user.email, context)
     return len(found)

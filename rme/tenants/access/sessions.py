@@ -1,12 +1,17 @@
 """Limits of the console's sessions, and the second factor where it is required."""
 
+import secrets
 import time
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from allauth.mfa.utils import is_mfa_enabled
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import SESSION_KEY, logout
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -18,6 +23,8 @@ CONSOLE = ("/admin/", "/push-demo")
 OPEN = ("/admin/account/", "/admin/logout/", "/admin/login/", "/admin/password_change/")
 """Paths that a person without the required second factor may open, to set one up."""
 BEGAN, SEEN = "rme_began", "rme_seen"
+CHAIN = "rme_chain"
+"""What the sessions of one log-in in several cells have in common: they end together."""
 FACTOR_ELSEWHERE = "rme_factor_elsewhere"
 """In a session that was handed over by a cell where a second factor was proven."""
 SEEN_EVERY = 60
@@ -27,11 +34,36 @@ _has_what_it_needs: TtlCache[int, bool] = TtlCache(seconds=30)
 """The people who need no second factor, or have one."""
 
 
-def begin(request: HttpRequest, at: int | None = None) -> None:
-    """Start the times of a session, at log-in or at that of the cell that handed it over."""
-    now = int(time.time())
-    request.session[SEEN] = now
-    request.session[BEGAN] = now if at is None else min(at, now)
+def begin(request: HttpRequest) -> None:
+    """Start the times of a session, at log-in."""
+    request.session[BEGAN] = request.session[SEEN] = int(time.time())
+    request.session[CHAIN] = secrets.token_urlsafe(16)
+
+
+def continue_chain(request: HttpRequest, chain: str, began_at: int) -> None:
+    """Let a session that has just begun be part of a log-in in another cell."""
+    request.session[CHAIN] = chain
+    request.session[BEGAN] = min(began_at, int(time.time()))
+
+
+def chain(request: HttpRequest) -> str:
+    """Return what the session has in common with those of other cells."""
+    return str(request.session.get(CHAIN, ""))
+
+
+def end_chain(user: User, ended: str) -> int:
+    """End the sessions of a person that are part of a log-in; return how many."""
+    rows = UserSession.objects.filter(user=user)
+    found = [row for row in rows if ended and _store(row.session_key).get(CHAIN) == ended]
+    for row in found:
+        row.end()
+    return len(found)
+
+
+def _store(key: str) -> SessionBase:
+    engine: Any = import_module(settings.SESSION_ENGINE)
+    store: SessionBase = engine.SessionStore(key)
+    return store
 
 
 def began(request: HttpRequest) -> int:

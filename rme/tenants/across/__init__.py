@@ -5,6 +5,7 @@ email address would not do: an owner may invite any address, and use the link of
 accounts are connected once, by a log-in to both of them. `rme.urls` has `urls` and `calls`.
 """
 
+from rme.tenants.across.calls import log_out_elsewhere
 from rme.tenants.across.elsewhere import Elsewhere, organizations_elsewhere
 
-__all__ = ["Elsewhere", "organizations_elsewhere"]
+__all__ = ["Elsewhere", "log_out_elsewhere", "organizations_elsewhere"]

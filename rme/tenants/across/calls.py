@@ -5,15 +5,20 @@ from uuid import UUID
 
 import orjson
 import requests
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from rme.core import cell_calls
 from rme.tenants import cells
+from rme.tenants.access import sessions
 from rme.tenants.models import Organization, User
 
+log = structlog.get_logger(__name__)
+
 ORGANIZATIONS = f"{cell_calls.PATH}organizations"
+LOG_OUT = f"{cell_calls.PATH}log-out"
 SECONDS = 1.0
 """How long another cell may take: a page of the console waits for it."""
 LIMIT = 200
@@ -80,3 +85,22 @@ def tell_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
 
 
 organizations = signed(tell_organizations)
+
+
+def end_sessions(given: Mapping[str, object]) -> Mapping[str, object]:
+    """End the sessions of a log-in that has ended in another cell; return how many there were."""
+    user = User.objects.filter(person=UUID(str(given["person"]))).first()
+    return {"ended": sessions.end_chain(user, str(given["chain"])) if user else 0}
+
+
+log_out = signed(end_sessions)
+
+
+def log_out_elsewhere(person: UUID, chain: str) -> None:
+    """End the sessions of a log-in in all other cells; one that is away keeps its own for hours."""
+    others = [name for name in settings.CELLS if name != settings.CELL] if settings.CELL else []
+    for cell in others:
+        try:
+            ask(cell, LOG_OUT, {"person": str(person), "chain": chain})
+        except CellNotReached:
+            log.warning("log_out.cell_not_reached", cell=cell)

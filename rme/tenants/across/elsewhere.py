@@ -13,6 +13,8 @@ from rme.tenants.across.calls import CellNotReached
 from rme.tenants.models import User
 
 KNOWN_SECONDS = 30.0
+UNCONNECTED_SECONDS = 3.0
+"""How long it is remembered that a person has no connected account: it may just connect one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Elsewhere:
 
 
 _known: TtlCache[tuple[str, UUID], Elsewhere] = TtlCache(seconds=KNOWN_SECONDS, size=10_000)
+_unconnected: TtlCache[tuple[str, UUID], Elsewhere] = TtlCache(UNCONNECTED_SECONDS, size=10_000)
 
 
 def organizations_elsewhere(request: HttpRequest) -> list[Elsewhere]:
@@ -48,12 +51,17 @@ def forget(person: UUID) -> None:
     """Let this process ask the cells about a person anew."""
     for cell in settings.CELLS:
         _known.forget((cell, person))
+        _unconnected.forget((cell, person))
 
 
 def _of_cell(cell: str, person: UUID) -> Elsewhere:
-    found = _known.get((cell, person), lambda: _ask(cell, person))
-    assert found is not None  # _ask returns a value
-    return found
+    key = (cell, person)
+    found = _known.get(key, lambda: _connected(_unconnected.get(key, lambda: _ask(cell, person))))
+    return found or _unconnected.get(key, lambda: _ask(cell, person)) or Elsewhere(cell)
+
+
+def _connected(found: Elsewhere | None) -> Elsewhere | None:
+    return found if found and (found.connected or not found.reached) else None
 
 
 def _ask(cell: str, person: UUID) -> Elsewhere:

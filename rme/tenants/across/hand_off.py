@@ -44,6 +44,8 @@ class HandOff:
     """The organization that the person has chosen; empty: none."""
     proofs: Sequence[Mapping[str, Any]]
     """When which method was used: `{"method": "mfa", "at": 1800000000.0}`."""
+    chain: str
+    """What all sessions of the log-in have in common."""
     began: int
     """When the session began: it ends as early as it would have ended there."""
     nonce: str
@@ -54,15 +56,20 @@ class HandOff:
 
 
 def make(
-    target: str, person: UUID, organization: str, proofs: Sequence[Mapping[str, Any]], began: int
+    target: str,
+    person: UUID,
+    organization: str,
+    *,
+    proofs: Sequence[Mapping[str, Any]],
+    chain: str,
+    began: int,
 ) -> str:
     """Return the value of the cookie for another cell."""
     kept = [
         {"method": each["method"], "at": each["at"]} for each in proofs if each["method"] in METHODS
     ]
-    made = HandOff(
-        settings.CELL, target, str(person), organization, kept, began, secrets.token_urlsafe(16)
-    )
+    nonce = secrets.token_urlsafe(16)
+    made = HandOff(settings.CELL, target, str(person), organization, kept, chain, began, nonce)
     text = orjson.dumps(asdict(made))
     signature = cell_calls.sign(settings.CELL_SECRET, PURPOSE, text).partition(" ")[2]
     return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"

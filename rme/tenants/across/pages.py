@@ -17,6 +17,7 @@ from allauth.account.internal.flows.login import (
     record_authentication,
 )
 from allauth.account.models import Login
+from allauth.account.signals import user_logged_in
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import admin, messages
@@ -63,7 +64,14 @@ def choose(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)  # admin_view requires a logged-in user
     proofs = get_authentication_records(request, user)
-    cookie = hand_off.make(cell, user.person, organization, proofs, sessions.began(request))
+    cookie = hand_off.make(
+        cell,
+        user.person,
+        organization,
+        proofs=proofs,
+        chain=sessions.chain(request),
+        began=sessions.began(request),
+    )
     entries = audit.about_person(user, Action.HANDED_OVER, text=f"cell {cell}")
     audit.record(audit.actor_of(request), entries)
     response = _see_other(reverse("cells_enter"))
@@ -82,6 +90,7 @@ def enter(request: HttpRequest) -> HttpResponse:
         messages.error(request, NOT_VALID)
         response = _see_other(reverse("admin:login"))
     else:
+        elsewhere.forget(UUID(given.person))
         user = User.objects.filter(person=given.person, is_active=True, is_staff=True).first()
         response = _log_in(request, user, given) if user else _arrive(request, given)
     response.delete_cookie(hand_off.COOKIE, path=reverse("cells_enter"))
@@ -101,9 +110,12 @@ def _log_in(request: HttpRequest, user: User, given: HandOff) -> HttpResponse:
         response: HttpResponse = perform_login(request, Login(user=user, redirect_url=redirect_url))
         return response
     get_adapter().login(request, user)
-    sessions.begin(request, given.began)
+    sessions.continue_chain(request, given.chain, given.began)
     request.session[sessions.FACTOR_ELSEWHERE] = given.has_second_factor
-    return _go_to(request, given.organization)
+    response = _go_to(request, given.organization)
+    # The list of a person's sessions is filled by this signal.
+    user_logged_in.send(sender=User, request=request, response=response, user=user)
+    return response
 
 
 def _arrive(request: HttpRequest, given: HandOff) -> HttpResponse:

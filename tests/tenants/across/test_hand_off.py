@@ -9,9 +9,19 @@ import pytest
 import time_machine
 
 from rme.core import cell_calls
+from rme.tenants.access import mail
 from rme.tenants.models import Assertion, User
 from tests import audited, factories
-from tests.tenants.access.scene import CODE, browser, code_of, is_in, log_in, member, with_totp
+from tests.tenants.access.scene import (
+    CODE,
+    browser,
+    code_of,
+    is_in,
+    links,
+    log_in,
+    member,
+    with_totp,
+)
 
 pytestmark = pytest.mark.django_db
 CELLS, ENTER, CONNECT = (f"/admin/account/cells/{path}" for path in ("", "enter/", "connect/"))
@@ -222,3 +232,38 @@ def test_a_session_that_was_handed_over_ends_when_the_first_would_have_ended(org
         assert other.get(other.get(ENTER)["Location"]).status_code == 200
         clock.shift(2)
         assert other.get("/admin/")["Location"].startswith("/admin/login/")
+
+
+def test_a_log_out_in_one_cell_ends_the_sessions_of_that_log_in_in_all(org, there, client):
+    user = User.objects.get(pk=member(org).pk)
+    here, another = logged_in(), logged_in()
+    other = there(here)
+    other.get(ENTER)
+    assert is_in(other)
+    question = {"person": str(user.person), "chain": here.session["rme_chain"]}
+
+    def end(question):
+        text = json.dumps(question).encode()
+        header = cell_calls.sign(SECRET, "POST /cell/log-out", text)
+        headers = {"Authorization": header}
+        return client.post("/cell/log-out", text, "application/json", headers=headers).json()
+
+    assert end({**question, "chain": "other"}) == end({**question, "chain": ""}) == {"ended": 0}
+    assert end({**question, "person": str(uuid4())}) == {"ended": 0}
+    assert end(question) == {"ended": 2}  # both cells have one database here
+    assert [is_in(each) for each in (here, other, another)] == [False, False, True]
+    assert client.post("/cell/log-out", "{}", "application/json").status_code == 404
+
+
+def test_a_log_out_does_not_wait_for_cells_that_are_away(org):
+    member(org)
+    client = logged_in()
+    assert client.post("/admin/logout/").status_code == 200
+    assert not is_in(client)
+
+
+def test_a_link_for_a_new_password_names_the_cell(org, mailoutbox):
+    member(org)
+    assert mail.send_password_resets("sam@example.com") == 1
+    (link,) = links(mailoutbox[0].body)
+    assert link.endswith("/?cell=eu")
