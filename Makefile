@@ -41,7 +41,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
 	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
-	  tests/deploy/test_containers.py $(ARGS)
+	  tests/deploy/test_containers.py tests/deploy/test_deployment_page.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
