@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from amqp.exceptions import PreconditionFailed
 from celery.beat import ScheduleEntry, Scheduler
 from django.conf import settings
 from kombu.exceptions import OperationalError
@@ -35,11 +36,14 @@ class HintScheduler(Scheduler):
         """Return how many tasks wait in the queue of an entry; 0 if the broker is away."""
         queue = (entry.options or {}).get("queue", self.app.conf.task_default_queue)
         lost: tuple[type[BaseException], ...] = self.connection.recoverable_connection_errors
-        lost += (*self.connection.recoverable_channel_errors, OperationalError)
+        lost += (*self.connection.recoverable_channel_errors, OperationalError, PreconditionFailed)
+        arguments = self.app.amqp.queues[queue].queue_arguments
         try:
             # The connection's own channel, which kombu opens again after it was lost.
             channel: Any = self.connection.default_channel
-            found = channel.queue_declare(queue, durable=True, auto_delete=False)
+            found = channel.queue_declare(
+                queue, durable=True, auto_delete=False, arguments=arguments
+            )
         except lost:
-            return 0  # publishing logs it, and connects again
+            return 0  # publishing logs it, and connects again; or the queue is of another type
         return int(found.message_count)

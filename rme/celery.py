@@ -21,7 +21,10 @@ app = Celery("rme", task_cls="rme.core.process.worker:WorkerTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 QUEUES = ("email", "sms", "push", "sweep", "webhooks", "default")
 """Each has a worker of its own, so that a slow channel does not delay others (`rme.workers`)."""
-app.conf.task_queues = [Queue(name) for name in QUEUES]
+_ARGUMENTS = (
+    {"x-queue-type": "quorum"} if settings.CELERY_TASK_DEFAULT_QUEUE_TYPE == "quorum" else None
+)
+app.conf.task_queues = [Queue(name, queue_arguments=_ARGUMENTS) for name in QUEUES]
 app.conf.task_default_queue = "default"
 # Hints do not expire: the time would be of beat's clock, and past for a worker with another clock.
 # Those that an outage left behind are cheap instead (`rme.core.redis.hints`).
@@ -52,6 +55,7 @@ app.conf.beat_schedule = {
 }
 app.conf.beat_scheduler = "rme.beat:HintScheduler"
 app.conf.worker_pool = "rme.pool:Pool"
+app.conf.worker_consumer = "rme.consumer:Consumer"
 # The last resort against tasks that hang. A task takes up to 5 s, half a lease and the timeout of a
 # provider; a worker whose lease has ended can store nothing.
 app.conf.task_soft_time_limit = 2 * settings.LEASE_SECONDS + 60

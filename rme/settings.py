@@ -15,6 +15,7 @@ from rme import __version__
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
+    broker_settings,
     cell_settings,
     database_settings,
     redis_url,
@@ -100,6 +101,7 @@ REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
 _broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
 CELERY_BROKER_URL = _broker["url"]
 CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
+CELERY_TASK_DEFAULT_QUEUE_TYPE = broker_settings.queue_type(ENV, CELERY_BROKER_URL)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

@@ -20,6 +20,7 @@ from multiprocessing import util
 from celery.exceptions import SecurityWarning
 from django.core.checks import run_checks
 
+from rme import queues
 from rme.celery import QUEUES, app
 from rme.core.process import memory
 from rme.core.redis.connection import refuse_cluster
@@ -152,8 +153,9 @@ def main() -> None:
     if unknown := sorted({each for one in options.queues for each in one.split(",")} - {*QUEUES}):
         parser.error(f"there is no queue {', '.join(unknown)}; there are {', '.join(QUEUES)}")
     refuse_cluster()
+    queues.create()
     load()
-    workers = [worker(queues, options.concurrency) for queues in options.queues]
+    workers = [worker(names, options.concurrency) for names in options.queues]
     keep([*workers, beat()] if options.beat else workers)
 
 

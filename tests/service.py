@@ -19,6 +19,7 @@ import psycopg
 import requests
 
 from rme.run.engines import Postgres
+from rme.run.places import sockets
 from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,8 @@ class Service:
     def __init__(self, var: Path, **env: str) -> None:
         self.var = var
         self.port = free_port()
+        self.database = f"host={sockets(var)} user=rme dbname=rme"
+        """Where its PostgreSQL is; by default the one that it starts."""
         self.env = {**own_engines(), "RME_VAR": str(var), "PORT": str(self.port), **env}
         self.process: subprocess.Popen[str] | None = None
 
@@ -120,9 +123,7 @@ class Service:
         return str(answer.json()["access_token"])
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        from rme.run.places import sockets
-
-        with psycopg.connect(f"host={sockets(self.var)} user=rme dbname=rme") as connection:
+        with psycopg.connect(self.database) as connection:
             return connection.execute(statement).fetchall()  # type: ignore[arg-type]
 
 

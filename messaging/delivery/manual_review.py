@@ -7,14 +7,14 @@ there what may have left since.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from messaging.models import Delivery
 from messaging.models.statuses import EventType, Status
@@ -98,15 +98,14 @@ def decide(
     return changed
 
 
-def doubtful(until: datetime) -> QuerySet[Delivery]:
-    """Return what a service that stopped at `until` may have sent, and this database of a moment
-    before does not know of: all that was due until then and has not ended.
+def doubtful(until: datetime) -> Q:
+    """Return the condition of what a service that stopped at `until` may have sent, and this
+    database of a moment before does not know of: all that was due until then and has not ended.
     """
-    leases_end = until + timedelta(seconds=settings.LEASE_SECONDS) + _LEASE_MARGIN
-    waiting = [Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT]
-    return Delivery.objects.filter(
-        Q(status__in=waiting, due_at__lte=until) | Q(status=Status.SENDING, due_at__lte=leases_end)
-    )
+    found = Q()
+    for status, moment in _moments(until).items():
+        found |= Q(status=status, due_at__lte=moment)
+    return found
 
 
 def hold_doubtful(until: datetime, reason: str) -> Counter[tuple[str, str]]:
@@ -117,47 +116,53 @@ def hold_doubtful(until: datetime, reason: str) -> Counter[tuple[str, str]]:
     workers must not run yet.
     """
     counts: Counter[tuple[str, str]] = Counter()
-    last = UUID(int=0)
-    while found := _hold_batch(until, reason, last):
-        counts.update((row.organization_id, row.status) for row in found)
-        last = found[-1].pk
+    for status, moment in _moments(until).items():
+        while found := _hold_batch(status, moment, reason):  # which then match no more
+            counts.update((row.organization_id, status) for row in found)
     return counts
 
 
-def _hold_batch(until: datetime, reason: str, last: UUID) -> list[Delivery]:
+def _moments(until: datetime) -> dict[Status, datetime]:
+    """Return by status until when a delivery has to be due to be doubtful. Leases end later."""
+    waiting = (Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT)
+    leases_end = until + timedelta(seconds=settings.LEASE_SECONDS) + _LEASE_MARGIN
+    return {**dict.fromkeys(waiting, until), Status.SENDING: leases_end}
+
+
+def _hold_batch(status: Status, moment: datetime, reason: str) -> list[Delivery]:
     with transaction.atomic():
-        rows = doubtful(until).filter(pk__gt=last).order_by("pk")
+        rows = Delivery.objects.filter(status=status, due_at__lte=moment)
         found = list(rows.select_for_update()[:_BATCH])
         now = clock.now()
-        for target in (Status.ACCEPTED, Status.SENDING, Status.UNKNOWN):
+        steps = _TO_UNKNOWN.get(status, ())
+        for target in steps:
             apply_transitions(
                 [
                     Transition(
                         id=row.pk, status=target, due_at=None, reason="UNKNOWN_OUTCOME", detail=None
                     )
                     for row in found
-                    if target in _TO_UNKNOWN.get(Status(row.status), ())
                 ]
             )
-        settled = (Status.UNKNOWN, Status.SENT)
-        sql.update(Delivery, [{"id": r.pk, "due_at": None} for r in found if r.status in settled])
-        write_events(
-            [
-                EventRow(
-                    row.organization_id,
-                    row.message_id,
-                    row.pk,
-                    EventType.DEFERRED,
-                    now,
-                    channel=row.channel,
-                    provider=row.provider,
-                    detail={"decision": "HOLD", "reason": reason},
-                )
-                for row in found
-                if row.status != Status.SENT
-            ]
-        )
+        if not steps:
+            sql.update(Delivery, [{"id": row.pk, "due_at": None} for row in found])
+        if status != Status.SENT:
+            detail = {"decision": "HOLD", "reason": reason}
+            write_events([_held(row, now, detail) for row in found])
     return found
+
+
+def _held(row: Delivery, now: datetime, detail: Mapping[str, object]) -> EventRow:
+    return EventRow(
+        row.organization_id,
+        row.message_id,
+        row.pk,
+        EventType.DEFERRED,
+        now,
+        channel=row.channel,
+        provider=row.provider,
+        detail=detail,
+    )
 
 
 def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transition:

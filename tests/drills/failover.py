@@ -43,6 +43,8 @@ class Scene:
     """The standby receives nothing in the last seconds before the loss."""
     split: bool = False
     """The primary lives on for some seconds beside the promoted standby, and has its clients."""
+    hang: bool = False
+    """The primary keeps its sockets open and answers nothing."""
     restart: bool = False
     """The primary is cut off and then restarted: commits that nobody confirmed become visible."""
 
@@ -50,6 +52,7 @@ class Scene:
 SCENES = (
     Scene("killed"),
     Scene("killed", "remote_apply"),
+    Scene("hangs", hang=True),
     Scene("cut off, then killed", lag=True),
     Scene("cut off, restarted, then killed", restart=True),
     Scene("cut off, then killed", "async", lag=True),
@@ -123,7 +126,9 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         if scene.restart:
             _restart_alone(primary, standby)
         lost_at = time.monotonic()
-        if not scene.split:
+        if scene.hang:
+            primary.freeze()
+        elif not scene.split:
             primary.kill()
         standby.thaw()
         standby.promote()
@@ -137,6 +142,8 @@ def _lose(scene: Scene, primary: Server, standby: Server, callers: Callers, sink
         silence = time.monotonic() - lost_at
         wait_until(lambda: any(e.begun > back_at for e in callers.accepted), "no 202 any more")
         time.sleep(AFTER_SECONDS)
+    if scene.hang:
+        primary.kill()
     before = [each for each in callers.accepted if each.at < lost_at]
     times = sorted(each.at for each in callers.accepted)
     known = _ended(standby, callers.messages)

@@ -31,6 +31,8 @@ top of these times. `LEASE_SECONDS=6` and `UNKNOWN_SECONDS=2` shorten the wait f
 How the primary is lost:
 
 - *killed*: all of its processes by SIGKILL at once.
+- *hangs*: its processes are stopped (SIGSTOP); its sockets stay open, and new connections to it are
+  made and get no answer. Nobody fences it.
 - *cut off, then killed*: its standby receives nothing for {lag:.0f} s, and then it is killed.
 - *cut off, restarted, then killed*: its standby cannot be reached any more; after {alone:.0f} s it
   is killed and started again, has its clients for {alone:.0f} s, and is lost for good. What it had

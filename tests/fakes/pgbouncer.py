@@ -34,7 +34,7 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 500
 ignore_startup_parameters = {ignored}
-server_lifetime = 3600
+server_login_retry = 1
 logfile = {folder}/log
 pidfile = {folder}/pid
 """

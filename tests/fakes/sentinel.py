@@ -80,6 +80,26 @@ class Watched:
         self._processes[port].kill()
         self._processes.pop(port).wait()
 
+    def freeze(self, port: int) -> None:
+        """Stop a server, as a machine does that hangs."""
+        self._processes[port].send_signal(signal.SIGSTOP)
+
+    def wait_for_another(self, port: int) -> None:
+        """Wait until the Sentinels name another primary than the one at a port."""
+        _until(lambda: self.primary() != port)
+
+    def bring_back(self, port: int) -> None:
+        """Let a server that was killed or frozen be the replica of the present primary."""
+        primary = self.primary()
+        if port in self._processes:
+            self._processes[port].send_signal(signal.SIGCONT)
+        else:
+            self.start_server(port, primary)
+        replica = self.client(port)
+        _until(lambda: replica.info("replication").get("master_link_status") == "up")
+        for each in self.sentinels:
+            _until(partial(self._knows_all, Redis(port=each, socket_timeout=5)))
+
     def client(self, port: int) -> Redis:
         """Return a client of one of the servers."""
         return Redis(port=port, password=PASSWORD, socket_timeout=5)

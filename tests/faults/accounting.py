@@ -144,6 +144,7 @@ class Traffic:
             if size != before:
                 self.silence = max(self.silence, time.monotonic() - self.received_at)
                 self.received_at = time.monotonic()
+        self.silence = max(self.silence, time.monotonic() - self.received_at)
 
 
 def soon(seconds: float) -> str:

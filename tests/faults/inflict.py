@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psutil
 import psycopg
 
-from rme.run.places import engine_env, sockets
+from rme.run.places import engine_env
 from tests.service import ROOT, Service
 
 POSTGRES = "-c unix_socket_directories="
@@ -57,9 +57,8 @@ def frozen(word: str) -> Callable[[Service], None]:
 
 @contextmanager
 def superuser(service: Service) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    where = f"host={sockets(service.var)} user=rme dbname=rme"
     options = "-c default_transaction_read_only=off"
-    with psycopg.connect(where, options=options, autocommit=True) as connection:
+    with psycopg.connect(service.database, options=options, autocommit=True) as connection:
         yield connection
 
 
@@ -84,7 +83,7 @@ def read_only(service: Service) -> None:
 def two_beats(service: Service) -> None:
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "beat"]
     command += ["--loglevel", "WARNING", "--pidfile", ""]
-    env = {**service.env, **engine_env(service.var)}
+    env = {**engine_env(service.var), **service.env}
     beat = subprocess.Popen(command, cwd=ROOT, env=env)
     try:
         time.sleep(FROZEN_SECONDS + 2)  # it needs some time to come up

@@ -3,6 +3,7 @@
 - `database_url`: PostgreSQL, on one host or several
 - `smtp_url`: the demo organization's mail server
 - `database_settings`: PostgreSQL, and a pooler before it
+- `broker_settings`: the type of RabbitMQ's queues
 - `redis_url`: Redis or its Sentinels, also as Celery's broker
 - `archive_settings`: where old messages are archived, and after how long
 - `secret_files`: secrets that files hold

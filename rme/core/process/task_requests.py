@@ -8,6 +8,7 @@ only.
 """
 
 import structlog
+from amqp.exceptions import AMQPError
 from celery import current_app
 from kombu.exceptions import KombuError
 from redis import RedisError
@@ -51,7 +52,7 @@ def _request(
     try:
         if not once or set_wakeup(name):
             current_app.send_task(task, arguments, queue=queue, ignore_result=True)
-    except (RedisError, KombuError, OSError) as error:
+    except (RedisError, KombuError, AMQPError, OSError) as error:
         _broker_is_away.put("", True)
         log.warning("wakeup.lost", name=name, error=type(error).__name__)
 

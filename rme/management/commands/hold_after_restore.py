@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Count
 
 from messaging.delivery import manual_review
+from messaging.models import Delivery
 from rme.core.db import clock
 
 REASON = "the database was restored to a moment before it was due: it may have been sent"
@@ -36,7 +37,8 @@ class Command(BaseCommand):
         if options["yes"]:
             counts = dict(manual_review.hold_doubtful(until, REASON))
         else:
-            rows = manual_review.doubtful(until).values_list("organization_id", "status")
+            doubtful = Delivery.objects.filter(manual_review.doubtful(until))
+            rows = doubtful.values_list("organization_id", "status")
             found = rows.annotate(count=Count("pk")).order_by()
             counts = {(organization, status): count for organization, status, count in found}
         for (organization, status), count in sorted(counts.items()):

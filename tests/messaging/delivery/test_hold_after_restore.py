@@ -80,7 +80,7 @@ def test_the_number_of_statements_does_not_depend_on_the_number_held(api, org, c
         api.send(message(factories.contact(org)))
     with CaptureQueriesContext(connection) as captured:
         held = manual_review.hold_doubtful(clock.now(), "restored")
-    assert (held.total(), len(captured)) == (count, 11)
+    assert (held.total(), len(captured)) == (count, 23)
 
 
 @pytest.mark.parametrize("until", ["2100-01-01T00:00:00Z", "2026-01-01T00:00:00", "then"])
