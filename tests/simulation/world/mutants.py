@@ -9,7 +9,7 @@ from unittest.mock import patch
 from django.db.models import Q
 
 from messaging.accept.rows import Rows
-from messaging.consent import gate_lock, ledger
+from messaging.consent import ledger
 from messaging.delivery import claims, deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
 from messaging.feedback import callbacks, receipts
@@ -191,11 +191,6 @@ def _events_without_fence() -> Iterator[None]:
         yield
 
 
-def _no_gate_lock() -> AbstractContextManager[object]:
-    """What people decide does not wait for workers that have checked the gates."""
-    return patch.object(gate_lock, "take_exclusive", lambda _: None)
-
-
 @contextmanager
 def _stop_without_entry() -> Iterator[None]:
     """STOP suppresses the number, and is not in the ledger."""
@@ -254,7 +249,6 @@ MUTANTS: Mapping[str, Mutant] = {
     "what may have left is ready": _unknown_is_ready,
     "sends after the lease": _late_is_early,
     "events without fence": _events_without_fence,
-    "no gate lock": _no_gate_lock,
     "STOP without an entry": _stop_without_entry,
     "repeated callbacks": _repeated_callbacks,
     "reviews what is not held": _reviews_all,
