@@ -28,6 +28,7 @@ SAMPLES = {
 OWN = {
     "ARCHIVE_AFTER_DAYS": 40,
     "ARCHIVE_URL": "",  # which wants packages that may be missing
+    "CELERY_QUEUE_TYPE": "quorum",
     "CELL": "eu",
     "CELLS": ["eu=http://eu.internal", "us=http://us.internal"],
     "CIRCUIT_FAILURES": 0.25,
@@ -59,6 +60,7 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     }
     assert None not in values.values()
     secrets = {
+        "CELERY_BROKER_URL": "amqp://rme:p@rabbitmq//",
         "DATABASE_DIRECT_URL": "postgres://rme:p@db/rme",
         "DATABASE_URL": "postgres://rme:p@pooler/rme",
         "REDIS_URL": "redis://redis/0",
@@ -91,6 +93,7 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     assert other == {
         "ALLOWED_HOSTS": ["1.5", "20"],
         "BOT_BASE_PATH": "/text",
+        "CELERY_BROKER_URL": "amqp://rme:p@rabbitmq//",
         "CELLS": {"eu": "http://eu.internal", "us": "http://us.internal"},
         "CELL_SECRET": "c" * 32,
         "FIELD_KEYS": ["first", "second"],
