@@ -86,7 +86,13 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     named_otherwise = {
         *("ARCHIVE_S3_ENDPOINT", "ARCHIVE_S3_KEY_ID", "ARCHIVE_S3_REGION", "ARCHIVE_URL"),
         *("DATABASE_DIRECT_URL", "DATABASE_POOL", "DATABASE_POOLER", "DATABASE_URL"),
-        *("DATABASE_PREPARED_STATEMENTS", "LOG_JSON", "LOG_LEVEL", "MAIL_FROM"),
+        *(
+            "CELERY_QUEUE_TYPE",
+            "DATABASE_PREPARED_STATEMENTS",
+            "LOG_JSON",
+            "LOG_LEVEL",
+            "MAIL_FROM",
+        ),
         *("OIDC_CLIENT_ID", "WEB_WORKERS"),
     }
     other = {name: read[name] for name in {*read} - same - named_otherwise}
