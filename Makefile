@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler test-cells test-combinations
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler test-cells test-combinations
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,7 +41,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
 	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
-	  tests/deploy/test_containers.py $(ARGS)
+	  tests/deploy/test_containers.py tests/deploy/test_deployment_page.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
@@ -52,6 +52,9 @@ test-cells: browser $(VENV)/.dev  ## two cells and a router: API, a browser from
 test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md; and traces of all processes
 	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
 	  $(BIN)/python -m pytest -s -rs -m long tests/deploy/test_alerts.py tests/deploy/test_live_traces.py $(ARGS)
+
+test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; writes docs/upgrade-test.md (UPGRADE_FROM, UPGRADE_SECONDS)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/upgrade $(ARGS)
 
 test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum queues and Sentinel; writes docs/combinations.md
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
@@ -64,6 +67,10 @@ drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby;
 
 drill-restore: $(VENV)/.dev  ## restore a database to a moment, and account for all; writes docs/restore-drill.md
 	@$(BIN)/python -m tests.drills restore
+
+.PHONY: drill-move
+drill-move: $(VENV)/.dev  ## move an organization between two cells under load; writes docs/move-drill.md
+	@$(BIN)/python -m tests.drills move
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

@@ -17,6 +17,8 @@ from typing import Any
 import orjson
 import structlog
 
+from rme.core.telemetry import tracing
+
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 caller: ContextVar[Mapping[str, Any]] = ContextVar("caller", default=MappingProxyType({}))
 """The ids of organization and application of the current call."""
@@ -38,9 +40,11 @@ DIAGNOSES = ("sqlstate", "table_name", "column_name", "constraint_name")
 
 
 def add_ids(_: object, __: str, event: dict[str, object]) -> dict[str, object]:
-    """Add the ids of the current request and of its caller to a log line."""
+    """Add the ids of the current request, of its trace and of its caller to a log line."""
     if current := request_id.get():
         event["request_id"] = current
+    if traceparent := tracing.active():
+        event["trace_id"] = tracing.trace_id(traceparent)
     event.update(caller.get())
     return event
 

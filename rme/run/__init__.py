@@ -1,6 +1,6 @@
 """Running the service on one machine: embedded engines and one process tree.
 
-`rme.workers` and the settings use `backoff`, `places` and `process`.
+`rme.workers` and the settings use `backoff`, `places`, `process` and `programs`.
 
 Imports neither Django nor any app: it runs before there is a database.
 """

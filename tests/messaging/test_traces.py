@@ -11,7 +11,10 @@ from messaging.api.messages import SINGLE_SENDS
 from messaging.feedback import receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Delivery, MessageContent, ProviderAccount
+from messaging.providers.smtp import Smtp
 from rme.core.cache import TtlCache
+from rme.core.provider import Dispatch, Email
+from rme.core.provider.base import traced
 from rme.core.telemetry import tracing
 from tests import factories
 from tests.fakes.otlp import Collector
@@ -93,6 +96,13 @@ def test_a_message_is_one_trace_from_its_request_to_its_webhook(
     for private in (ada.mobile, ada.last_name, "Hello", "127.0.0.1", str(ada.pk)):
         assert private
         assert private not in told
+
+
+def test_log_lines_name_the_trace(api, org, collector, caplog):
+    assert api.call("GET", "/messages", traceparent=SAMPLED).status_code == 200
+    assert api.call("GET", "/messages", traceparent=UNSAMPLED).status_code == 200
+    lines = [record.msg for record in caplog.records if record.msg["event"] == "request"]
+    assert [line.get("trace_id") for line in lines] == [TRACE, None]
 
 
 def test_a_trace_that_is_not_sampled_leaves_nothing_behind(api, org, gateway, collector):
@@ -190,3 +200,12 @@ def test_a_collector_that_is_away_delays_nobody(api, org, settings, monkeypatch)
         assert time.thread_time() - before < 5
     finally:
         tracing.stop()
+
+
+def test_a_mail_has_no_trace_context():
+    content = Email("to@x.test", "from@y.test", "Ann", "Hello", "Hi", message_id="1@y.test")
+    account = Smtp(Smtp.Settings.model_validate({"host": "mail.test", "security": "NONE"}))
+    dispatch = Dispatch("1", content, traceparent=SAMPLED)
+    mail = account.request(dispatch)
+    assert traced(mail, dispatch) is mail
+    assert b"traceparent" not in mail.body

@@ -180,6 +180,11 @@ def _end_span(span: Span, route: Route, status: int, ids: Mapping[str, object]) 
     )
 
 
+def _trace_of(span: Span | None) -> dict[str, str]:
+    """Return what a log line has of a request's trace; nothing where there is none."""
+    return {"trace_id": tracing.trace_id(span.traceparent)} if span and span.traceparent else {}
+
+
 def log_request(
     request: HttpRequest, response: HttpResponse, seconds: float, span: Span | None = None
 ) -> None:
@@ -221,7 +226,13 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
     """Log and count the requests of a set, as `log_request` does for one."""
     given = {"method": route.method, "path": route.path}
     lines = (
-        {**given, "status": each.status, "ms": round(each.seconds * 1000, 1), **each.ids}
+        {
+            **given,
+            "status": each.status,
+            "ms": round(each.seconds * 1000, 1),
+            **each.ids,
+            **_trace_of(each.span),
+        }
         for each in answered
     )
     logs.info_each(__name__, "request", lines)

@@ -9,9 +9,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import orjson
 import structlog
@@ -61,6 +61,9 @@ class ProcessGauges:
     idle: int
     waiting: int
     most: int
+
+
+_FIELDS = tuple(each.name for each in fields(ProcessGauges))
 
 
 class _PoolSums:
@@ -146,7 +149,12 @@ def read() -> list[ProcessGauges]:
     found = redis_client().mget([_key(name) for name in names])
     if gone := [name for name, text in zip(names, found, strict=True) if text is None]:
         redis_client().srem(_PROCESSES, *gone)
-    return [ProcessGauges(**orjson.loads(text)) for text in found if text is not None]
+    return [_of(orjson.loads(text)) for text in found if text is not None]
+
+
+def _of(stored: dict[str, Any]) -> ProcessGauges:
+    """Return the gauges that a process has stored; a later release may have stored more."""
+    return ProcessGauges(**{name: stored[name] for name in _FIELDS})
 
 
 def families(processes: Sequence[ProcessGauges], queues: Iterable[str]) -> Iterator[Metric]:

@@ -101,6 +101,11 @@ def active() -> str:
     return _active.get()
 
 
+def trace_id(traceparent: str) -> str:
+    """Return the id of the trace that a context belongs to."""
+    return traceparent.split("-")[1]
+
+
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 

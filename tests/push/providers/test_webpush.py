@@ -15,6 +15,7 @@ from tests.fakes.webpush import push_service
 from tests.push.providers.attempts import EVERYTHING, dispatch, outcome, provider
 from tests.push.subscriptions import Browser
 
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 KEY_MISMATCH = b'{"reason":"VapidPkHashMismatch"}'
 
 
@@ -57,6 +58,14 @@ def test_a_push_is_read_by_its_browser_alone(transport):
     }
     assert claims["sub"] == "mailto:ops@example.com"
     assert 0 < claims["exp"] - time.time() <= 24 * 3600
+
+
+def test_a_traced_push_passes_its_context_on(transport):
+    with push_service() as service:
+        traced = to(service.browser())._replace(traceparent=TRACEPARENT)
+        outcome(made(service), transport, traced)
+        (seen,) = service.seen
+    assert seen.headers["traceparent"] == TRACEPARENT
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,135 @@
+"""The trees of the version before and of this one, and their processes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGTERM
+
+import psutil
+import requests
+
+from tests.service import ROOT, free_port
+
+MIGRATIONS = [":(glob)**/migrations/0*.py", ":(exclude)tests"]
+READY_SECONDS = STOP_SECONDS = 120
+_COMMANDS = """
+import json, os, rme
+from rme.run import programs
+assert rme.__file__.startswith(os.getcwd() + os.sep), rme.__file__
+print(json.dumps({each.name: list(each.command) for each in programs.programs(os.environ)}))
+"""
+
+
+class NoHistory(Exception):
+    """The checkout has no version before."""
+
+
+def former_commit() -> str:
+    """Return the version before: UPGRADE_FROM, or the last tag, or what had one migration less.
+
+    Raise `NoHistory` if the checkout has none of them.
+    """
+    if given := os.environ.get("UPGRADE_FROM"):
+        return _git("rev-parse", "--verify", f"{given}^{{commit}}")
+    try:
+        return _git("rev-list", "-1", _git("describe", "--tags", "--abbrev=0", "HEAD^"))
+    except NoHistory:
+        added = _git("log", "-1", "--format=%H", "--diff-filter=A", "--", *MIGRATIONS)
+        return _git("rev-parse", "--verify", f"{added}^")
+
+
+def described(commit: str) -> str:
+    """Return a commit as the report names it."""
+    return _git("log", "-1", "--format=%h (%cs)", commit)
+
+
+def extract(commit: str, folder: Path) -> Path:
+    """Write the tree of a commit to a folder."""
+    archive = subprocess.Popen(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=True)
+    assert archive.wait() == 0
+    return folder
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode or not done.stdout.strip():
+        raise NoHistory(done.stderr.strip() or f"git {' '.join(arguments)} finds nothing")
+    return done.stdout.strip()
+
+
+@dataclass
+class Version:
+    """A version of the service: its tree, and those of its processes that run."""
+
+    name: str
+    tree: Path
+    env: dict[str, str]
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    port: int = 0
+    is_up: bool = False
+    """Whether callers may be sent to its web: a proxy asks `/readyz`, and drains before a stop."""
+
+    def manage(self, *arguments: str) -> str:
+        """Run `manage.py`; return what it prints."""
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(
+            command, cwd=self.tree, env=self.env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self, program: str) -> None:
+        """Start `web` or `worker`; return once it is ready."""
+        if program in self.running:
+            return
+        self.port = free_port() if program == "web" else self.port
+        env = {**self.env, "PORT": str(self.port), "PYTHONUNBUFFERED": "1"}
+        found = [sys.executable, "-c", _COMMANDS]
+        commands = json.loads(subprocess.check_output(found, cwd=self.tree, env=env))
+        log = (Path(self.env["RME_VAR"]) / f"{self.name}-{program}.log").open("ab")
+        self.running[program] = subprocess.Popen(
+            commands[program], cwd=self.tree, env=env, stdout=log, stderr=log
+        )
+        if program == "web":
+            self._wait_until_ready()
+            self.is_up = True
+
+    def stop(self, program: str) -> None:
+        """Stop a program as a deployment does, if it runs."""
+        if (process := self.running.get(program)) is None:
+            return
+        if program == "web":
+            self.is_up = False
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(SIGTERM)
+        process.wait(STOP_SECONDS)
+        _, left = psutil.wait_procs(children, 5)
+        assert not left, left
+        del self.running[program]
+
+    def kill(self) -> None:
+        """End what is left when a test has failed."""
+        for process in self.running.values():
+            for each in [*psutil.Process(process.pid).children(recursive=True), process]:
+                each.kill()
+            process.wait()
+
+    def _wait_until_ready(self) -> None:
+        until = time.monotonic() + READY_SECONDS
+        while time.monotonic() < until:
+            try:
+                answer = requests.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10)
+            except requests.ConnectionError:
+                time.sleep(0.2)
+                continue
+            if answer.status_code == 200:
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"the web of {self.name} is not ready")
