@@ -68,6 +68,10 @@ drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby;
 drill-restore: $(VENV)/.dev  ## restore a database to a moment, and account for all; writes docs/restore-drill.md
 	@$(BIN)/python -m tests.drills restore
 
+.PHONY: drill-move
+drill-move: $(VENV)/.dev  ## move an organization between two cells under load; writes docs/move-drill.md
+	@$(BIN)/python -m tests.drills move
+
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .

@@ -1,4 +1,5 @@
-"""`python -m tests.drills failover [SCENE …]` or `restore`: play a drill, and write its report.
+"""`python -m tests.drills failover [SCENE …]`, `restore` or `move`: play a drill, and write its
+report.
 
 With the numbers of scenes it plays only these, and writes no report.
 """
@@ -8,11 +9,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.drills import failover, failover_report, restore, restore_report
+from tests.drills import (
+    failover,
+    failover_report,
+    moving,
+    moving_report,
+    restore,
+    restore_report,
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Play a drill; return 1 if it did not end as it must."""
+    if arguments[:1] == ["move"]:
+        return _move()
     with failover.migrated_server() as folder:
         if arguments[:1] == ["restore"]:
             lost, restores = restore.drill(folder)
@@ -34,6 +44,15 @@ def _fail_over(folder: Path, numbers: Sequence[int]) -> list[str]:
     if not numbers:
         failover_report.write(accounts)
     return [text for each in accounts for text in failover_report.failures(each)]
+
+
+def _move() -> int:
+    account = moving.play()
+    print(account, flush=True)
+    failed = moving_report.failures(account)
+    print("\n".join(failed) or "all as it must be")
+    moving_report.write(account)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -252,3 +252,18 @@ def test_every_table_is_carried_or_left_behind_for_a_reason():
     carried = {each.model._meta.label for each in moving.tables()}
     assert carried.isdisjoint(moving.LEFT_BEHIND)
     assert all(moving.LEFT_BEHIND.values())
+
+
+def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
+    def purge(text):
+        if text == "paused":
+            with psycopg.connect(project.MOVE_DATABASE_URL) as there:
+                for table in ("messaging_idempotencykey", "messaging_event", "messaging_attempt"):
+                    there.execute(f"DELETE FROM {table}")
+
+    with moving.opened(ends(), "acme", purge) as mover:
+        report = mover.move(30)
+    here = counts()
+    assert here == {name: each.rows for name, each in report.digests.items() if each.rows}
+    with us():
+        assert counts() == here

@@ -134,10 +134,14 @@ class Copier:
         self.target.execute("DROP TABLE arriving")
         return count
 
-    def delete_gone(self, tables: Collection[str]) -> int:
-        """Delete the target's rows of some tables that are not in the source any more."""
+    def copy_again(self, names: Collection[str]) -> int:
+        """Copy all rows of some tables, for example where a job of the target has deleted some."""
+        chosen = [each for each in self.tables if each.name in names]
         with _snapshot_of(self.source), self.target.transaction():
-            return sum(self._delete(each) for each in reversed(self.tables) if each.name in tables)
+            for each in reversed(chosen):
+                if each.is_changed:
+                    self._delete(each)
+            return sum(self._copy(each, each.name, "true") for each in chosen)
 
     def _delete_gone(self) -> int:
         """Delete rows before others that have their unique values arrive; children first."""

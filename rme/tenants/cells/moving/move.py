@@ -241,7 +241,7 @@ class Mover:
             journal = self._journal()
             assert journal is not None  # it began with one
             if differing:
-                self.copier.delete_gone(differing)
+                self.report.difference += self.copier.copy_again(differing)
             done = self.copier.copy_changes(journal["since"], compare=True)
             self.report.difference += done.rows
             there = self.copier.digests(self.target)
