@@ -136,7 +136,12 @@ class Server(Postgres):
         """Return the processes of this server whose title has a word."""
         assert self.process is not None
         top = psutil.Process(self.process.pid)
-        return [each for each in [top, *top.children()] if word in " ".join(each.cmdline())]
+        found = []
+        for each in [top, *top.children()]:
+            with suppress(psutil.NoSuchProcess):  # a backend that has ended meanwhile
+                if word in " ".join(each.cmdline()):
+                    found.append(each)
+        return found
 
     def freeze_wal_sender(self) -> None:
         """Stop the transport of WAL to the standby, as a network does that is cut."""
@@ -146,12 +151,14 @@ class Server(Postgres):
     def freeze(self) -> None:
         """Stop all processes, as a machine does that hangs."""
         for each in self.processes():
-            each.send_signal(signal.SIGSTOP)
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let processes that were stopped go on."""
         for each in self.processes():
-            each.send_signal(signal.SIGCONT)
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill all processes at once, as a machine does that loses its power."""

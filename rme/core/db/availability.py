@@ -131,7 +131,10 @@ def unlimited() -> Iterator[None]:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A psycopg connection whose statements end in time."""
+    """A psycopg connection whose statements end in time, and whose commits are on the standby."""
+
+    is_unconfirmed = False
+    """Whether a commit on it did not wait for the synchronous standby, as by pg_cancel_backend."""
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Any:
@@ -146,7 +149,15 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise
         reach.found()
         raw.prepared_max = PREPARED_MAX
+        raw.add_notice_handler(raw.take_notice)
         return raw
+
+    def take_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Note that the server stopped waiting for its synchronous standby: it says so by a warning
+        and reports the commit as done.
+        """
+        if notice.source_function == "SyncRepWaitForLSN":
+            self.is_unconfirmed = True
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Run an exchange with the server to its end, or to the end of its time."""
@@ -163,6 +174,9 @@ class BoundedConnection(psycopg.Connection[Any]):
                 if isinstance(error, psycopg.OperationalError):
                     reach.lost(error)
             raise
+        if self.is_unconfirmed:
+            self.close()
+            raise psycopg.OperationalError("it was committed without the synchronous standby")
         if not self.pgconn.pipeline_status:  # in a pipeline it has only been sent
             reach.found()
         return answer
