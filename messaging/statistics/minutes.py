@@ -174,13 +174,16 @@ def _locked(now: datetime) -> CountedUntil | None:
 
 
 def _first_hour(now: datetime) -> datetime:
-    """Return the hour with which the first run begins: that of the first event or delivery."""
+    """Return the hour with which the first run begins: that of the first event or delivery.
+
+    Or the one before: a worker whose clock is behind gives its attempts earlier ids.
+    """
     since = ids.at_least(now - BACKLOG)
     found = [
         model._default_manager.filter(pk__gte=since).order_by("pk").first()
         for model in (Event, Delivery)
     ]
-    return hour_of(min([now, *(ids.moment(row.pk) for row in found if row)]))
+    return hour_of(min([now, *(ids.moment(row.pk) for row in found if row)]) - FINAL_AFTER)
 
 
 def _count(start: datetime, end: datetime) -> None:

@@ -28,6 +28,7 @@ SAMPLES = {
 OWN = {
     "ARCHIVE_AFTER_DAYS": 40,
     "ARCHIVE_URL": "",  # which wants packages that may be missing
+    "CELERY_QUEUE_TYPE": "classic",  # the other needs RabbitMQ
     "CELL": "eu",
     "CELLS": ["eu=http://eu.internal", "us=http://us.internal"],
     "CIRCUIT_FAILURES": 0.25,
@@ -83,7 +84,13 @@ def test_the_settings_read_what_the_values_say(tmp_path):
     same = {name for name, value in read.items() if value == values.get(name)}
     named_otherwise = {
         *("ARCHIVE_S3_ENDPOINT", "ARCHIVE_S3_KEY_ID", "ARCHIVE_S3_REGION", "ARCHIVE_URL"),
-        *("DATABASE_DIRECT_URL", "DATABASE_POOL", "DATABASE_POOLER", "DATABASE_URL"),
+        *(
+            "CELERY_QUEUE_TYPE",
+            "DATABASE_DIRECT_URL",
+            "DATABASE_POOL",
+            "DATABASE_POOLER",
+            "DATABASE_URL",
+        ),
         *("DATABASE_PREPARED_STATEMENTS", "LOG_JSON", "LOG_LEVEL", "MAIL_FROM"),
         *("OIDC_CLIENT_ID", "WEB_WORKERS"),
     }

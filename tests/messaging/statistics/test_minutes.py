@@ -205,13 +205,14 @@ def test_after_an_outage_it_continues_where_it_stopped():
 
 
 def test_the_first_run_begins_with_the_first_event():
-    row = delivery(NOW - timedelta(days=2))
-    event(row, "sent", NOW - timedelta(days=2))
+    began = START - timedelta(days=2)
+    row = delivery(began)
+    event(row, "sent", began)
+    attempt(row, "Accepted", began - 2.5 * MINUTE)  # by a worker whose clock is behind
     minutes.count_slice(NOW)
-    assert (
-        CountedUntil.objects.get().final_until
-        == minutes.hour_of(NOW - timedelta(days=2)) + minutes.SLICE
-    )
+    assert CountedUntil.objects.get().final_until == began - HOUR + minutes.SLICE
+    run()
+    assert totals(at=began - 3 * MINUTE) == {"attempt_accepted": 1}
     CountedUntil.objects.all().delete()
     Event.objects.all().delete()
     Delivery.objects.all().delete()

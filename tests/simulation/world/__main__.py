@@ -1,22 +1,26 @@
 """`python -m tests.simulation.world [mutants | SEED …]`: play histories, and report on them.
 
-Environment: SEEDS (how many), FIRST (the first), PROCESSES, MUTANT (a defect to play with).
+Environment: SEEDS (how many), FIRST (the first), PROCESSES, MUTANT (a defect to play with), REPORT
+(a page into which the report is written, between its marks).
 """
 
 import os
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
+from tests.simulation.world import report
 from tests.simulation.world.parallel import CHUNK, Played, Task, mutant_names, play
+from tests.simulation.world.report import Defect, Run
 
 MUTANT_SEEDS = 1000
 """Each defect must be found within so many seeds."""
 SHOWN = 3
 """The violations that are shown in full."""
 PROGRESS_SECONDS = 10.0
+_GIVEN = ("SEEDS", "FIRST", "PROCESSES", "MUTANT")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,29 +36,31 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _report(tasks: Sequence[Task], count: int, processes: int) -> int:
+    """Play tasks, and report; if it is stopped, on what was played until then."""
+    run = Run(_command(), count, processes)
     started = shown_at = time.monotonic()
-    faults: Counter[str] = Counter()
-    broken: Counter[str] = Counter()
-    steps = checks = done = violated = 0
-    for played in play(tasks, processes):
-        done, steps, checks = done + 1, steps + played.steps, checks + played.checks
-        faults += played.faults
-        broken.update({each.partition(":")[0] for each in played.violations})
-        if played.violations:
-            violated += 1
-            _show(played, whole=violated <= SHOWN)
-        elif count == 1:
-            print("digest", played.digest)
-        if time.monotonic() - shown_at > PROGRESS_SECONDS:
-            shown_at = time.monotonic()
-            print(f"{done} of {count} seeds, {violated} violated", file=sys.stderr, flush=True)
-    seconds = time.monotonic() - started
-    print(f"seeds {done}, steps {steps}, invariants checked {checks}, violations {violated}")
-    print(f"{seconds:.0f} s with {processes} processes: {done / seconds:.2f} seeds a second")
-    print("faults:", ", ".join(f"{kind} {n}" for kind, n in sorted(faults.items())) or "none")
-    if broken:
-        print("violated:", ", ".join(f"{name} {n}" for name, n in broken.most_common()))
-    return 1 if violated or done < count else 0
+    try:
+        for played in play(tasks, processes):
+            run.add(played)
+            if played.violations:
+                _show(played, whole=run.violated <= SHOWN)
+            elif count == 1:
+                print("digest", played.digest)
+            if time.monotonic() - shown_at > PROGRESS_SECONDS:
+                shown_at = time.monotonic()
+                progress = f"{run.seeds} of {count} seeds, {run.violated} violated"
+                print(progress, file=sys.stderr, flush=True)
+    finally:
+        run.seconds = time.monotonic() - started
+        print("\n".join(run.lines()), flush=True)
+        if "REPORT" in os.environ:
+            report.write(Path(os.environ["REPORT"]), "run", run.text())
+    return 1 if run.violated or run.seeds < count else 0
+
+
+def _command() -> str:
+    given = [f"{name}={os.environ[name]}" for name in _GIVEN if name in os.environ]
+    return " ".join([*given, "make simulate"])
 
 
 def _show(played: Played, *, whole: bool) -> None:
@@ -67,7 +73,7 @@ def _show(played: Played, *, whole: bool) -> None:
 
 def _find_mutants(names: Sequence[str], processes: int) -> int:
     """Play each defect until it is found; return 1 if one is not."""
-    chosen = names or mutant_names()
+    chosen = list(names or mutant_names())
     seeds = range(int(os.environ.get("SEEDS", str(MUTANT_SEEDS))))
     stops = "ALL" not in os.environ
     found: dict[str, list[Played]] = {each: [] for each in chosen}
@@ -77,11 +83,16 @@ def _find_mutants(names: Sequence[str], processes: int) -> int:
         if played.violations and stops:
             said = f"{played.mutant}: seed {played.seed}: {played.violations[0]}"
             print(said, file=sys.stderr, flush=True)
+    defects = []
+    meanings = mutant_names()
     for name, some in found.items():
         hits = [each for each in some if each.violations]
-        by = Counter(v.partition(":")[0] for each in hits for v in each.violations)
+        by = dict.fromkeys(v.partition(":")[0] for each in hits for v in each.violations)
+        defects.append(Defect(name, meanings[name], len(some), list(by)))
         first = f"first by seed {min(each.seed for each in hits)}" if hits else "NOT FOUND"
         print(f"{name}: {len(hits)} of {len(some)} seeds, {first} ({', '.join(by)})")
+    if "REPORT" in os.environ:
+        report.write(Path(os.environ["REPORT"]), "defects", report.defects_text(defects))
     return 0 if all(any(e.violations for e in some) for some in found.values()) else 1
 
 

@@ -1,4 +1,4 @@
-"""What people and programs do in a history: send, repeat, cancel, object, pause."""
+"""What programs do in a history: send, and send again what may not have arrived."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 
-from messaging.accept import MessageResult, cancel, send
-from messaging.consent import ledger, suppressions
-from messaging.consent.ledger import ConsentDecision
-from messaging.consent.suppressions import NewSuppression
-from messaging.models import Pause
-from messaging.policy import pausing
+from messaging.accept import MessageResult, send
 from rme.core import errors
 from rme.core.db import availability
 from rme.crm.models import Contact
@@ -26,6 +21,7 @@ from tests.simulation.world.turns import Turns
 LEAST, MOST = 2, 6
 """How many messages a history has."""
 CATEGORIES = ("TRANSACTIONAL", "TRANSACTIONAL", "NEWS", "OFFERS")
+ROUTES = (["EMAIL"], ["EMAIL"], ["SMS"], ["EMAIL", "SMS"], ["PUSH"], ["PUSH", "SMS"])
 LOST = 0.35
 """How many answers a caller never gets, so that it calls again."""
 REPEATED = 0.25
@@ -55,17 +51,6 @@ class Call:
     sending: Sending
 
 
-@dataclass(frozen=True)
-class Objection:
-    """What a person no longer wants, and since when that is committed."""
-
-    contact_id: str
-    channel: str
-    category: str | None
-    """None: an address that is suppressed, for all categories."""
-    at: float
-
-
 class Callers:
     """The scripts of a history, and what came of them."""
 
@@ -74,12 +59,7 @@ class Callers:
     ) -> None:
         self._rng, self._turns, self._faults, self._people = rng, turns, faults, people
         self.sendings = [self._sending(number) for number in range(rng.randint(LEAST, MOST))]
-        self.objections: list[Objection] = []
-        self.cancelled: list[str] = []
         self.unexpected: list[str] = []
-        self._decisions = rng.choices(
-            [self._cancel, self._opt_out, self._suppress, self._pause], (3, 3, 2, 2), k=2
-        )
         self._calls = [Call(each.at, each) for each in self.sendings]
         self._repeats = [
             Call(each.at + rng.choice((0.0, 0.005, 0.02)), each)
@@ -89,17 +69,17 @@ class Callers:
 
     @property
     def has_work(self) -> bool:
-        return bool(self._calls or self._repeats or self._decisions)
+        return bool(self._calls or self._repeats)
 
     def _sending(self, number: int) -> Sending:
         rng = self._rng
         category = rng.choice(CATEGORIES)
-        channels = rng.choice((["EMAIL"], ["EMAIL"], ["SMS"], ["EMAIL", "SMS"]))
+        channels = rng.choice(ROUTES)
         request: dict[str, Any] = {
             "channels": channels,
             "category": category,
             "to": [{"contactId": str(rng.choice(self._people).pk)}],
-            "content": {"subject": f"m{number}", "text": f"text {number}"},
+            "content": {"subject": f"m{number}", "title": f"m{number}", "text": "text"},
         }
         if len(channels) > 1:
             fallback = {"strategy": "FIRST_DELIVERED", "fallbackAfter": 60}
@@ -144,7 +124,7 @@ class Callers:
             each.refused = error.code
             return None
         except (DatabaseError, InterfaceError) as error:
-            self._after_failure(error)
+            self.after_failure(error)
             return 0.5
         each.answers.append(result)
         self._turns.note(f"accepted {each.key}{' again' if result.replayed else ''}")
@@ -153,66 +133,8 @@ class Callers:
             return self._rng.choice((0.01, 0.5, 20.0))
         return None
 
-    def run_decisions(self) -> None:
-        """Make decisions at some times, each until it is committed."""
-        while self._decisions:
-            self._turns.sleep(self._rng.uniform(0, SPAN_SECONDS))
-            try:
-                self._decisions[-1]()
-            except (DatabaseError, InterfaceError) as error:
-                self._after_failure(error)
-                continue
-            self._decisions.pop()
-
-    def _after_failure(self, error: Exception) -> None:
+    def after_failure(self, error: Exception) -> None:
+        """Note what is a defect, and give up the connection."""
         if not availability.is_unavailable(error):
             self.unexpected.append(f"{type(error).__name__}: {error}")
         lose_connection()
-
-    # --- decisions ------------------------------------------------------------------------------
-
-    def _cancel(self) -> None:
-        accepted = [each for each in self.sendings if each.answers]
-        if not accepted:
-            return
-        message_id = self._rng.choice(accepted).answers[0].message_id
-        try:
-            cancel.cancel(ORGANIZATION, message_id)
-        except errors.NotCancellable:
-            self._turns.note("not cancellable")
-        else:
-            self._turns.note("cancelled")
-            self.cancelled.append(message_id)
-
-    def _opt_out(self) -> None:
-        person, channel = self._rng.choice(self._people), self._rng.choice(("EMAIL", "SMS"))
-        category = self._rng.choice(("NEWS", "OFFERS"))
-        decision = ConsentDecision(
-            str(person.pk), channel, category, ledger.OPTED_OUT, "API", occurred_at=None
-        )
-        ledger.record(ORGANIZATION, [decision])
-        self._object(person, channel, category)
-
-    def _suppress(self) -> None:
-        person = self._rng.choice(self._people)
-        stop = NewSuppression(ORGANIZATION, "SMS", person.mobile, "STOP", "INBOUND")
-        suppressions.suppress([stop])
-        self._object(person, "SMS", None)
-
-    def _object(self, person: Contact, channel: str, category: str | None) -> None:
-        now = self._turns.clock.now
-        self.objections.append(Objection(str(person.pk), channel, category, now))
-        self._turns.note(f"objected to {category or 'all'} on {channel}")
-
-    def _pause(self) -> None:
-        channel = self._rng.choice(("", "EMAIL", "SMS"))
-        Pause.objects.create(organization_id=ORGANIZATION, channel=channel, reason="simulated")
-        self._turns.note(f"paused {channel or 'all'}")
-        self._turns.sleep(self._rng.choice((0.5, 5.0, 20.0)))
-        resume()
-
-
-def resume() -> None:
-    """End all pauses."""
-    Pause.objects.all().delete()
-    pausing.resume(ORGANIZATION)

@@ -28,27 +28,35 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
-from messaging.webhooks import endpoints
+from messaging.webhooks import endpoints, signatures
+from push.models import Device, Feedback
 from rme.core.db import clock
 from rme.crm.models import Contact
 from rme.tenants import organizations
-from rme.tenants.models import Organization
+from rme.tenants.models import AuditEntry, AuditValues, Organization
 from tests import databases, factories
 from tests.simulation.world.clock import sql_functions
+from tests.simulation.world.endpoint import ENDPOINTS
 from tests.simulation.world.provider import WorldProvider
 
 ORGANIZATION = "world"
 TEMPLATE = "rme_simulation"
 CONNECTIONS = 40
-ACCOUNTS = (("a", "EMAIL", 1), ("b", "EMAIL", 2), ("c", "SMS", 1))
+ACCOUNTS = (("a", "EMAIL", 1), ("b", "EMAIL", 2), ("c", "SMS", 1), ("d", "PUSH", 1))
 """Name, channel and priority."""
 CATEGORIES = (("NEWS", "HOLD"), ("OFFERS", "RESEND"))
 """Name, and what is done where the outcome stays unknown; TRANSACTIONAL is sent again."""
+CAP = 50
+"""The frequency cap of OFFERS. No history reaches it, but with it a worker waits for the answer to
+each check of the gates, and what people decide comes between.
+"""
 CONTACTS = 3
+DEVICES = (2, 1, 0)
+"""How many devices each of the contacts has."""
 SETTINGS = (
     "search_path = simulated, pg_catalog, public",
     "synchronous_commit = off",
-    "lock_timeout = '5s'",  # there are no waits
+    "deadlock_timeout = '50ms'",
     # Each statement is planned once: planning costs more than to read the few rows of a history.
     "plan_cache_mode = force_generic_plan",
     "enable_seqscan = off",
@@ -71,6 +79,16 @@ DO $$ DECLARE part record; BEGIN
   END LOOP;
 END $$
 """
+AUDIT = (AuditEntry, AuditValues)
+"""Tables that refuse to be emptied, but in the simulation."""
+_REVIVE = f"""
+UPDATE {Device._meta.db_table} SET active = true, inactive_reason = '', inactive_since = NULL,
+  history = '[]' WHERE NOT active
+"""
+_FREE = f"""
+UPDATE {WebhookEndpoint._meta.db_table} SET free_at = statement_timestamp(), failures = 0,
+  failing_since = NULL WHERE fence > 0
+"""
 _EMPTIED = [
     model._meta.db_table
     for model in (
@@ -84,6 +102,8 @@ _EMPTIED = [
         MinuteCount,
         HourCount,
         CountedUntil,
+        Feedback,
+        *AUDIT,
     )
 ]
 
@@ -91,6 +111,11 @@ _EMPTIED = [
 def _server() -> "psycopg.Connection[Any]":
     url = urlsplit(os.environ["DATABASE_URL"])._replace(path="/postgres", query="")
     return psycopg.connect(url.geturl(), autocommit=True)
+
+
+def watcher() -> "psycopg.Connection[Any]":
+    """Return a connection on which it is looked up who waits for a lock."""
+    return _server()
 
 
 def _use(name: str) -> None:
@@ -136,6 +161,8 @@ def create(name: str, clock_file: Path) -> None:
     with connection.cursor() as cursor:
         cursor.execute(sql_functions(clock_file))
         cursor.execute(_PREPARE)
+        for model in AUDIT:
+            cursor.execute(f"ALTER TABLE {model._meta.db_table} DISABLE TRIGGER USER")
     _create_organization()
 
 
@@ -152,7 +179,11 @@ def _create_organization() -> None:
     row: Organization = factories.organization(ORGANIZATION, simulator=False)
     for name, on_unknown in CATEGORIES:
         Category.objects.create(
-            organization=row, name=name, regime="OPT_OUT", on_unknown=on_unknown
+            organization=row,
+            name=name,
+            regime="OPT_OUT",
+            on_unknown=on_unknown,
+            cap_count=CAP if name == "OFFERS" else None,
         )
     for name, channel, priority in ACCOUNTS:
         ProviderAccount.objects.create(
@@ -163,13 +194,19 @@ def _create_organization() -> None:
             priority=priority,
             credentials=orjson.dumps({"name": name}).decode(),
         )
-    WebhookEndpoint.objects.create(
-        organization=row, url="https://hooks.example/", types=["message.*"], secret="secret"
-    )
+    for number in range(ENDPOINTS):
+        WebhookEndpoint.objects.create(
+            organization=row,
+            url=f"https://hooks{number}.example/",
+            types=["message.*"],
+            secret=signatures.new_secret(),
+        )
     for number in range(CONTACTS):
-        factories.contact(
+        person = factories.contact(
             row, email=f"person{number}@people.example", mobile=f"+1212555010{number}"
         )
+        for place in range(DEVICES[number]):
+            factories.device(row, person, f"device-{number}-{place}")
 
 
 def contacts() -> list[Contact]:
@@ -187,6 +224,8 @@ def empty() -> None:
     deleted = ", ".join(f"d{place} AS (DELETE FROM {name})" for place, name in enumerate(_EMPTIED))
     with connection.cursor() as cursor:
         cursor.execute(f"WITH {deleted} SELECT 1")
+        cursor.execute(_REVIVE)
+        cursor.execute(_FREE)
 
 
 def vacuum() -> None:

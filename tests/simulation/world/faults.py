@@ -21,7 +21,10 @@ often so that it goes on while its successor is at work.
 JUMPS = (1.0, 4.0, 31.0, 61.0, 125.0)
 BEFORE = ("database refused", "killed before a transaction", "frozen before a transaction")
 AFTER = ("answer of a commit lost", "killed after a transaction")
+WITHIN = ("killed within a transaction", "frozen within a transaction")
 CALLED = ("killed in a call", "frozen in a call")
+INTERLEAVED = 0.35
+"""In how many histories threads take turns within transactions, too."""
 
 
 class Faults:
@@ -32,6 +35,8 @@ class Faults:
         self.intensity = rng.choice(INTENSITIES)
         self.left = MOST if self.intensity else 0
         self.turns.jumps = JUMPS if rng.random() < 0.7 else ()
+        self.has_jumps = bool(self.turns.jumps)
+        self.interleaves = rng.random() < INTERLEAVED
 
     def stop(self) -> None:
         """Let no more faults happen, so that the world comes to rest."""
@@ -45,6 +50,12 @@ class Faults:
         """Let others go first; then a fault may happen before anything is done."""
         self.turns.pause("transaction")
         self._draw(BEFORE, thread)
+        self.clock.publish()
+
+    def within_transaction(self, thread: LogicalThread) -> None:
+        """Let others go first, between two statements of a transaction."""
+        self.turns.pause("statement")
+        self._draw(WITHIN, thread)
         self.clock.publish()
 
     def after_transaction(self, thread: LogicalThread) -> None:

@@ -12,18 +12,24 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from messaging.delivery import in_flight, late_outcomes, tasks, wakeups
-from messaging.feedback import callbacks
+from messaging.feedback import callbacks, inbound_sms
 from messaging.feedback import tasks as feedback_tasks
-from messaging.models import Callback, ProviderAccount
+from messaging.feedback.inbound_sms import KeywordReply
+from messaging.feedback.sms_parts import ReceivedSms
+from messaging.models import Callback, ProviderAccount, WebhookEndpoint
+from messaging.webhooks import tasks as webhook_tasks
 from rme.core.db import availability
 from rme.core.provider import CallbackRequest
 from rme.crm.models import Contact
-from tests.simulation.world import callers, clock, database, transactions, turns
+from tests.simulation.world import callers, clock, database, people, transactions, turns
 from tests.simulation.world.broker import Broker
 from tests.simulation.world.callers import Callers
 from tests.simulation.world.clock import VirtualClock, id_of
+from tests.simulation.world.endpoint import Endpoints
 from tests.simulation.world.faults import Faults
+from tests.simulation.world.lock_waits import LockWaits
 from tests.simulation.world.memory import Memory
+from tests.simulation.world.people import People
 from tests.simulation.world.provider import World, WorldProvider
 from tests.simulation.world.transactions import end_session, lose_connection, with_faults
 from tests.simulation.world.turns import LogicalProcess, LogicalQueue, Threading, Turns, current
@@ -32,6 +38,7 @@ WORKERS = (2, 3)
 SKEWS = (0.0, 0.0, -150.0, 150.0)
 MUTE = 0.08
 """In how many histories an account takes all and answers nothing."""
+DISPATCHERS, DISPATCH_SECONDS = 2, 3.0
 UNPROMPTED_SECONDS = 30.0
 """After this time without a task a worker looks by itself."""
 SWEEP_SECONDS = (4.0, 10.0)
@@ -40,11 +47,15 @@ ROUNDS = 60
 """The most rounds in which a world comes to rest."""
 TOGETHER_SECONDS = 2.0
 """What is due within this time is done by the same round."""
-CHANNELS = ("EMAIL", "SMS")
+_real_inbound = inbound_sms.apply
+CHANNELS = ("EMAIL", "SMS", "PUSH")
 _NEXT_DUE = """
 SELECT extract(epoch FROM least(
   (SELECT min(due_at) FROM messaging_delivery WHERE due_at IS NOT NULL),
-  (SELECT min(due_at) FROM messaging_callback WHERE due_at IS NOT NULL)))::float8
+  (SELECT min(due_at) FROM messaging_callback WHERE due_at IS NOT NULL),
+  (SELECT greatest(n.due_at, w.free_at) FROM messaging_notice n
+    JOIN messaging_webhookendpoint w ON w.id = n.endpoint_id
+    WHERE n.due_at IS NOT NULL AND %s ORDER BY 1 LIMIT 1)))::float8
 """
 
 
@@ -63,6 +74,9 @@ class Stage:
     memory: Memory
     people: Sequence[Contact]
     accounts: dict[str, ProviderAccount]
+    locks: LockWaits
+    endpoints: dict[int, str]
+    """The URLs of the webhook endpoints, by id."""
     rng: Random = field(default_factory=Random)
     """What our modules have in place of `random`."""
     history: "History | None" = None
@@ -91,6 +105,9 @@ class History:
         own = Random(f"world {seed}")
         self.world = World(own, self.turns, self.faults, is_mute=own.random() < MUTE)
         self.callers = Callers(Random(f"callers {seed}"), self.turns, self.faults, stage.people)
+        own = Random(f"people {seed}")
+        self.people = People(own, self.callers, self.world, stage.people)
+        self.endpoints = Endpoints(Random(f"endpoints {seed}"), self.turns, self.faults)
         self.broker = Broker(self.clock, self.turns, self.faults)
         self.born: dict[str, LogicalProcess] = {}
         """The process that made each id."""
@@ -107,12 +124,14 @@ class History:
             self._start("feedback", self._feedback)
             for number in range(self.rng.choice(WORKERS)):
                 self._start(f"worker {number}", self._worker)
+            for number in range(DISPATCHERS if self.endpoints.are_called else 0):
+                self._start(f"dispatcher {number}", self._dispatcher)
             self.turns.run()
             self.turns.end()
             if not self.turns.errors:
                 self.turns.note("the world comes to rest")
                 self.faults.stop()
-                self.world.at_rest = True
+                self.world.at_rest = self.endpoints.at_rest = True
                 self._start("closing", self._close)
                 self.turns.run()
                 self.turns.end()
@@ -131,8 +150,10 @@ class History:
             enter(patch.object(late_outcomes, "SimpleQueue", LogicalQueue))
             enter(patch.object(tasks, "outbound_transport", lambda: stub))
             enter(patch.object(feedback_tasks, "outbound_transport", lambda: stub))
+            enter(patch.object(inbound_sms, "apply", self._apply_inbound))
+            enter(self.endpoints.in_place())
             enter(self.broker.in_place())
-            enter(with_faults(self.faults))
+            enter(with_faults(self.faults, self.stage.locks))
             self.stage.memory.forget()
             yield
 
@@ -165,9 +186,13 @@ class History:
     @property
     def _is_over(self) -> bool:
         """Whether the callers are done, nothing is frozen, and what was due soon is reported."""
-        if not (self._ended or self.callers.has_work or self.turns.has_frozen):
+        if not (self._ended or self._has_work or self.turns.has_frozen):
             self._ended = not self._has_early_reports
         return self._ended
+
+    @property
+    def _has_work(self) -> bool:
+        return self.callers.has_work or self.people.has_work
 
     @property
     def _has_early_reports(self) -> bool:
@@ -199,6 +224,8 @@ class History:
         while not self._is_over:
             self.turns.wait(lambda: self._is_over, SWEEP_SECONDS[self.turns.has_frozen])
             self._guarded(tasks.sweep.run)
+            if self.world.dead:
+                self._guarded(feedback_tasks.retire_devices.run)
 
     def _feedback(self, process: LogicalProcess) -> None:
         name = feedback_tasks.apply_callbacks.name
@@ -207,8 +234,13 @@ class History:
             self.broker.take(name)
             self._guarded(feedback_tasks.apply_callbacks.run)
 
+    def _dispatcher(self, process: LogicalProcess) -> None:
+        while not self._is_over:
+            self.turns.wait(lambda: self._is_over, DISPATCH_SECONDS)
+            self._guarded(webhook_tasks.notify_endpoints.run)
+
     def _web(self, process: LogicalProcess) -> None:
-        self.turns.spawn(process, "decisions", self.callers.run_decisions)
+        self.turns.spawn(process, "decisions", self.people.run)
         self.turns.spawn(process, "repeats", self.callers.run_repeats)
         self.turns.spawn(process, "reports", self._receive)
         self.callers.run_sends()
@@ -224,33 +256,38 @@ class History:
         return any(each.due <= self.clock.now for each in self.world.reports)
 
     def _store_reports(self) -> None:
-        for report in self.world.take_due():
-            body = {"attempt": report.attempt_id, "type": report.type, "n": report.number}
+        """Store the callbacks that are due; one that is not answered is due again."""
+        while (report := self.world.next_due()) is not None:
             account = callbacks._callback_account(self.stage.accounts[report.account])
             assert account is not None
-            request = CallbackRequest("", "POST", "", {}, orjson.dumps(body), self.clock.moment)
+            body = orjson.dumps(report.content)
+            request = CallbackRequest("", "POST", "", {}, body, self.clock.moment)
             self.turns.note(f"report {report.type}")
+            report.due = self.clock.after(1)
+            # It may be stored though nobody answers.
+            self.world.reported.setdefault(report.attempt_id, set()).add(report.type)
             try:
                 callbacks.store(account, request)
             except (DatabaseError, InterfaceError):
                 lose_connection()
-                report.due = self.clock.now + 1
-                self.world.reports.append(report)
                 continue
-            self.world.reported.setdefault(report.attempt_id, set()).add(report.type)
+            self.world.reports.remove(report)
             feedback_tasks.request_callbacks()
 
     # --- coming to rest -------------------------------------------------------------------------
 
     def _close(self, process: LogicalProcess) -> None:
         """Let time pass from one thing that is due to the next, until nothing is."""
-        callers.resume()
+        people.resume()
         for _ in range(ROUNDS):
             self._store_reports()
             due = self._next_due()
             if due is None and not self.world.reports:
-                self.came_to_rest = True
-                return
+                feedback_tasks.retire_devices.run()
+                if not self._review():
+                    self.came_to_rest = True
+                    return
+                continue
             self.clock.reach((due or 0.0) + TOGETHER_SECONDS)
             self.broker.forget()
             tasks.sweep.run()
@@ -259,13 +296,26 @@ class History:
                     tasks.send_ready.run(channel)
             if self._has_callbacks_due():
                 feedback_tasks.apply_callbacks.run()
+            if self.endpoints.are_called:
+                webhook_tasks.notify_endpoints.run()
+
+    def _review(self) -> bool:
+        """Let people decide what is in manual review, once, if they do in this history."""
+        reviews, self.people.reviews_at_rest = self.people.reviews_at_rest, False
+        if reviews:
+            self.people.review()
+        return reviews
+
+    def _apply_inbound(self, received: Sequence[ReceivedSms]) -> list[KeywordReply]:
+        self.people.after_inbound(received)
+        return _real_inbound(received)
 
     def _has_callbacks_due(self) -> bool:
         return Callback.objects.filter(due_at__lte=self.clock.moment).exists()
 
     def _next_due(self) -> float | None:
         with connection.cursor() as cursor:
-            cursor.execute(_NEXT_DUE)
+            cursor.execute(_NEXT_DUE, [self.endpoints.are_called])
             (found,) = cursor.fetchone()
         return None if found is None else float(found) - clock.BEGINS.timestamp()
 
@@ -275,7 +325,14 @@ def prepare(stage_clock: VirtualClock) -> Stage:
     settings.PATIENCE_SECONDS = 0.25
     people, accounts = database.contacts(), database.account_rows()
     database.warm_up()
-    stage = Stage(stage_clock, Memory(), people, accounts)
+    stage = Stage(
+        stage_clock,
+        Memory(),
+        people,
+        accounts,
+        LockWaits(database.watcher()),
+        dict(WebhookEndpoint.objects.values_list("pk", "url")),
+    )
     transactions.install()
     clock.install(stage_clock, stage.sleep, stage.rng, stage.new_id)
     return stage

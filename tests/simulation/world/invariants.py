@@ -10,9 +10,20 @@ from unittest.mock import patch
 from django.conf import settings
 
 from messaging.consent import ledger
-from messaging.models import Attempt, Delivery, Event, MinuteCount, WebhookDelivery, derived_events
+from messaging.delivery.manual_review import Decision
+from messaging.models import (
+    Attempt,
+    ConsentEntry,
+    Delivery,
+    Event,
+    MinuteCount,
+    Suppression,
+    WebhookDelivery,
+    derived_events,
+)
 from messaging.models.statuses import EventType, Status
 from messaging.statistics import minutes
+from push.models import Device
 from rme.core import ids
 from rme.crm.models import Contact
 from tests.simulation.world.callers import Sending
@@ -86,11 +97,17 @@ def rests(state: State) -> Finding:
         yield "the world does not come to rest"
     for row in state.deliveries.values():
         if row.status == Status.UNKNOWN and row.due_at is None:
-            sends = sum(each.row.channel == row.channel for each in state.of_delivery[row.pk])
-            if row.category not in HELD and sends <= RESENDS:
+            own = [e.row for e in state.of_delivery[row.pk] if e.row.channel == row.channel]
+            sends = len({each.fence for each in own})
+            if not _is_held(row.category, row.channel) and sends <= RESENDS:
                 yield f"{row.pk} is in manual review after {sends} sends, category {row.category}"
         elif row.status not in (*_UNSENT, Status.SENT, Status.DELIVERED) or row.due_at is not None:
             yield f"{row.pk} is {row.status}, due {row.due_at}"
+
+
+def _is_held(category: str, channel: str) -> bool:
+    """Return whether what is unknown waits for a person; push messages never do at once."""
+    return category in HELD and channel != "PUSH"
 
 
 def accepted(state: State) -> Finding:
@@ -128,9 +145,18 @@ def told(state: State) -> Finding:
             yield f"attempt {row.pk} was answered {taken.outcome} and is {row.outcome}"
         if row.outcome not in ("Accepted", *_IN_DOUBT):
             yield f"attempt {row.pk} was taken and is {row.outcome}"
-        failed = sent.reported & {"failed", "bounced"}
+        # The failure of what was sent again counts, too.
+        failed = any(
+            other.reported & {"failed", "bounced"}
+            for other in state.of_delivery[delivery.pk]
+            if other.row.channel == row.channel and other.row.fence >= row.fence
+        )
         moved_on = row.channel != delivery.channel
-        if delivery.status in _UNSENT and not (failed or moved_on or row.outcome in _IN_DOUBT):
+        given_up = any(_decision(e) == Decision.GIVE_UP for e in state.kinds[delivery.pk])
+        # What was to be sent again, as nobody knew of the first attempt, and was blocked.
+        again = row.sent_at is None and any(_is_resend(e) for e in state.kinds[delivery.pk])
+        known = row.outcome not in _IN_DOUBT and not again
+        if delivery.status in _UNSENT and known and not (failed or moved_on or given_up):
             yield f"{delivery.pk} is {delivery.status}, and its attempt {row.pk} was accepted"
 
 
@@ -151,22 +177,31 @@ def sent_once(state: State) -> Finding:
     for delivery_id, attempts in state.of_delivery.items():
         category = state.deliveries[delivery_id].category
         resends = sum(_is_resend(each) for each in state.kinds[delivery_id])
-        by_channel: defaultdict[str, list[Sent]] = defaultdict(list)
+        reviews = sum(_decision(e) == Decision.SEND_AGAIN for e in state.kinds[delivery_id])
+        by_target: defaultdict[tuple[str, str], list[Sent]] = defaultdict(list)
         for sent in attempts:
-            by_channel[sent.row.channel].append(sent)
-        for channel, some in by_channel.items():
-            yield from _doubled(f"{delivery_id} on {channel}", some, category, resends)
+            by_target[sent.row.channel, str(sent.row.device_id or "")].append(sent)
+        for (channel, device), some in by_target.items():
+            held = _is_held(category, channel)
+            what = f"{delivery_id} on {channel} {device}".rstrip()
+            yield from _doubled(what, some, held, resends, reviews)
 
 
 def _is_resend(event: Event) -> bool:
-    return bool(event.detail and event.detail.get("decision") == "RESEND")
+    return _decision(event) in ("RESEND", Decision.SEND_AGAIN)
 
 
-def _doubled(what: str, attempts: Sequence[Sent], category: str, resends: int) -> Finding:
+def _decision(event: Event) -> str:
+    return str((event.detail or {}).get("decision", ""))
+
+
+def _doubled(
+    what: str, attempts: Sequence[Sent], held: bool, resends: int, reviews: int
+) -> Finding:
     taken = [each for each in attempts if each.taken]
-    if len(taken) > 1 + RESENDS:
+    if len(taken) > 1 + RESENDS + reviews:
         yield f"{what} was sent {len(taken)} times"
-    if len(taken) > 1 and category in HELD:
+    if len(taken) > 1 + reviews and held:
         yield f"{what} was sent {len(taken)} times, and its category holds what is unknown"
     for each in taken:
         later = [other for other in taken if other.row.fence > each.row.fence]
@@ -185,19 +220,55 @@ def objected(state: State) -> Finding:
     for sent in state.attempts.values():
         delivery = state.deliveries[sent.row.delivery_id]
         began = (sent.row.started_at - BEGINS).total_seconds()
-        for each in state.history.callers.objections:
+        for each in state.history.people.objections:
             applies = (
                 each.contact_id == delivery.contact_id
                 and each.channel == sent.row.channel
                 and each.category in (None, delivery.category)
             )
-            if applies and sent.taken and each.at < began:
-                yield f"{delivery.pk} was sent at {began}, objected at {each.at}"
+            for taken in sent.taken if applies else ():
+                if each.at < max(began, taken.gate_at):
+                    checked = f"began at {began}, checked at {taken.gate_at}"
+                    yield f"{delivery.pk} was sent at {taken.at}, {checked}, objected at {each.at}"
+
+
+def stopped(state: State) -> Finding:
+    """Return STOPs by SMS that are not in the ledger and the suppressions, or are there twice."""
+    of_number = {each.mobile: str(each.pk) for each in state.history.stage.people}
+    stops = Counter(of_number[sender] for sender, _, _ in state.history.people.stops)
+    recorded = Counter(
+        ConsentEntry.objects.filter(source="SMS_KEYWORD", channel="SMS").values_list(
+            "contact_id", flat=True
+        )
+    )
+    if stops != recorded:
+        yield f"STOPs {dict(stops)}, recorded {dict(recorded)}"
+    suppressed = set(Suppression.objects.filter(channel="SMS").values_list("address", flat=True))
+    for sender, _, _ in state.history.people.stops:
+        if sender not in suppressed:
+            yield f"{sender} sent STOP and is not suppressed"
+
+
+def devices(state: State) -> Finding:
+    """Return devices that are active though their tokens are known to be dead, and the reverse."""
+    gone = {
+        str(each.row.device_id) for each in state.attempts.values() if each.row.outcome == "Gone"
+    }
+    for device in Device.objects.all():
+        if device.active and str(device.pk) in gone:
+            yield f"{device.token} is dead and active"
+        if not device.active and device.token not in state.world.dead:
+            yield f"{device.token} is alive and inactive"
+
+
+def reviewed(state: State) -> Finding:
+    """Return what was decided twice in manual review."""
+    yield from state.history.people.repeated_reviews
 
 
 def cancelled(state: State) -> Finding:
     """Return cancelled messages that were not cancelled, or were sent."""
-    for message_id in state.history.callers.cancelled:
+    for message_id in state.history.people.cancelled:
         for row in state.deliveries.values():
             if str(row.message_id) == message_id and row.status != Status.CANCELLED:
                 yield f"{row.pk} was cancelled and is {row.status}"
@@ -217,9 +288,16 @@ def history_agrees(state: State) -> Finding:
         if wanted and not wanted & (anywhere if row.status == Status.DELIVERED else kinds.keys()):
             yield f"{row.pk} is {row.status}, its events are {sorted(kinds)}"
         bounced = row.channel == "EMAIL" and kinds[EventType.BOUNCED]
-        if kinds[EventType.DELIVERED] and not bounced and row.status != Status.DELIVERED:
+        # What was to be sent again and was blocked stays so, whatever the first attempt did.
+        again = any(_is_resend(each) for each in state.kinds[row.pk])
+        is_final = bounced or (again and row.status in (Status.BLOCKED, Status.EXPIRED))
+        if kinds[EventType.DELIVERED] and not is_final and row.status != Status.DELIVERED:
             yield f"{row.pk} was delivered and is {row.status}"
-        every = Counter((each.type, each.channel) for each in state.kinds[row.pk])
+        every = Counter(
+            (each.type, each.channel)
+            for each in state.kinds[row.pk]
+            if _decision(each) != Decision.SEND_AGAIN
+        )
         for (kind, channel), count in every.items():
             if kind in _ONCE and count > 1:
                 yield f"{row.pk} has {count} events {kind} on {channel}"
@@ -234,14 +312,35 @@ def history_agrees(state: State) -> Finding:
 
 
 def webhooks(state: State) -> Finding:
-    """Return events without their webhook delivery, or with several."""
+    """Return events without their webhook delivery to an endpoint, or with several."""
     rows = WebhookDelivery.objects.filter(type__startswith="message.")
-    sent = Counter(rows.values_list("event_id", "type"))
-    events = Counter((each.pk, f"message.{each.type}") for each in state.events)
-    for (key, kind), count in (events - sent).items():
+    sent = Counter(rows.values_list("endpoint_id", "event_id", "type"))
+    events = Counter(
+        (endpoint, each.pk, f"message.{each.type}")
+        for each in state.events
+        for endpoint in state.history.stage.endpoints
+    )
+    for (_, key, kind), count in (events - sent).items():
         yield f"the event {kind} {key} lacks {count} webhook deliveries"
-    for (key, kind), count in (sent - events).items():
+    for (_, key, kind), count in (sent - events).items():
         yield f"the event {kind} {key} has {count} webhook deliveries too many"
+
+
+def dispatched(state: State) -> Finding:
+    """Return webhook deliveries whose status is not what the endpoint did."""
+    history = state.history
+    called = history.endpoints
+    if not called.are_called:
+        return
+    was_calm = not history.faults.intensity and not history.faults.has_jumps
+    for row in WebhookDelivery.objects.all():
+        taken = called.accepted[history.stage.endpoints[row.endpoint_id], str(row.event_id)]
+        if row.status != WebhookDelivery.Status.DELIVERED:
+            yield f"the webhook delivery {row.pk} is {row.status}, due {row.due_at}"
+        elif not taken:
+            yield f"the webhook delivery {row.pk} is {row.status}, and nobody took it"
+        elif taken > 1 and was_calm:
+            yield f"the webhook delivery {row.pk} was sent {taken} times without a fault"
 
 
 def counts(state: State) -> Finding:
@@ -267,7 +366,7 @@ def counts(state: State) -> Finding:
 
 def chain(state: State) -> Finding:
     """Return a ledger whose chain does not hold."""
-    if state.history.callers.objections and (found := ledger.verify(ORGANIZATION)).broken:
+    if state.history.people.objections and (found := ledger.verify(ORGANIZATION)).broken:
         yield f"the ledger's chain is broken at {found}"
 
 
@@ -277,8 +376,8 @@ def callers(state: State) -> Finding:
 
 
 INVARIANTS: Sequence[Callable[[State], Finding]] = (
-    rests, accepted, told, unanswered, sent_once, objected, cancelled, history_agrees, webhooks,
-    counts, chain, callers,
+    rests, accepted, told, unanswered, sent_once, objected, stopped, devices, reviewed, cancelled,
+    history_agrees, webhooks, dispatched, counts, chain, callers,
 )  # fmt: skip
 
 

@@ -6,11 +6,17 @@ from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
+from django.db.models import Q
+
 from messaging.accept.rows import Rows
-from messaging.delivery import claims, deliver, in_flight, record, sweeper
+from messaging.consent import gate_lock, ledger
+from messaging.delivery import claims, deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
-from messaging.feedback import receipts
+from messaging.feedback import callbacks, receipts
 from messaging.models.transitions import UNCHANGED, Transition
+from messaging.webhooks import outbox
+from messaging.webhooks.endpoint_queue import EndpointResponse
+from push import feedback as push_feedback
 from rme.core.db import sql
 from rme.core.outcomes import Retryable, Unknown
 from tests.simulation.world.turns import current
@@ -185,6 +191,54 @@ def _events_without_fence() -> Iterator[None]:
         yield
 
 
+def _no_gate_lock() -> AbstractContextManager[object]:
+    """What people decide does not wait for workers that have checked the gates."""
+    return patch.object(gate_lock, "take_exclusive", lambda _: None)
+
+
+@contextmanager
+def _stop_without_entry() -> Iterator[None]:
+    """STOP suppresses the number, and is not in the ledger."""
+    real = ledger.record
+
+    def record(organization_id: str, decisions: Sequence[Any]) -> Any:
+        kept = [each for each in decisions if each.source != "SMS_KEYWORD"]
+        return real(organization_id, kept)
+
+    with patch.object(ledger, "record", record):
+        yield
+
+
+def _repeated_callbacks() -> AbstractContextManager[object]:
+    """A callback that comes again is stored again."""
+    digest = "SELECT *, 0 FROM given ON CONFLICT"
+    other = (
+        "SELECT id, organization_id, account_id, md5(digest || id), method, query, headers, body, "
+        "received_at, 0 FROM given ON CONFLICT"
+    )
+    return _replaced(callbacks, "_INSERT", digest, other)
+
+
+def _reviews_all() -> AbstractContextManager[object]:
+    """A person's decision changes deliveries that are not in manual review."""
+    return patch.object(manual_review, "HELD", Q())
+
+
+def _dead_tokens_stay() -> AbstractContextManager[object]:
+    """What a push service reports of dead tokens is not stored."""
+    return patch.object(push_feedback, "insert_statement", lambda _: None)
+
+
+def _endpoint_without_lease() -> AbstractContextManager[object]:
+    """An endpoint's queue is claimed by one dispatcher while another one sends it."""
+    return patch.object(outbox, "LEASE_SECONDS", 0.0)
+
+
+def _failures_are_deliveries() -> AbstractContextManager[object]:
+    """A webhook delivery that fails counts as delivered."""
+    return patch.object(EndpointResponse, "ok", True)
+
+
 MUTANTS: Mapping[str, Mutant] = {
     "no fence": _no_fence,
     "attempts after the send": _attempts_after_the_send,
@@ -200,4 +254,11 @@ MUTANTS: Mapping[str, Mutant] = {
     "what may have left is ready": _unknown_is_ready,
     "sends after the lease": _late_is_early,
     "events without fence": _events_without_fence,
+    "no gate lock": _no_gate_lock,
+    "STOP without an entry": _stop_without_entry,
+    "repeated callbacks": _repeated_callbacks,
+    "reviews what is not held": _reviews_all,
+    "dead tokens stay": _dead_tokens_stay,
+    "no lease of an endpoint": _endpoint_without_lease,
+    "failed webhooks are delivered": _failures_are_deliveries,
 }

@@ -93,10 +93,11 @@ def _next(found: "Queue[Played | None]", running: Sequence[Any]) -> Played | Non
     raise SystemExit("the simulation hangs")
 
 
-def mutant_names() -> list[str]:
-    """Return the names of the defects."""
+def mutant_names() -> dict[str, str]:
+    """Return the defects, and what each does."""
     _django()
-    return list(importlib.import_module("tests.simulation.world.mutants").MUTANTS)
+    mutants = importlib.import_module("tests.simulation.world.mutants").MUTANTS
+    return {name: str(each.__doc__).rstrip(".") for name, each in mutants.items()}
 
 
 def _make_template() -> None:

@@ -9,20 +9,32 @@ from uuid import UUID
 import orjson
 
 from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
+from rme.core.outcomes import (
+    Accepted,
+    Fault,
+    Gone,
+    Misconfigured,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
 from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
+    InboundSms,
     Progress,
     Provider,
     ProviderSettings,
+    Push,
+    Sms,
     no_progress,
 )
 from rme.transport import Transport
 from tests.simulation.world.faults import Faults
-from tests.simulation.world.turns import Turns
+from tests.simulation.world.turns import Turns, current
 
 FATES = {
     "accepts": 56,
@@ -43,6 +55,8 @@ REPORTS = (("delivered",), ("sent", "delivered"), ("delivered", "open"), ("faile
            ("delivered", "failed"), ())  # fmt: skip
 REPORT_WEIGHTS = (40, 15, 10, 8, 4, 6, 17)
 REPORT_SECONDS = (0.0, 0.01, 0.5, 20.0, 100.0, 400.0)
+OUR_NUMBER = "12345"
+"""Where people write to; replies have it as their sender."""
 LOST = Unknown("no answer")
 
 
@@ -54,6 +68,8 @@ class Taken:
     account: str
     to: str
     at: float
+    gate_at: float
+    """When its worker had last checked the gates, and committed that."""
     outcome: str
     """What it answered; "" if nothing was answered."""
 
@@ -68,6 +84,15 @@ class Report:
     type: str
     number: int
     """Repeated reports differ by it, or not: then they are one callback."""
+    sender: str = ""
+    """Of an inbound SMS: who sent it; its text is `type`."""
+
+    @property
+    def content(self) -> dict[str, object]:
+        """Return the body of the callback."""
+        if self.sender:
+            return {"from": self.sender, "text": self.type, "n": self.number}
+        return {"attempt": self.attempt_id, "type": self.type, "n": self.number}
 
 
 @dataclass
@@ -85,6 +110,10 @@ class World:
     reports: list[Report] = field(default_factory=list)
     reported: dict[str, set[str]] = field(default_factory=dict)
     """What it has reported, by attempt."""
+    dead: set[str] = field(default_factory=set)
+    """The tokens that it found dead."""
+    replies: list[str] = field(default_factory=list)
+    """The numbers to which a reply to a keyword was sent."""
     at_rest: bool = False
     answers_twice: bool = False
     """Whether the last call is answered a second time, by something else: the first counts."""
@@ -118,6 +147,9 @@ class World:
             case "refuses the recipient":
                 return Rejected("unknown here")
             case "finds the address dead":
+                if isinstance(dispatch.content, Push):
+                    self.dead.add(dispatch.content.token)
+                    return Gone("unregistered")
                 return Rejected("dead", hard=True)
             case "refuses the content":
                 return Rejected("too long", Fault.CONTENT)
@@ -131,7 +163,10 @@ class World:
         return self.rng.choices(list(FATES), list(FATES.values()))[0]
 
     def _take(self, account: str, dispatch: Dispatch) -> Taken:
-        taken = Taken(dispatch.attempt_id, account, dispatch.content.to, self.turns.clock.now, "")
+        thread = current()
+        assert thread is not None
+        now = self.turns.clock.now
+        taken = Taken(dispatch.attempt_id, account, _address(dispatch), now, thread.gate_at, "")
         self.taken.append(taken)
         if self.is_mute and account == "a":
             return taken
@@ -145,11 +180,16 @@ class World:
             self.reports.append(Report(due, account, dispatch.attempt_id, kind, own))
         return taken
 
-    def take_due(self) -> list[Report]:
-        """Return the reports that are due, and forget them."""
-        due = [each for each in self.reports if each.due <= self.turns.clock.now or self.at_rest]
-        self.reports = [each for each in self.reports if each not in due]
-        return due
+    def next_due(self) -> Report | None:
+        """Return a report that is due; None if there is none."""
+        now = self.turns.clock.now
+        return next((each for each in self.reports if each.due <= now or self.at_rest), None)
+
+
+def _address(dispatch: Dispatch) -> str:
+    """Return whom a dispatch reaches."""
+    content = dispatch.content
+    return content.token if isinstance(content, Push) else content.to
 
 
 class WorldProvider(Provider):
@@ -170,6 +210,10 @@ class WorldProvider(Provider):
         outcomes: list[Outcome] = []
         assert isinstance(self.settings, self.Settings)
         for place, dispatch in enumerate(dispatches):
+            if isinstance(dispatch.content, Sms) and dispatch.content.sender == OUR_NUMBER:
+                self.world.replies.append(dispatch.content.to)
+                outcomes.append(Accepted("reply"))
+                continue
             outcome = self.world.call(self.settings.name, dispatch)
             progress([(place, outcome)])
             outcomes.append(LOST if self.world.answers_twice else outcome)
@@ -177,4 +221,6 @@ class WorldProvider(Provider):
 
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         report = orjson.loads(callback.body)
+        if "from" in report:
+            return [InboundSms(report["from"], OUR_NUMBER, report["text"])]
         return [DeliveryReceipt(UUID(report["attempt"]), report["type"], report.get("reason"))]

@@ -1,31 +1,39 @@
 """The points around each transaction: there threads take turns, and faults happen.
 
 Each exchange with the server passes `BoundedConnection.wait`. A transaction begins with the first
-one on an idle connection, and has ended when the connection is idle again. Within a transaction no
-other thread has a turn: PostgreSQL's locks would let it wait for a thread that waits for its turn.
+one on an idle connection, and has ended when the connection is idle again. In some histories others
+have a turn before each statement of a transaction, too; see `lock_waits`.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 from weakref import WeakSet
 
+import psycopg
 from django.db import connection, connections
 from psycopg import pq
 
+from messaging.consent import gate_lock
 from rme.core.db import prepared_statements, sql
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.prepared_statements import Parameter, PendingRows
 from tests.simulation.world.faults import Faults
-from tests.simulation.world.turns import current
+from tests.simulation.world.lock_waits import LockWaits
+from tests.simulation.world.turns import LogicalThread, current
 
 _IDLE = pq.TransactionStatus.IDLE
 _OFF = pq.PipelineStatus.OFF
 _LOCAL = ("_commit_gen", "_rollback_gen", "_set_autocommit_gen")
 """What sends nothing on an idle connection."""
 _END_OF_PIPELINE = "_exit_gen"
+_ROLLBACK = "_rollback_gen"
+_ENDS = (_ROLLBACK, "_commit_gen")
 _real_wait = BoundedConnection.wait
+_real_server_wait: Callable[..., Any] = psycopg.Connection.wait
+_real_take_shared = gate_lock.take_shared
 _real_send = prepared_statements.send
 
 
@@ -42,10 +50,61 @@ def install() -> None:
     vars(sql)["BY_INDEX"] = sql.BY_GENERIC_PLAN  # where a cursor executes it
 
 
+class _Points:
+    """The points of one history around and within transactions."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.begun: WeakSet[BoundedConnection] = WeakSet()
+
+    def exchange(
+        self,
+        thread: LogicalThread,
+        raw: BoundedConnection,
+        gen: Generator[Any, Any, Any],
+        run: Callable[[], Any],
+    ) -> Any:
+        """Run an exchange with the server, with the points before and after it."""
+        name = gen.gi_code.co_name
+        if raw in self.begun:
+            is_open = raw.pgconn.pipeline_status == _OFF and name not in _ENDS
+            if self.faults.interleaves and is_open and not thread.process.killed:
+                self.faults.within_transaction(thread)
+        elif raw.pgconn.transaction_status == _IDLE:
+            if name in _LOCAL:
+                return run()
+            self.faults.before_transaction(thread)
+            self.begun.add(raw)
+        try:
+            answer = run()
+        except BaseException:
+            if raw.pgconn.transaction_status == _IDLE:
+                self._end(raw, thread)
+            raise
+        is_out = raw.pgconn.pipeline_status == _OFF or name == _END_OF_PIPELINE
+        if is_out and raw.pgconn.transaction_status == _IDLE:
+            self._end(raw, thread, is_committed=name != _ROLLBACK)
+            if not thread.process.killed:
+                self.faults.after_transaction(thread)
+        return answer
+
+    def _end(
+        self, raw: BoundedConnection, thread: LogicalThread, *, is_committed: bool = False
+    ) -> None:
+        self.begun.discard(raw)
+        if is_committed:
+            if thread.takes_gate:
+                thread.gate_at = self.faults.clock.now
+            for note in thread.on_commit:
+                note()
+        thread.takes_gate = False
+        thread.on_commit.clear()
+
+
 @contextmanager
-def with_faults(faults: Faults) -> Iterator[None]:
-    """Let threads take turns before each transaction, and faults happen around it."""
-    begun: WeakSet[BoundedConnection] = WeakSet()
+def with_faults(faults: Faults, locks: LockWaits) -> Iterator[None]:
+    """Let threads take turns before each transaction or statement, and faults happen around it."""
+    points = _Points(faults)
 
     def wait(
         raw: BoundedConnection,
@@ -54,28 +113,33 @@ def with_faults(faults: Faults) -> Iterator[None]:
         timeout: float | None = None,
     ) -> Any:
         thread = current()
+        run = partial(_real_wait, raw, gen, interval, timeout)
         if thread is None or raw.closed:
-            return _real_wait(raw, gen, interval, timeout)
-        name = gen.gi_code.co_name
-        if raw not in begun and raw.pgconn.transaction_status == _IDLE:
-            if name in _LOCAL:
-                return _real_wait(raw, gen, interval, timeout)
-            faults.before_transaction(thread)
-            begun.add(raw)
-        try:
-            answer = _real_wait(raw, gen, interval, timeout)
-        except BaseException:
-            if raw.pgconn.transaction_status == _IDLE:
-                begun.discard(raw)
-            raise
-        is_out = raw.pgconn.pipeline_status == _OFF or name == _END_OF_PIPELINE
-        if is_out and raw.pgconn.transaction_status == _IDLE:
-            begun.discard(raw)
-            faults.after_transaction(thread)
-        return answer
+            return run()
+        return points.exchange(thread, raw, gen, run)
 
-    with patch.object(BoundedConnection, "wait", wait):
+    def wait_for_server(
+        raw: psycopg.Connection[Any], gen: Generator[Any, Any, Any], *limits: float | None
+    ) -> Any:
+        if current() is None or not isinstance(raw, BoundedConnection):
+            return _real_server_wait(raw, gen, *limits)  # such as that of the locks' watcher
+        return locks.exchange(faults.turns, raw, gen)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(BoundedConnection, "wait", wait))
+        stack.enter_context(patch.object(gate_lock, "take_shared", _take_shared))
+        if faults.interleaves:
+            faults.turns.is_stalled = locks.stalled
+            stack.enter_context(patch.object(psycopg.Connection, "wait", wait_for_server))
         yield
+
+
+def _take_shared(organization_ids: Iterable[str]) -> None:
+    """Take the gate lock as a worker does, and remember that this transaction has it."""
+    _real_take_shared(organization_ids)
+    thread = current()
+    if thread is not None:
+        thread.takes_gate = True
 
 
 def lose_connection() -> None:

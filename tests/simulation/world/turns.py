@@ -11,6 +11,7 @@ import os
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from random import Random
 
@@ -59,6 +60,12 @@ class LogicalThread:
         """What it waits for; None: it can go on."""
         self.wake_at: float | None = None
         """When it goes on in any case."""
+        self.takes_gate = False
+        """Whether its open transaction holds the gate lock as workers do."""
+        self.gate_at = 0.0
+        """When its last transaction with that lock was committed."""
+        self.on_commit: list[Callable[[], object]] = []
+        """What is to be done once its open transaction is committed."""
 
 
 class _RealThreads:
@@ -113,6 +120,8 @@ class Turns:
         self.last: deque[str] = deque(maxlen=KEPT_STEPS)
         self.jumps: Sequence[float] = ()
         """Times that may pass at once between two steps."""
+        self.is_stalled: Callable[[], bool] = _never
+        """Where no thread can go on: whether one can after all, since PostgreSQL lets it."""
         self._digest = hashlib.sha256()
         self._on_switch = on_switch
         self._over = threading.Semaphore(0)
@@ -141,11 +150,18 @@ class Turns:
         """Return whether a process is frozen."""
         return any(each.process.frozen_until > self.clock.now for each in self.threads)
 
+    @property
+    def is_checking(self) -> bool:
+        """Return whether a worker has checked the gates, and not yet committed."""
+        return any(each.takes_gate for each in self.threads)
+
     # --- threads --------------------------------------------------------------------------------
 
     def spawn(self, process: LogicalProcess, name: str, job: Callable[[], object]) -> None:
         """Add a thread, which has its first turn later."""
-        thread = LogicalThread(process, name, job)
+        thread, by = LogicalThread(process, name, job), current()
+        if by is not None:
+            thread.gate_at = by.gate_at
         self.threads.append(thread)
         _real.run(lambda: self._run(thread))
 
@@ -248,6 +264,8 @@ class Turns:
                 self.clock.reach(chosen.wake_at or 0.0)
                 return chosen
             if not frozen:
+                if self.is_stalled():
+                    continue
                 return None
             self.clock.reach(min(each.process.frozen_until for each in frozen))
 
@@ -315,8 +333,10 @@ class ThreadStart:
 
     turns: Turns
 
-    def __init__(self, target: Callable[[], object], name: str, daemon: bool) -> None:
-        self._target, self._name = target, name
+    def __init__(
+        self, target: Callable[..., object], name: str, daemon: bool, args: tuple[object, ...] = ()
+    ) -> None:
+        self._target, self._name = partial(target, *args), name
 
     def start(self) -> None:
         thread = current()
