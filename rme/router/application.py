@@ -90,7 +90,10 @@ class Router:
         key = routing.key_of(head, area, form)
         cell = await self._cell(head, area, key)
         started = time.monotonic()
-        response = await self._call(cell, head, body)
+        if cell is None:
+            cell, response = await self._call_any(head, body)
+        else:
+            response = await self._call(cell, head, body)
         moved_to = response.headers.get(cell_calls.CELL_HEADER, "")
         # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
         if response.status == 421 and moved_to and area is not Area.CONSOLE:
@@ -104,12 +107,11 @@ class Router:
         metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
         await self._pass_on(response, send, self._cookie(head, area, cell, response))
 
-    async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell:
-        """Return the cell that a request goes to. Raise _Refused."""
+    async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell | None:
+        """Return the cell that a request goes to; None: any may answer. Raise _Refused."""
         if area is Area.CONSOLE and (named := self.cells.by_name.get(head.query("cell"))):
             return named
         if key is not None:
-            metrics.LOOK_UPS.labels(key.kind.value).inc()
             try:
                 if found := await self.owners.find(key):
                     return found
@@ -121,10 +123,19 @@ class Router:
             kept = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
             if kept and (kept.is_up or not head.path.startswith("/static/")):
                 return kept
+        return None
+
+    async def _call_any(self, head: Head, body: RequestBody) -> tuple[Cell, aiohttp.ClientResponse]:
+        """Return the answer of a cell that takes the request, and the cell. Raise _Refused."""
         up = [cell for cell in self.cells if cell.is_up]
-        if not up:
-            raise _Refused(refusals.AWAY)
-        return random.choice(up)
+        for cell in random.sample(up, len(up)):
+            try:
+                return cell, await self._call(cell, head, body)
+            except _Refused as refused:
+                # Nothing was sent to a cell that is away.
+                if refused.refusal is not refusals.AWAY or not body.can_be_sent:
+                    raise
+        raise _Refused(refusals.AWAY)
 
     def _moved(self, key: Key | None, to: str, body: RequestBody) -> Cell:
         """Return the cell to which an organization has moved. Raise _Refused."""

@@ -126,14 +126,16 @@ def read(scope: Mapping[str, Any]) -> Head:
             by_name[key] += f",{text}"
         else:
             by_name.setdefault(key, text)
-    length = by_name.get("content-length", "")
+    # A chunked body has no length, whatever else the head says (RFC 9112 §6.3).
+    chunked = "transfer-encoding" in by_name
+    length = "" if chunked else by_name.get("content-length", "")
     return Head(
         method=scope["method"],
         target=f"{raw}?{query}" if query else raw,
         headers=headers,
         peer=(scope.get("client") or ("", 0))[0],
         peer_scheme=scope["scheme"],
-        has_body=length not in ("", "0") or "transfer-encoding" in by_name,
+        has_body=chunked or length not in ("", "0"),
         length=int(length) if length.isdecimal() else None,
         by_name=by_name,
     )

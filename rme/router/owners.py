@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple, TypeVar
 
+from rme.router import metrics
 from rme.router.cells import Cell, CellAway, Cells, OwnerAnswer
 from rme.router.environment import Bounds
 from rme.router.routing import Key, Kind
@@ -114,6 +115,7 @@ class Owners:
 
         The others are not awaited once `enough` cells have the key as their own.
         """
+        metrics.LOOK_UPS.labels(key.kind.value).inc()
         question = {"kind": key.kind.value, "value": key.value}
 
         async def ask(cell: Cell) -> tuple[Cell, OwnerAnswer | None]:

@@ -236,6 +236,28 @@ def test_what_reaches_the_web_pods_finds_them():
     assert text.count(f"'name': '{service['metadata']['name']}'") == 4
 
 
+def test_with_a_router_routes_lead_to_it():
+    cells = {"CELL": "eu", "CELLS": ["eu=http://eu.internal", "us=http://us.internal"]}
+    router = {"enabled": True}
+    manifests = template(**helm.merged(EVERYTHING, {"settings": cells, "router": router}))
+    assert [helm.faults("v1.37.0", each) or [] for each in manifests] == [[]] * len(manifests)
+    pod = pods(manifests)["msg-rme-router"]
+    (container,) = pod["spec"]["containers"]
+    assert container["command"] == ["python", "-m", "rme.router"]
+    env = {each["name"]: each["value"] for each in container["env"]}
+    assert (env["CELLS"], env["CELL_SECRET_FILE"]) == (
+        "eu=http://eu.internal,us=http://us.internal",
+        "/run/secrets/rme/CELL_SECRET",
+    )
+    services = of_kind(manifests, "Service")
+    selector = services["Service msg-rme-router"]["spec"]["selector"]
+    assert selector.items() <= pod["metadata"]["labels"].items()
+    routes = str([*of_kind(manifests, "Ingress", "HTTPRoute").values()])
+    backends = set(re.findall(r"'name': '(msg-rme-\w+)', 'port'", routes))
+    assert backends == {"msg-rme-router"}
+    assert "settings.CELLS must list the cells" in refusal(router=router)
+
+
 def test_a_worker_has_time_to_end_what_is_in_flight():
     def graces(**values):
         found = pods(template(**values))

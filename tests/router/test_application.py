@@ -289,6 +289,26 @@ async def test_a_log_in_goes_to_the_persons_cell_and_shows_nobody_whether_there_
 
 
 @played
+async def test_what_any_cell_may_answer_is_answered_while_one_is_up(s):
+    await s.eu.stop()
+    for _ in range(8):
+        s.router.cells.by_name["eu"].down_until = 0.0
+        assert (await s.call("POST", "/rme/v1/docs", body=b"kept")).cell == "us"
+    assert set(s.us.bodies) == {b"kept"}
+    await s.us.stop()
+    assert (await s.call(path="/rme/v1/docs")).status == 503
+
+
+@played
+async def test_a_body_in_chunks_has_no_length_whatever_its_head_says(s):
+    s.eu.owns(Kind.TOKEN, digest())
+    for pieces in ([b"abc", b"def"], [b"x" * 50_000] * 3):
+        answer = await s.call("POST", headers={**BEARER, "Content-Length": "2"}, body=pieces)
+        assert answer.status == 200
+    assert s.eu.bodies == [b"abcdef", b"x" * 150_000]
+
+
+@played
 async def test_the_routers_own_pages(s):
     s.eu.owns(Kind.TOKEN, digest())
     await s.call(headers=BEARER)

@@ -1,6 +1,6 @@
 {{/*
 The template of a pod. It takes: root, component, container (command, probes, ports, resources,
-lifecycle) and spec (what the pod has beyond the rest).
+lifecycle), spec (what the pod has beyond the rest) and env (variables beyond the settings).
 */}}
 {{- define "rme.pod" -}}
 {{- $root := .root -}}
@@ -56,6 +56,9 @@ spec:
         capabilities:
           drop: [ALL]
       env: {{- include "rme.environment" $root | nindent 8 }}
+        {{- with .env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       {{- toYaml .container | nindent 6 }}
       volumeMounts:
         - name: secrets
@@ -140,4 +143,26 @@ livenessProbe:
 {{- fail (printf "worker.terminationGracePeriodSeconds is %v: a worker waits for half of LEASE_SECONDS (%v) for what is in flight." $grace $lease) -}}
 {{- end -}}
 {{- $grace -}}
+{{- end -}}
+
+{{/* The probes of what answers HTTP, and its time until proxies know that it ends. */}}
+{{- define "rme.httpProbes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: http}
+  periodSeconds: 2
+  timeoutSeconds: 3
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /livez, port: http}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  periodSeconds: 5
+  timeoutSeconds: 4
+  failureThreshold: 2
+lifecycle:
+  preStop:  # requests come until all proxies know that it ends
+    exec: {command: [sleep, {{ .Values.web.drainSeconds | quote }}]}
 {{- end -}}
