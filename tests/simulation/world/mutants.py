@@ -80,7 +80,7 @@ def _no_lease() -> AbstractContextManager[object]:
 def _early_sweeper() -> AbstractContextManager[object]:
     """The sweeper takes deliveries from workers that are alive."""
     due = "d.due_at <= statement_timestamp()"
-    return _replaced(sweeper, "_DUE", due, f"{due} + interval '59 seconds'")
+    return _replaced(sweeper, "_DUE_LEAVING", due, f"{due} + interval '59 seconds'")
 
 
 @contextmanager
