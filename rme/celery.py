@@ -53,9 +53,9 @@ app.conf.beat_schedule = {
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},
     "count-minutes": {"task": "messaging.count_minutes", "schedule": 15.0},
 }
-app.conf.beat_scheduler = "rme.beat:HintScheduler"
-app.conf.worker_pool = "rme.pool:Pool"
-app.conf.worker_consumer = "rme.consumer:Consumer"
+app.conf.beat_scheduler = "rme.workers.beat:HintScheduler"
+app.conf.worker_pool = "rme.workers.pool:Pool"
+app.conf.worker_consumer = "rme.workers.consumer:Consumer"
 # The last resort against tasks that hang. A task takes up to 5 s, half a lease and the timeout of a
 # provider; a worker whose lease has ended can store nothing.
 app.conf.task_soft_time_limit = 2 * settings.LEASE_SECONDS + 60

@@ -1,7 +1,7 @@
 """The spans of a message's way after its acceptance. Their attributes are ids and kinds alone.
 
 An attempt, a receipt and a webhook request are below the request by which their message came, also
-hours later. A claim is of many messages: it has a trace of its own, with a link to each of theirs.
+hours later. A claim is of many messages: it has a trace of its own, with a link to that of each.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from messaging.models import TRACEPARENT, MessageContent
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome
 from rme.core.telemetry import tracing
-from rme.core.telemetry.tracing import Kind, Span, Tracer
+from rme.core.telemetry.tracing import Span, SpanKind, Tracer
 
 LINKS = 128
 """The most links of a span: OpenTelemetry's own default."""
@@ -57,7 +57,9 @@ def claimed(channel: str, deliveries: Iterable[TracedDelivery], seconds: float) 
             "rme.traced_messages": len(contexts),
         }
         links = contexts[:LINKS]
-        tracer.begin("claim", Kind.CONSUMER, links=links, attributes=attributes, age=seconds).end()
+        tracer.begin(
+            "claim", SpanKind.CONSUMER, links=links, attributes=attributes, age=seconds
+        ).end()
 
 
 def begin_attempt(
@@ -76,7 +78,7 @@ def begin_attempt(
     if account.id is not None:
         attributes["rme.account_id"] = account.id
     name = f"attempt {account.kind}"
-    return tracer.begin(name, Kind.CLIENT, parent=delivery.traceparent, attributes=attributes)
+    return tracer.begin(name, SpanKind.CLIENT, parent=delivery.traceparent, attributes=attributes)
 
 
 def end_attempt(span: Span, outcome: Outcome | None, seconds: float) -> None:
@@ -94,7 +96,7 @@ def received(delivery_id: UUID, traceparent: str | None, kinds: Iterable[str]) -
     for kind in kinds:
         attributes = {"rme.delivery_id": str(delivery_id), "rme.event": kind}
         name = f"receipt {kind}"
-        tracer.begin(name, Kind.CONSUMER, parent=traceparent, attributes=attributes).end()
+        tracer.begin(name, SpanKind.CONSUMER, parent=traceparent, attributes=attributes).end()
 
 
 def begin_webhook(traceparent: str, endpoint_id: int, event_id: UUID, tries: int) -> Span | None:
@@ -107,7 +109,7 @@ def begin_webhook(traceparent: str, endpoint_id: int, event_id: UUID, tries: int
         "rme.event_id": str(event_id),
         "rme.tries": tries,
     }
-    return tracer.begin("webhook", Kind.CLIENT, parent=traceparent, attributes=attributes)
+    return tracer.begin("webhook", SpanKind.CLIENT, parent=traceparent, attributes=attributes)
 
 
 def end_webhook(span: Span, status: int, *, is_ok: bool) -> None:

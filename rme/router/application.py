@@ -25,8 +25,8 @@ from rme.router.cells import AnswerLost, Cell, CellAway, Cells
 from rme.router.environment import Settings
 from rme.router.heads import CELL_COOKIE, BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
-from rme.router.refusals import Refusal
-from rme.router.routing import Area, Key, Kind
+from rme.router.refusals import RouterRefusal
+from rme.router.routing import Area, Key, KeyKind
 
 log = structlog.get_logger(__name__)
 
@@ -38,13 +38,13 @@ WHOLE_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
 
 
-class _Refused(Exception):
-    def __init__(self, refusal: Refusal) -> None:
+class _RequestRefused(Exception):
+    def __init__(self, refusal: RouterRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
-class Router:
+class CellRouter:
     """Finds the cell of each request, and passes request and answer on."""
 
     def __init__(self, settings: Settings) -> None:
@@ -68,7 +68,7 @@ class Router:
         body = RequestBody(head, receive, self.bounds, self.memory)
         try:
             await self._route(head, area, body, send)
-        except _Refused as refused:
+        except _RequestRefused as refused:
             await self._refuse(send, refused.refusal, area)
         except ClientGone:
             return
@@ -77,15 +77,15 @@ class Router:
 
     async def _route(self, head: Head, area: Area, body: RequestBody, send: Send) -> None:
         if head.path.startswith(cell_calls.PATH):
-            raise _Refused(refusals.NOT_FOUND)  # calls between cells are not for clients
+            raise _RequestRefused(refusals.NOT_FOUND)  # calls between cells are not for clients
         try:
             await body.begin()
         except BodyTooLate:
-            raise _Refused(refusals.SLOW) from None
+            raise _RequestRefused(refusals.SLOW) from None
         except BodyTooLong:
-            raise _Refused(refusals.LONG) from None
+            raise _RequestRefused(refusals.LONG) from None
         except TooManyBodies:
-            raise _Refused(refusals.BUSY) from None
+            raise _RequestRefused(refusals.BUSY) from None
         form = routing.parse_form(body.start) if routing.needs_form(head) and body.is_kept else {}
         key = routing.key_of(head, area, form)
         cell = await self._cell(head, area, key)
@@ -102,13 +102,13 @@ class Router:
             response = await self._call(cell, head, body)
             if response.status == 421:
                 response.release()
-                raise _Refused(refusals.REPEAT)
+                raise _RequestRefused(refusals.REPEAT)
         metrics.SECONDS.labels(cell.name).observe(time.monotonic() - started)
         metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
         await self._pass_on(response, send, self._cookie(head, area, cell, response))
 
     async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell | None:
-        """Return the cell that a request goes to; None: any may answer. Raise _Refused."""
+        """Return the cell that a request goes to; None: any may answer. Raise _RequestRefused."""
         if area is Area.CONSOLE and (named := self.cells.by_name.get(head.query("cell"))):
             return named
         if key is not None:
@@ -116,9 +116,9 @@ class Router:
                 if found := await self.owners.find(key):
                     return found
             except Incomplete:
-                raise _Refused(refusals.INCOMPLETE) from None
+                raise _RequestRefused(refusals.INCOMPLETE) from None
             except TooManyLookUps:
-                raise _Refused(refusals.BUSY) from None
+                raise _RequestRefused(refusals.BUSY) from None
         if area is Area.CONSOLE:
             kept = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
             if kept and (kept.is_up or not head.path.startswith("/static/")):
@@ -126,29 +126,29 @@ class Router:
         return None
 
     async def _call_any(self, head: Head, body: RequestBody) -> tuple[Cell, aiohttp.ClientResponse]:
-        """Return the answer of a cell that takes the request, and the cell. Raise _Refused."""
+        """Return the answer of a cell that takes it, and the cell. Raise _RequestRefused."""
         up = [cell for cell in self.cells if cell.is_up]
         for cell in random.sample(up, len(up)):
             try:
                 return cell, await self._call(cell, head, body)
-            except _Refused as refused:
+            except _RequestRefused as refused:
                 # Nothing was sent to a cell that is away.
                 if refused.refusal is not refusals.AWAY or not body.can_be_sent:
                     raise
-        raise _Refused(refusals.AWAY)
+        raise _RequestRefused(refusals.AWAY)
 
     def _moved(self, key: Key | None, to: str, body: RequestBody) -> Cell:
-        """Return the cell to which an organization has moved. Raise _Refused."""
+        """Return the cell to which an organization has moved. Raise _RequestRefused."""
         cell = self.owners.moved(key, to)
         if cell is None:
             log.error("router.unknown_cell", named=to[:64])
-            raise _Refused(refusals.AWAY)
+            raise _RequestRefused(refusals.AWAY)
         if not body.can_be_sent:
-            raise _Refused(refusals.REPEAT)
+            raise _RequestRefused(refusals.REPEAT)
         return cell
 
     async def _call(self, cell: Cell, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
-        """Return a cell's answer. Raise _Refused.
+        """Return a cell's answer. Raise _RequestRefused.
 
         Nothing is sent a second time here: only the caller knows whether that is right.
         """
@@ -161,15 +161,15 @@ class Router:
                 return await self.cells.send(cell, head.method, head.target, headers, data)
         except CellAway:
             metrics.UP.labels(cell.name).set(cell.is_up)
-            raise _Refused(refusals.AWAY) from None
+            raise _RequestRefused(refusals.AWAY) from None
         except AnswerLost as error:
             log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
             lost = refusals.LOST_READ if head.method in SAFE else refusals.LOST
-            raise _Refused(lost) from None
+            raise _RequestRefused(lost) from None
         except BodyTooLate:
-            raise _Refused(refusals.SLOW) from None
+            raise _RequestRefused(refusals.SLOW) from None
         except BodyTooLong:
-            raise _Refused(refusals.LONG) from None
+            raise _RequestRefused(refusals.LONG) from None
 
     def _cookie(
         self, head: Head, area: Area, cell: Cell, response: aiohttp.ClientResponse
@@ -210,7 +210,7 @@ class Router:
                 response.close()
                 raise ClientGone from error
 
-    async def _refuse(self, send: Send, refusal: Refusal, area: Area) -> None:
+    async def _refuse(self, send: Send, refusal: RouterRefusal, area: Area) -> None:
         metrics.REFUSED.labels(refusal.reason).inc()
         up = [cell.name for cell in self.cells if cell.is_up]
         others = up if area is Area.CONSOLE and refusal.status == 503 else []
@@ -223,7 +223,7 @@ class Router:
 
     async def ready(self, head: Head, send: Send) -> None:
         """Answer whether a cell answers: with one of several away the others are served."""
-        question = {"kind": Kind.ORGANIZATION.value, "value": "-"}
+        question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
         async def answers(cell: Cell) -> bool:
             try:
@@ -247,10 +247,10 @@ class Router:
         await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)
 
 
-_OWN_PAGES: Mapping[str, Callable[[Router, Head, Send], Awaitable[None]]] = {
-    "/livez": Router.live,
-    "/readyz": Router.ready,
-    "/metrics": Router.show_metrics,
+_OWN_PAGES: Mapping[str, Callable[[CellRouter, Head, Send], Awaitable[None]]] = {
+    "/livez": CellRouter.live,
+    "/readyz": CellRouter.ready,
+    "/metrics": CellRouter.show_metrics,
 }
 
 

@@ -3,6 +3,6 @@
 import os
 
 from rme.router import environment
-from rme.router.application import Router
+from rme.router.application import CellRouter
 
-application = Router(environment.read(os.environ))
+application = CellRouter(environment.read(os.environ))

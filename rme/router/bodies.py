@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rme.router.environment import Bounds
+from rme.router.environment import RouterBounds
 from rme.router.heads import Head
 
 Message = MutableMapping[str, Any]
@@ -37,7 +37,7 @@ class Memory:
 class RequestBody:
     """The body of a request. `begin` reads it, or its beginning."""
 
-    def __init__(self, head: Head, receive: Receive, bounds: Bounds, memory: Memory) -> None:
+    def __init__(self, head: Head, receive: Receive, bounds: RouterBounds, memory: Memory) -> None:
         self.head, self.receive, self.bounds, self.memory = head, receive, bounds, memory
         self.start = b""
         self.is_kept = not head.has_body
@@ -69,7 +69,7 @@ class RequestBody:
         self.start = b"".join(pieces)
 
     def release(self) -> None:
-        """Give the memory of the body back."""
+        """Release the memory of the body."""
         self.memory.used -= self._counted
         self._counted = 0
 

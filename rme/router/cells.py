@@ -16,7 +16,7 @@ from yarl import URL
 
 from rme.core import cell_calls
 from rme.core.environment.cell_settings import CellSettings
-from rme.router.environment import Bounds
+from rme.router.environment import RouterBounds
 
 DOWN_SECONDS = 1.0
 """How long a cell that took no connection gets no requests."""
@@ -67,7 +67,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class OwnerAnswer:
-    """What a cell tells of a key."""
+    """What a cell answers about a key."""
 
     organization: str
     """Empty for a person."""
@@ -78,7 +78,7 @@ class OwnerAnswer:
 class Cells:
     """All cells, by name."""
 
-    def __init__(self, settings: CellSettings, bounds: Bounds) -> None:
+    def __init__(self, settings: CellSettings, bounds: RouterBounds) -> None:
         self.by_name = {name: Cell(name, url) for name, url in sorted(settings.urls.items())}
         self.secret, self.bounds = settings.secret, bounds
         self._session: aiohttp.ClientSession | None = None
@@ -131,7 +131,7 @@ class Cells:
             raise AnswerLost from error
 
     async def ask_owner(self, cell: Cell, question: Mapping[str, str]) -> OwnerAnswer | None:
-        """Return what a cell tells of a key; None if it does not know it. Raise CellAway."""
+        """Return what a cell knows of a key; None if it does not know it. Raise CellAway."""
         if not cell.is_up:
             raise CellAway
         body = orjson.dumps(question)

@@ -10,7 +10,7 @@ FORWARDED = "forwarded"
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RouterBounds:
     """What a client, and a cell, may take of a process."""
 
     kept_body: int = 64 * 1024
@@ -48,7 +48,7 @@ class Settings:
     tls_proxy: str
     """The header by which a proxy before the router tells the client: as for a cell."""
     metrics_token: str
-    bounds: Bounds = Bounds()
+    bounds: RouterBounds = RouterBounds()
 
     @property
     def secure(self) -> bool:

@@ -91,7 +91,7 @@ class Head:
         return unquote(text.partition(":")[0].replace("+", " "))
 
     def client(self, settings: Settings) -> str:
-        """Return the client's address; what a proxy tells is believed only with `TLS_PROXY`."""
+        """Return the client's address; what a proxy passes on counts only with `TLS_PROXY`."""
         if settings.tls_proxy == FORWARDED:
             named = forwarded.pairs(self.by_name.get("forwarded", "")).get("for", "")
             return forwarded.node(named) or self.peer

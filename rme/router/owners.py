@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 
 from rme.router import metrics
 from rme.router.cells import Cell, CellAway, Cells, OwnerAnswer
-from rme.router.environment import Bounds
-from rme.router.routing import Key, Kind
+from rme.router.environment import RouterBounds
+from rme.router.routing import Key, KeyKind
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,7 +40,7 @@ class TooManyLookUps(Exception):
 class Owners:
     """Finds the cells of keys."""
 
-    def __init__(self, cells: Cells, bounds: Bounds) -> None:
+    def __init__(self, cells: Cells, bounds: RouterBounds) -> None:
         self.cells, self.bounds = cells, bounds
         self._homes: OrderedDict[Key, tuple[float, Home]] = OrderedDict()
         self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
@@ -49,7 +49,7 @@ class Owners:
 
     async def find(self, key: Key) -> Cell | None:
         """Return the cell of a key; None if no cell knows it. Raise Incomplete, TooManyLookUps."""
-        if key.kind is Kind.PERSON:
+        if key.kind is KeyKind.PERSON:
             return await self._person(key)
         if cell := self._remembered(key):
             return cell
@@ -71,7 +71,7 @@ class Owners:
         return cell
 
     def chosen(self, text: str) -> Cell:
-        """Return a cell that a text stands for, always the same, and that nobody can foretell."""
+        """Return a cell for a text, always the same; unpredictable without the secret."""
         number = int.from_bytes(hmac.digest(self.cells.secret.encode(), text.encode(), "sha256"))
         names = list(self.cells.by_name)
         return self.cells.by_name[names[number % len(names)]]

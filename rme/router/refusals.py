@@ -13,7 +13,7 @@ from rme.router.routing import Area
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RouterRefusal:
     """An answer of the router's own."""
 
     status: int
@@ -23,27 +23,29 @@ class Refusal:
     """What the metrics and the log call it."""
 
 
-AWAY = Refusal(503, "The cell of this organization cannot be reached right now.", 1, "cell_away")
-INCOMPLETE = Refusal(503, "Not all cells can be reached right now.", 1, "look_up_incomplete")
-BUSY = Refusal(503, "Too many calls are waiting.", 1, "busy")
-REPEAT = Refusal(
+AWAY = RouterRefusal(
+    503, "The cell of this organization cannot be reached right now.", 1, "cell_away"
+)
+INCOMPLETE = RouterRefusal(503, "Not all cells can be reached right now.", 1, "look_up_incomplete")
+BUSY = RouterRefusal(503, "Too many calls are waiting.", 1, "busy")
+REPEAT = RouterRefusal(
     503, "The organization has just moved to another cell: repeat the call.", 0, "repeat"
 )
-LOST = Refusal(
+LOST = RouterRefusal(
     502,
     "The connection to the cell was lost, and the call may have been taken: repeat it with the "
     "same Idempotency-Key.",
     reason="answer_lost",
 )
-LOST_READ = Refusal(503, "The connection to the cell was lost.", 1, "answer_lost")
-SLOW = Refusal(408, "The body did not arrive in time.", reason="slow_body")
-LONG = Refusal(413, "The body is too long.", reason="long_body")
-NOT_FOUND = Refusal(404, "There is no such page.", reason="not_found")
-BAD_TARGET = Refusal(400, "The target of the request is no path.", reason="bad_target")
+LOST_READ = RouterRefusal(503, "The connection to the cell was lost.", 1, "answer_lost")
+SLOW = RouterRefusal(408, "The body did not arrive in time.", reason="slow_body")
+LONG = RouterRefusal(413, "The body is too long.", reason="long_body")
+NOT_FOUND = RouterRefusal(404, "There is no such page.", reason="not_found")
+BAD_TARGET = RouterRefusal(400, "The target of the request is no path.", reason="bad_target")
 _CODES = {502: "UNAVAILABLE", 413: "PAYLOAD_TOO_LARGE", 404: "NOT_FOUND", 503: "UNAVAILABLE"}
 
 
-def render(refusal: Refusal, area: Area, cells: list[str]) -> tuple[RawHeaders, bytes]:
+def render(refusal: RouterRefusal, area: Area, cells: list[str]) -> tuple[RawHeaders, bytes]:
     """Return headers and body. `cells` are those at which a person may log in instead."""
     request_id = uuid4().hex
     headers = {"x-request-id": request_id, "cache-control": "no-store"}
@@ -70,13 +72,13 @@ def render(refusal: Refusal, area: Area, cells: list[str]) -> tuple[RawHeaders, 
     return [(name.encode(), value.encode()) for name, value in headers.items()], body
 
 
-def _error(refusal: Refusal) -> errors.ApiError:
+def _error(refusal: RouterRefusal) -> errors.ApiError:
     error = errors.Unavailable(refusal.message)
     kinds = {cls.code: cls for cls in (errors.PayloadTooLarge, errors.NotFound)}
     return kinds.get(_CODES.get(refusal.status, ""), type(error))(refusal.message)
 
 
-def _bot_body(refusal: Refusal, request_id: str) -> dict[str, object]:
+def _bot_body(refusal: RouterRefusal, request_id: str) -> dict[str, object]:
     return {
         "code": refusal.status,
         "status": HTTPStatus(refusal.status).phrase,
@@ -88,7 +90,7 @@ def _bot_body(refusal: Refusal, request_id: str) -> dict[str, object]:
     }
 
 
-def _page(refusal: Refusal, cells: list[str]) -> str:
+def _page(refusal: RouterRefusal, cells: list[str]) -> str:
     others = "".join(
         f'<li><a href="/admin/login/?cell={escape(name)}">Log in at {escape(name)}</a></li>'
         for name in cells

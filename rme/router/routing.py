@@ -22,7 +22,7 @@ MAC_BYTES = 16
 LENGTH_LIMIT = 255
 
 
-class Kind(StrEnum):
+class KeyKind(StrEnum):
     """What a key is, as cells look it up."""
 
     TOKEN = "token"  # noqa: S105 - a kind
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 class Key:
     """What a cell looks up to find an organization, or a person."""
 
-    kind: Kind
+    kind: KeyKind
     value: str
 
 
@@ -102,16 +102,16 @@ def key_of(head: Head, area: Area, form: Mapping[str, str]) -> Key | None:
     if area is Area.PUBLIC and (key := _of_link(head.path)):
         return key
     if token := head.bearer:
-        return Key(Kind.TOKEN, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
+        return Key(KeyKind.TOKEN, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
     if found := _API_KEY.match(head.by_name.get("x-api-key", "").strip()):
-        return Key(Kind.API_KEY, found[1])
+        return Key(KeyKind.API_KEY, found[1])
     return None
 
 
 def _client(head: Head, form: Mapping[str, str]) -> Key | None:
     named = head.basic_name or form.get("client_id") or _issuer(form.get("assertion", ""))
     usable = named.isascii() and named.isalnum() and len(named) <= LENGTH_LIMIT
-    return Key(Kind.CLIENT, named) if usable else None
+    return Key(KeyKind.CLIENT, named) if usable else None
 
 
 def _issuer(assertion: str) -> str:
@@ -129,12 +129,12 @@ def _of_console(head: Head, form: Mapping[str, str]) -> Key | None:
     if head.query("cell"):
         return None  # named by the person or by a link in an email
     if found := _INVITATION.match(head.path):
-        return Key(Kind.INVITATION, hashlib.sha256(found[1].encode()).hexdigest())
+        return Key(KeyKind.INVITATION, hashlib.sha256(found[1].encode()).hexdigest())
     if head.method != "POST":
         return None
     name = {LOG_IN: "username", FORGOTTEN: "email"}.get(head.path, "")
     typed = form.get(name, "").strip()[:LENGTH_LIMIT]
-    return Key(Kind.PERSON, typed) if typed and "\0" not in typed else None
+    return Key(KeyKind.PERSON, typed) if typed and "\0" not in typed else None
 
 
 def _of_link(path: str) -> Key | None:
@@ -142,14 +142,14 @@ def _of_link(path: str) -> Key | None:
     parts = path.split("/")[1:]
     try:
         if parts[0] == "hooks" and len(parts) == 2:
-            return _text(Kind.PROVIDER_ACCOUNT, parts[1])
+            return _text(KeyKind.PROVIDER_ACCOUNT, parts[1])
         if parts[0] == "t" and len(parts) == 3:
             raw = _decode(parts[2])[MAC_BYTES : MAC_BYTES + 16]
-            return Key(Kind.DELIVERY, str(UUID(bytes=raw)))
+            return Key(KeyKind.DELIVERY, str(UUID(bytes=raw)))
         if parts[0] == "p":
-            return _text(Kind.ORGANIZATION, _organization_of(parts[-1]))
+            return _text(KeyKind.ORGANIZATION, _organization_of(parts[-1]))
     except (ValueError, RecursionError):
-        pass  # no link of ours: any cell says so
+        pass  # not one of our links: any cell refuses it
     return None
 
 
@@ -160,7 +160,7 @@ def _organization_of(token: str) -> str:
     return _decode(token.partition(".")[0]).decode().partition(":")[0]
 
 
-def _text(kind: Kind, value: str) -> Key | None:
+def _text(kind: KeyKind, value: str) -> Key | None:
     return Key(kind, value) if 0 < len(value) <= LENGTH_LIMIT and "\0" not in value else None
 
 

@@ -32,7 +32,7 @@ def up(var: Path, given: Mapping[str, str]) -> int:
                 env={
                     **env,
                     "CELL": name,
-                    "TLS_PROXY": "1",  # the router tells who called
+                    "TLS_PROXY": "1",  # the router passes on who called
                     "PORT": str(port + number),
                     "RME_VAR": str(_folder(var / name)),
                 },

@@ -18,8 +18,8 @@ import pytest
 import requests
 from redis import Redis
 
-from rme.beat import WAITING_LIMIT
 from rme.run.places import engine_env
+from rme.workers.beat import WAITING_LIMIT
 from tests.fakes.tcp import TcpServer
 from tests.service import ROOT, data_folder, free_port, running
 from tests.stopwatch import Stopwatch

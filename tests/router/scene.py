@@ -12,8 +12,8 @@ from aiohttp import web
 
 from rme.core import cell_calls
 from rme.core.environment.cell_settings import CellSettings
-from rme.router.application import Router
-from rme.router.environment import Bounds, Settings
+from rme.router.application import CellRouter
+from rme.router.environment import RouterBounds, Settings
 
 SECRET = "s" * 32
 TOKEN = "a-token"
@@ -94,7 +94,7 @@ class Answer:
 class Scene:
     """The router between two cells."""
 
-    router: Router
+    router: CellRouter
     eu: FakeCell
     us: FakeCell
     sent: list[dict[str, Any]] = field(default_factory=list)
@@ -149,13 +149,15 @@ def _pieces(body: bytes) -> list[bytes]:
 
 
 @asynccontextmanager
-async def scene(bounds: Bounds | None = None, **settings: str) -> AsyncIterator[Scene]:
+async def scene(bounds: RouterBounds | None = None, **settings: str) -> AsyncIterator[Scene]:
     eu, us = FakeCell("eu"), FakeCell("us")
     for cell in (eu, us):
         await cell.start()
     urls = {each.name: f"http://127.0.0.1:{each.port}" for each in (eu, us)}
     given = {"base_url": "http://rme.example.org", "tls_proxy": "", "metrics_token": ""} | settings
-    router = Router(Settings(CellSettings("", urls, SECRET), bounds=bounds or Bounds(), **given))
+    router = CellRouter(
+        Settings(CellSettings("", urls, SECRET), bounds=bounds or RouterBounds(), **given)
+    )
     try:
         yield Scene(router, eu, us)
     finally:

@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from rme.router import routing
-from rme.router.environment import Bounds
-from rme.router.routing import Kind
+from rme.router.environment import RouterBounds
+from rme.router.routing import KeyKind
 from tests.router.scene import BEARER, digest, played, scene
 
 LARGE = b"x" * 200_000
@@ -24,7 +24,7 @@ def moved_to(name):
 
 @played
 async def test_a_call_goes_to_the_cell_that_has_its_token_and_is_asked_for_once(s):
-    s.us.owns(Kind.TOKEN, digest())
+    s.us.owns(KeyKind.TOKEN, digest())
     for _ in range(3):
         answer = await s.call("POST", "/rme/v1/messages?a=%2F", BEARER, b"body")
         assert (answer.status, answer.cell) == (200, "us")
@@ -40,7 +40,7 @@ async def test_a_call_goes_to_the_cell_that_has_its_token_and_is_asked_for_once(
 
 @played
 async def test_calls_of_one_new_token_that_arrive_together_are_looked_up_once(s):
-    s.us.owns(Kind.TOKEN, digest())
+    s.us.owns(KeyKind.TOKEN, digest())
     answers = await asyncio.gather(*(s.call(headers=BEARER) for _ in range(20)))
     assert {answer.cell for answer in answers} == {"us"}
     assert [len(cell.questions) for cell in (s.eu, s.us)] == [1, 1]
@@ -100,8 +100,8 @@ def test_a_proxy_before_the_router_is_believed_where_it_is_named(proxy, sent, re
 
 @played
 async def test_an_organization_that_has_moved_is_followed_once_and_remembered(s):
-    s.eu.owns(Kind.TOKEN, digest(), "o1")
-    s.eu.owns(Kind.API_KEY, "ab", "o1")
+    s.eu.owns(KeyKind.TOKEN, digest(), "o1")
+    s.eu.owns(KeyKind.API_KEY, "ab", "o1")
     await s.call(headers=BEARER)
     await s.call(path="/bot/api.php", headers={"X-API-Key": "rme_ab_c"})
     s.eu.handler = moved_to("us")
@@ -115,10 +115,10 @@ async def test_an_organization_that_has_moved_is_followed_once_and_remembered(s)
 
 @played
 async def test_a_long_body_cannot_be_sent_twice_so_the_client_is_told_to_repeat(s):
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     s.eu.handler = moved_to("us")
     for body in (LARGE, [b"x" * 50_000] * 4):
-        s.router.owners.moved(routing.Key(Kind.TOKEN, digest()), "eu")
+        s.router.owners.moved(routing.Key(KeyKind.TOKEN, digest()), "eu")
         answer = await s.call("POST", headers=BEARER, body=body)
         assert (answer.status, answer.headers["retry-after"]) == (503, "0")
         assert answer.json["error"]["code"] == "UNAVAILABLE"
@@ -128,7 +128,7 @@ async def test_a_long_body_cannot_be_sent_twice_so_the_client_is_told_to_repeat(
 
 @played
 async def test_two_cells_that_point_at_each_other_end_in_503(s):
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     s.eu.handler, s.us.handler = moved_to("us"), moved_to("eu")
     assert (await s.call(headers=BEARER)).status == 503
     s.us.handler = moved_to("nowhere")
@@ -137,17 +137,17 @@ async def test_two_cells_that_point_at_each_other_end_in_503(s):
 
 @played
 async def test_a_pointer_counts_only_while_no_cell_has_the_organization(s):
-    s.eu.owns(Kind.TOKEN, digest(), cell="us")
+    s.eu.owns(KeyKind.TOKEN, digest(), cell="us")
     assert (await s.call(headers=BEARER)).cell == "us"
-    s.us.owns(Kind.TOKEN, digest("other"))
-    s.eu.owns(Kind.TOKEN, digest("other"), cell="eu2")
+    s.us.owns(KeyKind.TOKEN, digest("other"))
+    s.eu.owns(KeyKind.TOKEN, digest("other"), cell="eu2")
     assert (await s.call(headers={"Authorization": "Bearer other"})).cell == "us"
 
 
 @played
 async def test_a_cell_that_is_down_costs_its_own_organizations_alone(s):
-    s.eu.owns(Kind.TOKEN, digest())
-    s.us.owns(Kind.TOKEN, digest("american"))  # an organization of the same name
+    s.eu.owns(KeyKind.TOKEN, digest())
+    s.us.owns(KeyKind.TOKEN, digest("american"))  # an organization of the same name
     american = {"Authorization": "Bearer american"}
     for headers in (BEARER, american):
         assert (await s.call(headers=headers)).status == 200
@@ -179,7 +179,7 @@ async def test_a_post_whose_answer_is_lost_is_sent_once(s):
         request.transport.abort()
         return web.Response()
 
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     await s.call("POST", headers=BEARER, body=b"first")  # now a connection is open
     s.eu.handler = lose
     answer = await s.call("POST", headers=BEARER, body=b"x")
@@ -201,7 +201,7 @@ async def test_answers_and_bodies_of_any_length_pass_unchanged(s):
             await found.write(piece)
         return found
 
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     s.eu.handler = echo
     pieces = [text[at : at + 100_000] for at in range(0, len(text), 100_000)]
     for body in (text, pieces, b"short"):
@@ -213,7 +213,7 @@ async def test_answers_and_bodies_of_any_length_pass_unchanged(s):
 
 def test_bodies_that_are_too_long_too_slow_or_too_many_are_refused():
     async def play():
-        bounds = Bounds(body=len(LARGE) - 1, idle_seconds=0.02, memory=100_000)
+        bounds = RouterBounds(body=len(LARGE) - 1, idle_seconds=0.02, memory=100_000)
         async with scene(bounds) as s:
             assert (await s.call("POST", "/rme/v1/x", body=LARGE)).status == 413
             assert s.eu.requests + s.us.requests == []
@@ -235,8 +235,8 @@ def test_a_cell_that_hangs_gets_no_more_requests_than_it_may_have():
             await ended.wait()
             return web.json_response({"cell": "eu"})
 
-        async with scene(Bounds(in_flight=2)) as s:
-            s.eu.owns(Kind.TOKEN, digest())
+        async with scene(RouterBounds(in_flight=2)) as s:
+            s.eu.owns(KeyKind.TOKEN, digest())
             s.eu.handler = hang
             calls = [asyncio.create_task(s.call(headers=BEARER)) for _ in range(5)]
             refused = [await each for each in asyncio.as_completed(calls) if ended.set() is None]
@@ -272,7 +272,7 @@ async def test_a_browser_stays_at_its_cell_and_shows_it_no_session_of_another(s)
 
 @played
 async def test_a_log_in_goes_to_the_persons_cell_and_shows_nobody_whether_there_is_an_account(s):
-    s.us.owns(Kind.PERSON, "olga@example.org", "")
+    s.us.owns(KeyKind.PERSON, "olga@example.org", "")
 
     async def cell_of(name, cookie=""):
         form = f"username={name}&password=x".encode()
@@ -301,7 +301,7 @@ async def test_what_any_cell_may_answer_is_answered_while_one_is_up(s):
 
 @played
 async def test_a_body_in_chunks_has_no_length_whatever_its_head_says(s):
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     for pieces in ([b"abc", b"def"], [b"x" * 50_000] * 3):
         answer = await s.call("POST", headers={**BEARER, "Content-Length": "2"}, body=pieces)
         assert answer.status == 200
@@ -310,7 +310,7 @@ async def test_a_body_in_chunks_has_no_length_whatever_its_head_says(s):
 
 @played
 async def test_the_routers_own_pages(s):
-    s.eu.owns(Kind.TOKEN, digest())
+    s.eu.owns(KeyKind.TOKEN, digest())
     await s.call(headers=BEARER)
     assert (await s.call(path="/livez")).body == b"ok\n"
     local = {"path": "/metrics", "headers": {"Host": "127.0.0.1:8000"}, "peer": "127.0.0.1"}

@@ -10,11 +10,11 @@ import pytest
 from messaging.content import tracked_links
 from messaging.content.links import Confirmation, PreferenceLink
 from rme.router import heads, routing
-from rme.router.routing import Area, Key, Kind
+from rme.router.routing import Area, Key, KeyKind
 
 LINK = PreferenceLink("acme", "contact:1", "EMAIL", "NEWS", "0198")
 DELIVERY = UUID("01980000-0000-7000-8000-000000000001")
-CLIENT = Key(Kind.CLIENT, "abc123")
+CLIENT = Key(KeyKind.CLIENT, "abc123")
 ASSERTION = jwt.encode({"iss": "abc123"}, "k" * 32)
 BASIC = "Basic " + base64.b64encode(b"abc123:secret").decode()
 
@@ -39,12 +39,12 @@ def key(given, form=b""):
 
 def test_a_token_is_looked_up_by_its_digest():
     found = key(head(path="/rme/v1/messages", authorization="bearer  a-token"))
-    assert found == Key(Kind.TOKEN, hashlib.sha256(b"a-token").hexdigest())
+    assert found == Key(KeyKind.TOKEN, hashlib.sha256(b"a-token").hexdigest())
 
 
 def test_an_api_key_is_looked_up_by_its_public_part():
     found = key(head(path="/bot/api.php?org=acme", x_api_key="rme_ab12_secret"))
-    assert found == Key(Kind.API_KEY, "ab12")
+    assert found == Key(KeyKind.API_KEY, "ab12")
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,24 @@ def test_a_client_is_found_by_its_id_however_it_is_sent(given, form, needs_form)
 
 
 def test_links_in_messages_are_read_without_their_signature():
-    organization = Key(Kind.ORGANIZATION, "acme")
+    organization = Key(KeyKind.ORGANIZATION, "acme")
     assert key(head(path=f"/p/{LINK.token}")) == organization
     assert key(head("POST", f"/p/u/{LINK.token}")) == organization
     assert key(head(path=f"/p/c/{Confirmation(LINK, ('NEWS',)).token}")) == organization
-    delivery = Key(Kind.DELIVERY, str(DELIVERY))
+    delivery = Key(KeyKind.DELIVERY, str(DELIVERY))
     for url in (
         tracked_links.open_url(DELIVERY),
         tracked_links.click_url(DELIVERY, "https://example.org/x"),
     ):
         assert key(head(path=url[url.index("/t/") :])) == delivery
-    assert key(head("POST", "/hooks/abc")) == Key(Kind.PROVIDER_ACCOUNT, "abc")
+    assert key(head("POST", "/hooks/abc")) == Key(KeyKind.PROVIDER_ACCOUNT, "abc")
 
 
 def test_people_are_found_by_what_they_type_and_by_their_invitation():
-    person = Key(Kind.PERSON, "olga@example.org")
+    person = Key(KeyKind.PERSON, "olga@example.org")
     assert key(head("POST", "/admin/login/"), b"username=olga%40example.org") == person
     assert key(head("POST", routing.FORGOTTEN), b"email=olga%40example.org") == person
-    invitation = Key(Kind.INVITATION, hashlib.sha256(b"abc").hexdigest())
+    invitation = Key(KeyKind.INVITATION, hashlib.sha256(b"abc").hexdigest())
     assert key(head(path="/admin/account/invitation/abc/")) == invitation
 
 

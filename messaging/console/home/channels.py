@@ -31,7 +31,7 @@ _STATUS_OF = {"failed": Status.FAILED, "blocked": Status.BLOCKED, "expired": Sta
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A figure, that of the week before, and the list behind it if there is one."""
 
     span: str
@@ -45,7 +45,7 @@ class Card:
     """The figures of a channel: rows of cells, one for each span."""
 
     channel: str
-    rows: Sequence[tuple[str, Sequence[Cell]]]
+    rows: Sequence[tuple[str, Sequence[TableCell]]]
     chart: Chart | None
 
 
@@ -105,17 +105,17 @@ def _of(found: Statistics, span: str, channel: str) -> tuple[ChannelFigures, Cha
 
 def _count(
     viewer: Viewer, found: Statistics, channel: str, span: str, name: str, *, test: bool
-) -> Cell:
+) -> TableCell:
     counted, status = _ROWS[name]
     now, before = (figures.of(counted) for figures in _of(found, span, channel))
     period = within(found.periods[span], test=test)
     url = list_url(viewer, channel=channel, status=status, **period) if now else ""
-    return Cell(span, f"{now:,}", f"{before:,}", url)
+    return TableCell(span, f"{now:,}", f"{before:,}", url)
 
 
-def _latency(found: Statistics, channel: str, span: str, share: float) -> Cell:
+def _latency(found: Statistics, channel: str, span: str, share: float) -> TableCell:
     now, before = (figures.latency(share) for figures in _of(found, span, channel))
-    return Cell(span, duration(now), duration(before))
+    return TableCell(span, duration(now), duration(before))
 
 
 def duration(milliseconds: float | None) -> str:

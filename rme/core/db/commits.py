@@ -2,7 +2,7 @@
 
 from rme.core.db import prepared_statements
 
-# Writes 30 bytes of WAL that nobody reads. The part that locks nothing makes it a statement that
+# Writes 30 bytes of WAL that are never read. The part that locks nothing makes it a statement that
 # writes for a read-only server too, which refuses it (25006). Without it a primary that is
 # read-only would execute it, and a standby raise an internal error.
 _WRITE = (
@@ -15,7 +15,7 @@ def confirm_earlier() -> None:
     """Return once all that was read before is on the synchronous standby, if there is one.
 
     A primary that lost its standby commits on its own disk and waits. If it is restarted then, such
-    commits can be read, though nobody has confirmed them and a failover loses them. A commit of
+    commits can be read, though they were never confirmed and a failover loses them. A commit of
     one's own waits for the WAL of all those before it. Without a standby it is a write to the disk.
     Raises OperationalError if it cannot be had in time.
     """

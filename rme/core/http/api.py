@@ -36,7 +36,7 @@ from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
 from rme.core.telemetry.histograms import Histogram
-from rme.core.telemetry.tracing import Kind, Span, Tracer
+from rme.core.telemetry.tracing import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -168,7 +168,7 @@ def _span_of(request: HttpRequest) -> Span | None:
 
 def begin_span(tracer: Tracer, traceparent: str, age: float = 0.0) -> Span:
     """Begin the span of a request, below the step that its caller's traceparent names."""
-    return tracer.begin("request", Kind.SERVER, parent=traceparent, age=age)
+    return tracer.begin("request", SpanKind.SERVER, parent=traceparent, age=age)
 
 
 def _end_span(span: Span, route: Route, status: int, ids: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Parsing of the headers in which a proxy tells a client's address and scheme. No Django."""
+"""Parsing of the headers in which a proxy passes a client's address and scheme. No Django."""
 
 from ipaddress import ip_address
 

@@ -19,7 +19,7 @@ _WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
+class TaskDeadline:
     """The file of a process."""
 
     file: int
@@ -31,7 +31,7 @@ class Deadline:
             os.pwrite(self.file, text.encode(), 0)
 
 
-_deadline: Deadline | None = None
+_deadline: TaskDeadline | None = None
 
 
 def begin(var: Path, name: str) -> None:
@@ -45,7 +45,7 @@ def begin(var: Path, name: str) -> None:
     if _deadline:
         os.close(_deadline.file)
     own = folder / f"{name}@{os.getpid()}@{_started(os.getpid())}"
-    _deadline = Deadline(os.open(own, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    _deadline = TaskDeadline(os.open(own, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _deadline.extend(IDLE_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""What the service tells about itself: histograms, the state of its processes, and traces.
+"""What the service reports of itself: histograms, the state of its processes, and traces.
 
 - `histograms`: how long things took, summed up over all processes
 - `process_gauges`: processes, their memory and their database connections

@@ -19,13 +19,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rme import __version__
-from rme.core.telemetry.tracing import NO_ATTRIBUTES, Attributes, Kind
+from rme.core.telemetry.tracing import NO_ATTRIBUTES, Attributes, SpanKind
 
 _KINDS = {
-    Kind.INTERNAL: trace.SpanKind.INTERNAL,
-    Kind.SERVER: trace.SpanKind.SERVER,
-    Kind.CLIENT: trace.SpanKind.CLIENT,
-    Kind.CONSUMER: trace.SpanKind.CONSUMER,
+    SpanKind.INTERNAL: trace.SpanKind.INTERNAL,
+    SpanKind.SERVER: trace.SpanKind.SERVER,
+    SpanKind.CLIENT: trace.SpanKind.CLIENT,
+    SpanKind.CONSUMER: trace.SpanKind.CONSUMER,
 }
 _propagator = TraceContextTextMapPropagator()
 
@@ -67,7 +67,7 @@ class OpenTelemetryTracer:
     def begin(
         self,
         name: str,
-        kind: Kind,
+        kind: SpanKind,
         *,
         parent: str = "",
         links: Iterable[str] = (),

@@ -36,7 +36,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolUse:
     """The connections of a process to PostgreSQL."""
 
     in_use: int = 0
@@ -117,15 +117,15 @@ def _run(role: str) -> None:
         time.sleep(EVERY_SECONDS)
 
 
-def _read_pool(role: str) -> Pool:
+def _read_pool(role: str) -> PoolUse:
     """Return the state of this process's connection pool, and hand on its sums."""
     pool = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pool
     if pool is None:
-        return Pool()
+        return PoolUse()
     stats = pool.get_stats()  # psycopg leaves out what is 0
     _sums.hand_on(role, stats.get("requests_errors", 0), stats.get("requests_wait_ms", 0))
     idle = stats.get("pool_available", 0)
-    return Pool(
+    return PoolUse(
         in_use=max(0, stats.get("pool_size", 0) - idle),
         idle=idle,
         waiting=stats.get("requests_waiting", 0),

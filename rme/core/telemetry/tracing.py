@@ -20,7 +20,7 @@ Attributes = Mapping[str, str | int]
 NO_ATTRIBUTES: Attributes = {}
 
 
-class Kind(Enum):
+class SpanKind(Enum):
     """What a span stands for, as OpenTelemetry has it."""
 
     INTERNAL = "internal"
@@ -49,12 +49,12 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """Makes spans and hands them to the exporter, which waits for nobody."""
+    """Makes spans and hands them to the exporter, which blocks no caller."""
 
     def begin(
         self,
         name: str,
-        kind: Kind,
+        kind: SpanKind,
         *,
         parent: str = "",
         links: Iterable[str] = (),
@@ -142,7 +142,7 @@ def _set_step(
         yield
         return
     first, *others = sampled
-    span = found.begin(name, Kind.INTERNAL, parent=first, links=others, attributes=attributes)
+    span = found.begin(name, SpanKind.INTERNAL, parent=first, links=others, attributes=attributes)
     error = "failed"
     try:
         yield

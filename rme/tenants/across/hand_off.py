@@ -1,6 +1,6 @@
 """The hand-off of a log-in from one cell to another.
 
-It is a cookie of the browser that logged in, so nobody can bring another browser to it, and it is
+It is a cookie of the browser that logged in, so another browser cannot use it, and it is
 in no address and no log. The cell that made it has signed it; the one that it names takes it once,
 and within `cell_calls.VALID_SECONDS`.
 """
@@ -29,7 +29,7 @@ METHODS = frozenset({"password", "mfa", "socialaccount", "password_reset"})
 """The proofs that are handed over; the receiving cell trusts them as its own."""
 
 
-class NotValid(Exception):
+class InvalidHandOff(Exception):
     """The hand-off is missing, forged, late, for another cell, or was used before."""
 
 
@@ -76,25 +76,25 @@ def make(
 
 
 def take(cookie: str) -> HandOff:
-    """Return the hand-off of a cookie, which is used by that. Raise NotValid."""
+    """Return the hand-off of a cookie, which is used by that. Raise InvalidHandOff."""
     encoded, _, signature = cookie.partition(".")
     try:
         text = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
     except (binascii.Error, ValueError):
-        raise NotValid from None
+        raise InvalidHandOff from None
     header = f"{cell_calls.SCHEME} {signature}"
     if not cell_calls.is_signed(settings.CELL_SECRET, PURPOSE, text, header):
-        raise NotValid
+        raise InvalidHandOff
     found = HandOff(**orjson.loads(text))
     if found.target != settings.CELL or found.source not in settings.CELLS:
-        raise NotValid
+        raise InvalidHandOff
     _use(found.nonce)
     return found
 
 
 def _use(nonce: str) -> None:
-    """Store a hand-off as used; expired ones are swept as assertions are. Raise NotValid."""
+    """Store a hand-off as used; expired ones are swept as assertions are. Raise InvalidHandOff."""
     digest = hashlib.sha256(f"{PURPOSE}\n{nonce}".encode()).hexdigest()
     until = clock.now() + timedelta(seconds=2 * cell_calls.VALID_SECONDS)
     if not assertions.store_once(digest, until):
-        raise NotValid
+        raise InvalidHandOff

@@ -32,7 +32,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from rme.tenants import audit, latest
 from rme.tenants.access import sessions
 from rme.tenants.across import elsewhere, hand_off
-from rme.tenants.across.hand_off import HandOff, NotValid
+from rme.tenants.across.hand_off import HandOff, InvalidHandOff
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 from rme.tenants.roles import Permission, organizations_for
@@ -86,7 +86,7 @@ def enter(request: HttpRequest) -> HttpResponse:
     """Log a person in who comes from another cell with a valid hand-off."""
     try:
         given = hand_off.take(request.COOKIES.get(hand_off.COOKIE, ""))
-    except NotValid:
+    except InvalidHandOff:
         messages.error(request, NOT_VALID)
         response = _see_other(reverse("admin:login"))
     else:

@@ -6,8 +6,8 @@ Other packages import what stands here, and `moving`, which moves an organizatio
 from rme.tenants.cells.placements import (
     CELL_HEADER,
     KNOWN_SECONDS,
+    Location,
     Phase,
-    Where,
     absent,
     accepted_here,
     forget,
@@ -22,8 +22,8 @@ from rme.tenants.cells.placements import (
 __all__ = [
     "CELL_HEADER",
     "KNOWN_SECONDS",
+    "Location",
     "Phase",
-    "Where",
     "absent",
     "accepted_here",
     "forget",

@@ -34,28 +34,28 @@ _READ = f"SELECT organization_id, phase, cell FROM {_T}"
 _REFUSE = "SELECT refuse_elsewhere(%s::text[])"
 
 
-class Where(NamedTuple):
+class Location(NamedTuple):
     """An organization's placement. Without a phase it is simply in this cell."""
 
     phase: str = ""
     cell: str = ""
 
 
-class _Known:
+class _KnownPlacements:
     """The placements as of the last reading."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: Mapping[str, Where] = {}
+        self._found: Mapping[str, Location] = {}
         self._read_at = float("-inf")
 
-    def placements(self, seconds: float) -> Mapping[str, Where]:
+    def placements(self, seconds: float) -> Mapping[str, Location]:
         """Return the placements as of `seconds` ago or later. Raise DatabaseError."""
         with self._lock:
             now = time.monotonic()
             if now - self._read_at > seconds:
                 rows = prepared_statements.execute(_READ)
-                self._found = {row[0]: Where(*row[1:]) for row in rows}
+                self._found = {row[0]: Location(*row[1:]) for row in rows}
                 self._read_at = now
             return self._found
 
@@ -64,7 +64,7 @@ class _Known:
             self._read_at = float("-inf")
 
 
-_known = _Known()
+_known = _KnownPlacements()
 
 
 def forget() -> None:
@@ -72,9 +72,9 @@ def forget() -> None:
     _known.forget()
 
 
-def where(organization_id: str) -> Where:
+def where(organization_id: str) -> Location:
     """Return where an organization is, as of now."""
-    return _placements(0.0).get(organization_id, Where())
+    return _placements(0.0).get(organization_id, Location())
 
 
 def absent() -> frozenset[str]:
@@ -84,14 +84,14 @@ def absent() -> frozenset[str]:
 
 def is_written(organization_id: str) -> bool:
     """Return whether the rows of an organization may be changed here."""
-    return _placements(KNOWN_SECONDS).get(organization_id, Where()).phase in ("", Phase.LEAVING)
+    return _placements(KNOWN_SECONDS).get(organization_id, Location()).phase in ("", Phase.LEAVING)
 
 
 def require_here(organization_id: str) -> None:
     """Raise Misdirected for an organization in another cell, Unavailable for a paused one."""
     if is_written(organization_id):
         return
-    found = _placements(FRESH_SECONDS).get(organization_id, Where())
+    found = _placements(FRESH_SECONDS).get(organization_id, Location())
     if found.phase in (Phase.MOVED, Phase.ARRIVING):
         raise errors.Misdirected(headers={CELL_HEADER: found.cell})
     if found.phase == Phase.PAUSED:
@@ -105,7 +105,7 @@ def paused() -> errors.Unavailable:
     )
 
 
-def _placements(seconds: float) -> Mapping[str, Where]:
+def _placements(seconds: float) -> Mapping[str, Location]:
     return _known.placements(seconds) if settings.CELL else {}
 
 

@@ -4,8 +4,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from rme.celery import app
-from rme.consumer import Consumer
 from rme.core.environment import broker_settings
+from rme.workers.consumer import Consumer
 
 RABBIT = "amqp://user:password@host//"
 
@@ -29,7 +29,7 @@ def test_types_that_cannot_work_are_refused(kind, url, told):
 
 
 def test_consumer_creates_no_queues_for_countdowns():
-    assert app.conf.worker_consumer == "rme.consumer:Consumer"
+    assert app.conf.worker_consumer == "rme.workers.consumer:Consumer"
     steps = [str(step) for step in Consumer.Blueprint.default_steps]
     assert any(step.endswith("consumer.tasks:Tasks") for step in steps)
     assert not any("delayed" in step for step in steps)

@@ -9,7 +9,7 @@ from django.db import connection
 from rme.core.redis import counters
 from rme.core.redis.connection import redis_client
 from rme.core.telemetry import process_gauges
-from rme.core.telemetry.process_gauges import WEB, WORKER, Pool, ProcessGauges
+from rme.core.telemetry.process_gauges import WEB, WORKER, PoolUse, ProcessGauges
 from tests.scrape import labels, samples
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +63,7 @@ def test_a_process_stores_its_memory_and_its_connections():
     assert 10_000_000 < found.memory < 10_000_000_000
     stats = connection.pool.get_stats() if connection.pool else {}
     assert found.most == stats.get("pool_max", 0)
-    assert Pool(found.in_use, found.idle, found.waiting, found.most).in_use >= bool(stats)
+    assert PoolUse(found.in_use, found.idle, found.waiting, found.most).in_use >= bool(stats)
 
 
 def test_what_the_pool_counts_is_handed_on_once():

@@ -1,4 +1,4 @@
-"""Make sure that nobody writes for an organization any more, before its last rows are copied.
+"""Make sure that no process writes for an organization any more, before its last rows are copied.
 
 A placement that is committed is known to all processes after `KNOWN_SECONDS`; statements that ask
 the database know it at once. Whatever began before is a transaction that is open then: it is

@@ -1,8 +1,8 @@
 """Move an organization to another cell, step by step.
 
     COPYING    the target has it ARRIVING; all rows are copied while all goes on here
-    PAUSING    LEAVING here: workers end what they hold; then PAUSED here: nobody writes, the
-               difference is copied, both sides are compared, and it is PAUSED there
+    PAUSING    LEAVING here: workers end what they hold; then PAUSED here: no process writes,
+               the difference is copied, both sides are compared, and it is PAUSED there
     SWITCHED   MOVED here: from this commit on only the target's rows count
     DONE       the target serves it
 

@@ -55,14 +55,14 @@ class Person(NamedTuple):
     """The same in all cells in which a person has an account by a hand-over of a log-in."""
 
 
-class Arrivals(NamedTuple):
+class ArrivingPeople(NamedTuple):
     """The ids in the target of people who have others there, and who got a new user name."""
 
     ids: Mapping[int, int]
     renamed: Mapping[str, str]
 
 
-def copy(source: Connection, target: Connection, organization_id: str, cell: str) -> Arrivals:
+def copy(source: Connection, target: Connection, organization_id: str, cell: str) -> ArrivingPeople:
     """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap."""
     own = [Person(*row) for row in source.execute(_OF, {"organization": organization_id})]
     found = target.execute(
@@ -93,7 +93,7 @@ def copy(source: Connection, target: Connection, organization_id: str, cell: str
             names[each.id] = f"{each.username}.{cell}" if same_name else each.username
     _insert(source, target, names)
     renamed = {each.username: names[each.id] for each in own if each.id in names}
-    return Arrivals(ids, {old: new for old, new in renamed.items() if old != new})
+    return ArrivingPeople(ids, {old: new for old, new in renamed.items() if old != new})
 
 
 def _insert(source: Connection, target: Connection, names: Mapping[int, str]) -> None:

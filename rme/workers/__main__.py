@@ -20,13 +20,13 @@ from multiprocessing import util
 from celery.exceptions import SecurityWarning
 from django.core.checks import run_checks
 
-from rme import queues
 from rme.celery import QUEUES, app
 from rme.core.process import memory
 from rme.core.redis.connection import refuse_cluster
 from rme.run.backoff import RestartBackoff, ending, sentence
 from rme.run.process import die_with_parent, name_process, say
 from rme.run.programs import NUMBERS, refusal
+from rme.workers import queues
 
 CHECK_SECONDS = 0.1
 _PRELOADED = (

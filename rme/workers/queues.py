@@ -43,7 +43,7 @@ def _create(broker: Connection, queue: Queue) -> None:
 
 def _delete(broker: Connection, queue: Queue) -> None:
     channel: Any = broker.channel()
-    # Quorum queues cannot be deleted on condition that nobody uses them.
+    # Quorum queues cannot be deleted on condition that they are unused.
     if channel.queue_declare(queue.name, passive=True).consumer_count:
         raise ImproperlyConfigured(
             f"The queue {queue.name} is of another type than CELERY_QUEUE_TYPE says, and workers "
