@@ -76,6 +76,7 @@ def play(tasks: Sequence[Task], processes: int) -> Iterator[Played]:
             else:
                 yield played
     finally:
+        waiting.cancel_join_thread()  # of a run that is stopped, nobody takes what waits
         for process in running:
             process.terminate()
             process.join()
