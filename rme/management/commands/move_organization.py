@@ -56,9 +56,9 @@ class Command(BaseCommand):
         elif options["drop"]:
             self._say(f"deleted {mover.drop_left():,} rows")
         else:
-            self._tell(mover.move(options["pause_seconds"]))
+            self._report(mover.move(options["pause_seconds"]))
 
-    def _tell(self, report: moving.Report) -> None:
+    def _report(self, report: moving.Report) -> None:
         rows = sum(digest.rows for digest in report.digests.values())
         self._say(
             f"moved from {report.source} to {report.target}: {rows:,} rows, the same on both; "

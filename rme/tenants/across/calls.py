@@ -72,7 +72,7 @@ def signed(
     return answer
 
 
-def tell_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
+def answer_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return whether a person has an account here, and its organizations. Two statements."""
     users = User.objects.filter(person=UUID(str(given["person"])), is_active=True, is_staff=True)
     user = users.first()
@@ -84,7 +84,7 @@ def tell_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
     return {"account": True, "organizations": list(rows.values_list("pk", "name")[:LIMIT])}
 
 
-organizations = signed(tell_organizations)
+organizations = signed(answer_organizations)
 
 
 def end_sessions(given: Mapping[str, object]) -> Mapping[str, object]:

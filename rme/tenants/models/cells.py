@@ -62,7 +62,7 @@ class Move(models.Model):
     It stays until the organization's rows have been dropped.
     """
 
-    class Step(models.TextChoices):
+    class MoveStep(models.TextChoices):
         COPYING = "COPYING", "Copying, while all goes on"
         PAUSING = "PAUSING", "Pausing: from here to the switch nothing is sent"
         SWITCHED = "SWITCHED", "Switched: only the target's rows count"
@@ -70,7 +70,7 @@ class Move(models.Model):
 
     organization_id = models.CharField(primary_key=True, max_length=64)
     cell = models.CharField(max_length=32)
-    step = models.CharField(max_length=8, choices=Step.choices)
+    step = models.CharField(max_length=8, choices=MoveStep.choices)
     since = models.BigIntegerField(null=True)
     """The transaction id from which on changes are not copied yet."""
     copied = models.JSONField(default=list)

@@ -25,7 +25,7 @@ from rme.tenants.cells.moving.fence import TakesTooLong
 from rme.tenants.cells.placements import Phase
 from rme.tenants.models import Move
 
-Step = Move.Step
+MoveStep = Move.MoveStep
 Say = Callable[[str], None]
 CATCH_UPS = 5
 """How often the difference is copied before the pause, at most."""
@@ -91,7 +91,7 @@ class Mover:
         If the pause would take longer than `pause_seconds`, the organization goes on here.
         """
         step = self._begin()
-        if step is Step.COPYING:
+        if step is MoveStep.COPYING:
             with self._timed("copying"):
                 self._copy()
                 self._catch_up()
@@ -99,7 +99,7 @@ class Mover:
                 self._pause_and_switch(pause_seconds)
             finally:
                 self._go_on_here_unless_switched()
-        if step is not Step.DONE:
+        if step is not MoveStep.DONE:
             self._finish()
         return self.report
 
@@ -108,7 +108,7 @@ class Mover:
         journal = self._journal()
         if journal is None:
             raise Refused("No move of this organization has begun.")
-        if journal["step"] in (Step.SWITCHED, Step.DONE):
+        if journal["step"] in (MoveStep.SWITCHED, MoveStep.DONE):
             raise Refused("The target has the organization already: move it back from there.")
         fence.remove(self.source, self.organization_id)
         self.say("it goes on here; dropping the rows of the target")
@@ -119,7 +119,7 @@ class Mover:
     def drop_left(self) -> int:
         """Delete the rows that a finished move has left here; return how many."""
         journal = self._journal()
-        if journal is None or journal["step"] != Step.DONE:
+        if journal is None or journal["step"] != MoveStep.DONE:
             raise Refused("No finished move of this organization has left rows here.")
         count = self.drop(self.source)
         self._forget()
@@ -145,7 +145,7 @@ class Mover:
         return count
 
     # --- steps ------------------------------------------------------------------------------------
-    def _begin(self) -> Step:
+    def _begin(self) -> MoveStep:
         """Return the step to go on with. Raise Refused."""
         journal = self._journal()
         if journal is not None:
@@ -153,8 +153,8 @@ class Mover:
                 raise Refused(f"It is being moved to {journal['cell']}: end or abort that first.")
             self.copier.users = {int(old): new for old, new in journal["users"].items()}
             self._go_on_here_unless_switched()
-            step = Step(journal["step"])
-            return Step.COPYING if step is Step.PAUSING else step
+            step = MoveStep(journal["step"])
+            return MoveStep.COPYING if step is MoveStep.PAUSING else step
         here = self.source.execute(_KNOWN, [self.organization_id]).fetchone()
         if here is not None:
             raise Refused(f"It is not here: {here[0]}, {here[1]}.")
@@ -172,9 +172,9 @@ class Mover:
         self.source.execute(
             "INSERT INTO tenants_move (organization_id, cell, step, since, copied, users) "
             "VALUES (%s, %s, %s, %s, '[]', '{}')",
-            [self.organization_id, self.ends.name, Step.COPYING.value, since],
+            [self.organization_id, self.ends.name, MoveStep.COPYING.value, since],
         )
-        return Step.COPYING
+        return MoveStep.COPYING
 
     def _copy(self) -> None:
         fence.place(self.target, self.organization_id, Phase.ARRIVING, self.own.name)
@@ -214,7 +214,7 @@ class Mover:
     def _pause_and_switch(self, pause_seconds: float) -> None:
         own = [each.info.backend_pid for each in (self.source, self.lock)]
         fence.place(self.source, self.organization_id, Phase.LEAVING, self.ends.name)
-        self._note(step=Step.PAUSING.value)
+        self._note(step=MoveStep.PAUSING.value)
         with self._timed("leaving"):
             until = time.monotonic() + LEAVING_SECONDS
             fence.wait_until_known()
@@ -232,7 +232,7 @@ class Mover:
         fence.place(self.target, self.organization_id, Phase.PAUSED, self.own.name)
         with self.source.transaction():
             fence.place(self.source, self.organization_id, Phase.MOVED, self.ends.name)
-            self._note(step=Step.SWITCHED.value)
+            self._note(step=MoveStep.SWITCHED.value)
 
     def _copy_rest(self, until: float) -> Mapping[str, Digest]:
         """Copy the difference until both sides are the same. Raise Differs or TakesTooLong."""
@@ -261,17 +261,17 @@ class Mover:
         fence.remove(self.target, self.organization_id)
         if hasattr(self, "paused_at"):
             self.report.seconds["paused"] = time.monotonic() - self.paused_at
-        self._note(step=Step.DONE.value)
+        self._note(step=MoveStep.DONE.value)
         self.say(f"{self.ends.name} serves it")
 
     def _go_on_here_unless_switched(self) -> None:
         """End the pause of a move that failed or was killed before its switch."""
         journal = self._journal()
-        if journal is None or journal["step"] != Step.PAUSING:
+        if journal is None or journal["step"] != MoveStep.PAUSING:
             return
         with self.source.transaction():
             fence.remove(self.source, self.organization_id)
-            self._note(step=Step.COPYING.value)
+            self._note(step=MoveStep.COPYING.value)
         fence.place(self.target, self.organization_id, Phase.ARRIVING, self.own.name)
         self.say("it goes on here; the copy is kept, for another try or --abort")
 
