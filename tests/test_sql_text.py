@@ -82,6 +82,7 @@ POSTGRESQL_ONLY = {
     "rme/core/db/turns.py",
     "rme/crm/people.py",  # the beginning of a name, by ranges of an index
     "rme/management/commands/migrate.py",
+    "rme/tenants/cells/abandoned.py",
     "rme/tenants/cells/moving/copying.py",
     "rme/tenants/cells/moving/databases.py",
     "rme/tenants/cells/moving/fence.py",

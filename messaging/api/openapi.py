@@ -74,7 +74,7 @@ HEADERS = {
     },
 }
 WITH_RETRY_AFTER = ("429", "503")
-WITHOUT_RATE_LIMIT = ("401", "500", "503")
+WITHOUT_RATE_LIMIT = ("401", "413", "500", "503")
 """Answers that may come before the call was counted."""
 
 

@@ -77,6 +77,7 @@ def sweep() -> None:
     Beat requests it every second; any number may run at once.
     """
     until = time.monotonic() + RUN_SECONDS
+    cells.end_abandoned_pauses()
     while sweeper.release() and time.monotonic() < until:
         wakeups.wake(sweeper.waiting_channels(), retry=True)
     while sweeper.reclaim() == sweeper.BATCH:

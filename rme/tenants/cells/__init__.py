@@ -3,6 +3,7 @@
 Other packages import what stands here, and `moving`, which moves an organization.
 """
 
+from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.placements import (
     CELL_HEADER,
     KNOWN_SECONDS,
@@ -26,6 +27,7 @@ __all__ = [
     "Phase",
     "absent",
     "accepted_here",
+    "end_abandoned_pauses",
     "forget",
     "here",
     "is_here",

@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 from messaging.consent import ledger
 from messaging.consent.ledger import ConsentDecision
-from messaging.delivery import claims
+from messaging.delivery import claims, tasks
 from messaging.models import Delivery, Message
 from rme.core.cache import TtlCache
 from rme.tenants import cells
@@ -161,13 +161,14 @@ def test_an_organization_moves_while_it_is_called(org, us, scene):
 
 
 @pytest.mark.parametrize("word", ["copied", "caught up", "paused", "serves"])
-def test_a_move_that_is_killed_goes_on(us, scene, word):
+def test_a_move_that_is_killed_goes_on(us, other, scene, word):
     def kill(text):
         if word in text:
             with psycopg.connect(databases.url_of(connection.settings_dict["NAME"])) as server:
                 server.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE application_name = 'move_organization'"
+                    "WHERE application_name = 'move_organization' AND datname = ANY(%s)",
+                    [[connection.settings_dict["NAME"], other]],
                 )
 
     with (
@@ -185,6 +186,37 @@ def test_a_move_that_is_killed_goes_on(us, scene, word):
     with us():
         assert (phase(), counts()) == ("", here)
     assert phase() == "MOVED"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_pause_of_a_dead_move_is_ended_by_workers(us, scene, whole):
+    """Dead is who has lost the lock, even if the move's other connections stand."""
+    api, person = scene
+
+    def kill(text):
+        if text != "paused":
+            return
+        assert cells.end_abandoned_pauses() == []  # it lives
+        assert phase() == "PAUSED"
+        lost = [mover.lock, *([mover.source, mover.target] if whole else [])]
+        pids = [each.info.backend_pid for each in lost]
+        with connection.cursor() as cursor:
+            for pid in pids:
+                cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+        if not whole:
+            tasks.sweep()
+            assert phase() == ""
+
+    with pytest.raises((psycopg.Error, moving.TakesTooLong)):  # noqa: SIM117 - mover is used above
+        with moving.opened(ends(), "acme", kill) as mover:
+            mover.move(30)
+    tasks.sweep()
+    assert phase() == ""
+    assert api.send(message(person)).status_code == 202
+    move()
+    here = counts()
+    with us():
+        assert (phase(), counts()) == ("", here)
 
 
 def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):

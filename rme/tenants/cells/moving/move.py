@@ -18,6 +18,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from rme.tenants.cells import abandoned
 from rme.tenants.cells.moving import carried, databases, fence, identity, people
 from rme.tenants.cells.moving.copying import Copier, Differs, Digest
 from rme.tenants.cells.moving.databases import Connection
@@ -34,7 +35,10 @@ FEW_ROWS = 2_000
 COMPARISONS = 3
 LEAVING_SECONDS = 150.0
 """How long to wait for what is being sent: a lease is 60 s, and its sweep seconds more."""
-_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 17))"
+_LOCK = f"SELECT {abandoned.TRY_LOCK.format('%s::text')}"
+_SWITCH = """
+UPDATE tenants_move SET step = 'SWITCHED' WHERE organization_id = %s AND step = 'PAUSING'
+"""
 _KNOWN = "SELECT phase, cell FROM tenants_placement WHERE organization_id = %s"
 
 
@@ -231,8 +235,10 @@ class Mover:
         self.report.digests = self._copy_rest(until)
         fence.place(self.target, self.organization_id, Phase.PAUSED, self.own.name)
         with self.source.transaction():
+            # Workers end the pause of a move that seems dead to them (`abandoned`).
+            if not self.source.execute(_SWITCH, [self.organization_id]).rowcount:
+                raise TakesTooLong("The pause was ended, as the connection with the lock broke.")
             fence.place(self.source, self.organization_id, Phase.MOVED, self.ends.name)
-            self._note(step=MoveStep.SWITCHED.value)
 
     def _copy_rest(self, until: float) -> Mapping[str, Digest]:
         """Copy the difference until both sides are the same. Raise Differs or TakesTooLong."""
@@ -308,7 +314,7 @@ def opened(ends: Ends, organization_id: str, say: Say) -> Iterator[Mover]:
     mover = Mover(ends, organization_id, say)
     try:
         with mover.lock.transaction():
-            (free,) = mover.lock.execute(_LOCK, [f"move {organization_id}"]).fetchone() or (False,)
+            (free,) = mover.lock.execute(_LOCK, [organization_id]).fetchone() or (False,)
             if not free:
                 raise Refused("Another process is moving it.")
             yield mover
