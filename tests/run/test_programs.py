@@ -51,7 +51,7 @@ def test_beat_hints_without_a_time_by_its_clock():
 
 def test_worker_that_ends_leaves_no_temporary_folder(monkeypatch, tmp_path):
     """Celery's pool shares memory by a file of multiprocessing's temporary folder."""
-    from rme import workers
+    from rme.workers import __main__ as workers
 
     def start(_):
         folder = Path(util.get_temp_dir())
