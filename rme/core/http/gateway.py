@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -269,11 +270,15 @@ def _result(
 async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
     """Return the next message of a body. Raises _Refused if it is late, or ConnectionError."""
     now = asyncio.get_running_loop().time()
-    try:
+    message: Message | None = None
+    with suppress(TimeoutError):
         async with asyncio.timeout_at(min(until, now + idle_seconds)):
             message = await receive()
-    except TimeoutError:
-        raise _Refused(408, "The body did not arrive in time.") from None
+    if message is None:
+        # Raised here and not where the time ran out: `asyncio.timeout` refers to its task, and a
+        # task to its exception and what that came from. Such a circle would keep `receive`, and
+        # granian ends a connection only when the body that `receive` reads is freed.
+        raise _Refused(408, "The body did not arrive in time.")
     if message["type"] == "http.disconnect":
         raise ConnectionAbortedError
     return message

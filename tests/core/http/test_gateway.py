@@ -1,11 +1,14 @@
 """The gateway behind a real granian: no client holds a thread by sending or taking slowly."""
 
+import asyncio
+import gc
 import hashlib
 import json
 import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from contextlib import ExitStack
 
@@ -13,7 +16,9 @@ import pytest
 import requests
 
 from rme.core.http.chunked import LIMIT
+from rme.core.http.gateway import Bounds, Gateway
 from rme.run import programs
+from tests.core.http.gateway_app import app
 from tests.service import ROOT, free_port
 
 pytestmark = pytest.mark.xdist_group("gateway")  # one server for all of them
@@ -192,6 +197,35 @@ def test_bodies_beyond_the_memory_are_refused_and_small_ones_are_not(port):
 def test_slow_upload_is_an_error_of_its_reader(port):
     with connect(port, head("/digest", 8 * MEGABYTE, "Connection: close") + b"a" * 1000) as slow:
         assert answer(slow) == (400, b"The body did not arrive in time.")
+
+
+def test_late_upload_keeps_nothing_of_the_connection():
+    """granian ends a connection when what reads its body is freed, so no circle may keep it."""
+
+    class Receive:
+        async def __call__(self):
+            await asyncio.Event().wait()
+
+    async def request():
+        receive, sent = Receive(), []
+
+        async def send(message):
+            sent.append(message)
+
+        bounds = Bounds(idle_seconds=0.01)
+        headers = [(b"content-length", b"%d" % (LIMIT + 1))]
+        scope = {"method": "POST", "raw_path": b"/digest", "query_string": b"", "scheme": "http"}
+        scope |= {"http_version": "1.1", "headers": headers}
+        await asyncio.create_task(Gateway(app, threads=1, bounds=bounds)(scope, receive, send))
+        return weakref.ref(receive), sent[0]["status"]
+
+    gc.disable()
+    try:
+        receive, status = asyncio.run(request())
+        assert status == 400
+        assert receive() is None
+    finally:
+        gc.enable()
 
 
 def test_uploads_leave_threads_to_others(port):
