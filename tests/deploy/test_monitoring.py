@@ -14,6 +14,7 @@ from tests.scrape import families
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
+MONITORING = ROOT / "deploy" / "helm" / "rme" / "monitoring"
 NAME = re.compile(r"\brme(?::\w+)+|\brme_\w+")
 needs_promtool = pytest.mark.skipif(
     not shutil.which("promtool"), reason="promtool is not installed (make prometheus)"
@@ -21,7 +22,7 @@ needs_promtool = pytest.mark.skipif(
 
 
 def rules(name: str) -> list[dict[str, str]]:
-    groups = yaml.safe_load((PROMETHEUS / name).read_text())["groups"]
+    groups = yaml.safe_load((MONITORING / name).read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
@@ -37,7 +38,7 @@ def dashboard_expressions() -> list[str]:
             for each in value:
                 search(each)
 
-    for path in sorted((ROOT / "deploy" / "grafana").glob("*.json")):
+    for path in sorted(MONITORING.glob("*.json")):
         search(json.loads(path.read_text()))
     return found
 
@@ -71,7 +72,7 @@ def test_each_alert_has_a_severity_and_a_section_of_its_own():
     "command",
     [
         ["check", "config", "--syntax-only", "prometheus.yaml"],
-        ["check", "rules", "recording.yaml", "alerts.yaml"],
+        ["check", "rules", str(MONITORING / "recording.yaml"), str(MONITORING / "alerts.yaml")],
         ["test", "rules", "tests.yaml"],
     ],
     ids=["config", "rules", "tests"],
