@@ -64,4 +64,5 @@ def read(env: Mapping[str, str]) -> Settings:
     if proxy not in ("forwarded", "1", "true", "yes", "on"):
         proxy = ""
     base_url = env.get("BASE_URL") or f"http://127.0.0.1:{env.get('PORT') or '8000'}"
-    return Settings(cells, base_url.rstrip("/"), proxy, env.get("METRICS_TOKEN", ""))
+    token = cell_settings.secret(env, "METRICS_TOKEN")
+    return Settings(cells, base_url.rstrip("/"), proxy, token)
