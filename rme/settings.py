@@ -1,6 +1,6 @@
 """All settings that are read from the environment: one block per concern.
 
-`docs/deploy.md` lists every variable. Nothing else in the project reads the environment.
+`docs/settings.md` lists every variable. Nothing else in the project reads the environment.
 What is the same in every deployment is in `rme.fixed_settings`.
 """
 
