@@ -22,6 +22,7 @@ if not PAGES:
     pytest.skip("There is no git checkout.", allow_module_level=True)
 CODE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
+SOURCE = re.compile(r"`((?:rme|messaging|push|bot|tests|bench|deploy|clients)/[\w/.-]+\.\w+)")
 
 
 def sections(text: str) -> set[str]:
@@ -41,6 +42,22 @@ def test_each_link_leads_somewhere():
             if not known:
                 broken.append(f"{page.relative_to(ROOT)}: {link}")
     assert broken == []
+
+
+def test_each_page_is_in_the_index():
+    index = ROOT / "docs" / "README.md"
+    links = {link.partition("#")[0] for link in LINK.findall(PAGES[index])}
+    listed = {(index.parent / link).resolve() for link in links}
+    pages = {page for page in PAGES if page.is_relative_to(index.parent)}
+    assert pages - listed == {index}
+
+
+def test_each_file_that_is_named_exists():
+    files = {path for text in PAGES.values() for path in SOURCE.findall(text)}
+    assert len(files) > 100
+    assert {path for path in files if not (ROOT / path).exists()} == {
+        "messaging/providers/examplesms.py"  # the reader of adding-a-provider.md writes it
+    }
 
 
 def named(pattern: str) -> set[str]:

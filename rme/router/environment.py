@@ -13,7 +13,7 @@ FORWARDED = "forwarded"
 class RouterBounds:
     """What a client, and a cell, may take of a process."""
 
-    kept_body: int = 64 * 1024
+    buffered_body: int = 64 * 1024
     """A body up to this length is kept, so that it can be sent to a second cell."""
     body: int = 512 * 1024 * 1024
     """The longest body; each view of a cell has its own, smaller bound."""
@@ -21,7 +21,7 @@ class RouterBounds:
     """Bytes of all kept bodies together."""
     idle_seconds: float = 10.0
     """Until the next bytes of a body arrive, or those of an answer are taken."""
-    kept_body_seconds: float = 60.0
+    buffered_body_seconds: float = 60.0
     body_seconds: float = 600.0
     connect_seconds: float = 1.0
     answer_seconds: float = 75.0
