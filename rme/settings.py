@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 from rme import __version__
+from rme.core import cell_calls
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
@@ -33,10 +35,13 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-ENV = {
-    **engine_env(VAR),
-    **secret_files.read({name: value for name, value in os.environ.items() if value}),
-}
+try:
+    ENV = {
+        **engine_env(VAR),
+        **secret_files.read({name: value for name, value in os.environ.items() if value}),
+    }
+except secret_files.BadSecretFile as error:
+    raise ImproperlyConfigured(str(error)) from None
 
 
 def flag(name: str, default: bool = False) -> bool:
@@ -82,7 +87,7 @@ MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
 """The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
-    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
+    SESSION_COOKIE_NAME = f"{cell_calls.SESSION_COOKIE}{CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))

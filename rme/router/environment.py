@@ -1,12 +1,14 @@
 """The settings of the router, from the environment; docs/cells.md lists them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rme.core.environment import cell_settings
+from rme.core.environment import cell_settings, secret_files
 from rme.core.environment.cell_settings import BadCells, CellSettings
 
 FORWARDED = "forwarded"
+SECRETS = ("CELL_SECRET", "METRICS_TOKEN")
+"""Variables that may name a file, or have one in SECRETS_DIR, as a cell's may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Settings:
     """The address of the router, which is the `BASE_URL` of all cells."""
     tls_proxy: str
     """The header by which a proxy before the router tells the client: as for a cell."""
-    metrics_token: str
+    metrics_token: str = field(repr=False)
     bounds: RouterBounds = RouterBounds()
 
     @property
@@ -55,8 +57,10 @@ class Settings:
         return self.base_url.startswith("https://")
 
 
-def read(env: Mapping[str, str]) -> Settings:
-    """Return the settings. Raise BadCells."""
+def read(given: Mapping[str, str]) -> Settings:
+    """Return the settings. Raise BadCells or BadSecretFile."""
+    filled = {name: value for name, value in given.items() if value}
+    env = secret_files.read(filled, SECRETS, required=["CELL_SECRET"])
     cells = cell_settings.read({**env, "CELL": ""})
     if not cells.urls:
         raise BadCells("CELLS must list the cells: name=https://host:port, separated by commas.")

@@ -245,9 +245,9 @@ def test_with_a_router_routes_lead_to_it():
     (container,) = pod["spec"]["containers"]
     assert container["command"] == ["python", "-m", "rme.router"]
     env = {each["name"]: each["value"] for each in container["env"]}
-    assert (env["CELLS"], env["CELL_SECRET_FILE"]) == (
+    assert (env["CELLS"], env["SECRETS_DIR"]) == (
         "eu=http://eu.internal,us=http://us.internal",
-        "/run/secrets/rme/CELL_SECRET",
+        "/run/secrets/rme",
     )
     services = of_kind(manifests, "Service")
     selector = services["Service msg-rme-router"]["spec"]["selector"]

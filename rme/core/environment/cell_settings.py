@@ -6,7 +6,6 @@ A deployment without them is one cell without a name. Imports no Django: the rou
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -35,8 +34,9 @@ class CellSettings:
 
 
 def read(env: Mapping[str, str]) -> CellSettings:
-    """Return the settings of cells. Raise BadCells."""
-    own, urls, secret = env.get("CELL", ""), _urls(env.get("CELLS", "")), _secret(env)
+    """Return the settings of cells; `secret_files` has read the secret. Raise BadCells."""
+    own, urls = env.get("CELL", ""), _urls(env.get("CELLS", ""))
+    secret = env.get("CELL_SECRET", "")
     if not own and not urls:
         return CellSettings()
     if len(secret) < SECRET_LENGTH:
@@ -58,13 +58,3 @@ def _urls(text: str) -> dict[str, str]:
             raise BadCells(f"CELLS: the URL of {name} must be a scheme, a host and a port at most.")
         found[name] = url
     return found
-
-
-def _secret(env: Mapping[str, str]) -> str:
-    path = env.get("CELL_SECRET_FILE")
-    if not path:
-        return env.get("CELL_SECRET", "")
-    try:
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise BadCells(f"CELL_SECRET_FILE cannot be read: {error.strerror}.") from error

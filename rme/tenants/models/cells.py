@@ -15,6 +15,7 @@ class Placement(models.Model):
 
     class Phase(models.TextChoices):
         ARRIVING = "ARRIVING", "Arriving: copied from another cell, which serves it"
+        READY = "READY", "Ready: copied whole, and served here once the other cell switches"
         LEAVING = "LEAVING", "Leaving: calls are accepted, nothing is sent"
         PAUSED = "PAUSED", "Paused: nothing is written, for seconds"
         MOVED = "MOVED", "Moved: another cell serves it"
@@ -24,11 +25,13 @@ class Placement(models.Model):
     cell = models.CharField(max_length=32)
     """The other cell: where it comes from, or goes to."""
     since = models.DateTimeField(db_default=Now())
+    pause = models.UUIDField(null=True)
+    """The pause of the other cell's journal that decides, while it is READY."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
-                condition=models.Q(phase__in=["ARRIVING", "LEAVING", "PAUSED", "MOVED"]),
+                condition=models.Q(phase__in=["ARRIVING", "READY", "LEAVING", "PAUSED", "MOVED"]),
                 name="placement_phase_known",
             )
         ]
@@ -75,6 +78,8 @@ class Move(models.Model):
     """The transaction id from which on changes are not copied yet."""
     copied = models.JSONField(default=list)
     """The partitions that were copied."""
+    pause = models.UUIDField(null=True)
+    """The last pause. One that was switched or given up stays so, and the next has another id."""
     users = models.JSONField(default=dict)
     """The ids of people in the target that they had before the move, by their ids here."""
     began_at = models.DateTimeField(db_default=Now())

@@ -12,10 +12,8 @@ def test_without_settings_there_is_one_cell_without_a_name():
     assert cell_settings.read({}) == CellSettings()
 
 
-def test_a_cell_knows_the_others(tmp_path):
-    path = tmp_path / "secret"
-    path.write_text(f"{SECRET}\n")
-    found = cell_settings.read({"CELL": "eu", "CELLS": TEXT, "CELL_SECRET_FILE": str(path)})
+def test_a_cell_knows_the_others():
+    found = cell_settings.read({"CELL": "eu", "CELLS": TEXT, "CELL_SECRET": SECRET})
     assert found == CellSettings("eu", URLS, SECRET)
     assert found.others == {"us": "https://us.internal"}
     assert SECRET not in repr(found)
@@ -33,7 +31,6 @@ def test_a_cell_knows_the_others(tmp_path):
         ({"CELLS": "eu=http://a,eu=http://b", "CELL_SECRET": SECRET}, "CELLS is a list"),
         ({"CELLS": "eu=http://a/path", "CELL_SECRET": SECRET}, "the URL of eu"),
         ({"CELLS": "eu=ftp://a", "CELL_SECRET": SECRET}, "the URL of eu"),
-        ({"CELLS": TEXT, "CELL_SECRET_FILE": "/nowhere"}, "CELL_SECRET_FILE cannot be read"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(env, message):
