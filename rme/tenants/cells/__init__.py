@@ -9,7 +9,6 @@ from rme.tenants.cells.identifiers import cell_that_has
 from rme.tenants.cells.pauses import answer as answer_pauses
 from rme.tenants.cells.placements import (
     KNOWN_SECONDS,
-    SERVED_ELSEWHERE,
     Location,
     Phase,
     absent,
@@ -25,7 +24,6 @@ from rme.tenants.cells.placements import (
 
 __all__ = [
     "KNOWN_SECONDS",
-    "SERVED_ELSEWHERE",
     "CellNotReached",
     "Location",
     "Phase",

@@ -1,9 +1,9 @@
 """The end of a pause whose move was killed, found by the cell that an organization comes to.
 
-Whether READY rows are served here is decided by one commit in the other cell: its journal of the
-move becomes SWITCHED. A move that is killed right after it cannot tell this cell any more, so this
-cell asks. The answer about a pause is final: one that was switched or given up stays so, since
-another try is another pause.
+Once all is copied the organization is PAUSED here too, with the id of the pause. Whether it is
+served here is decided by one commit in the other cell: its journal becomes SWITCHED. A move that is
+killed right after it cannot tell this cell any more, so this cell asks. The answer about a pause is
+final: one that was switched or given up stays so, since another try is another pause.
 """
 
 from collections import defaultdict
@@ -26,13 +26,14 @@ log = structlog.get_logger(__name__)
 PATH = f"{cell_calls.PATH}pauses"
 AT_ONCE = 200
 """The most pauses of a run. A pause lasts for seconds: there are some, if any."""
-_READY = """
+_WAITING = """
 SELECT cell, pause::text FROM tenants_placement
-WHERE phase = 'READY' AND since < statement_timestamp() - interval '1 second' LIMIT %s
+WHERE phase = 'PAUSED' AND pause IS NOT NULL
+  AND since < statement_timestamp() - interval '1 second' LIMIT %s
 """
 START = """
 WITH started AS (
-  DELETE FROM tenants_placement WHERE phase = 'READY' AND pause = ANY(%s::uuid[])
+  DELETE FROM tenants_placement WHERE phase = 'PAUSED' AND pause = ANY(%s::uuid[])
   RETURNING organization_id
 ), former AS (
   DELETE FROM tenants_move m USING started WHERE m.organization_id = started.organization_id
@@ -43,7 +44,7 @@ SELECT organization_id FROM started ORDER BY 1
 that `--drop` would delete rows that are in use now."""
 _GIVE_UP = """
 UPDATE tenants_placement SET phase = 'ARRIVING', pause = NULL
-WHERE phase = 'READY' AND pause = ANY(%s::uuid[]) RETURNING organization_id
+WHERE phase = 'PAUSED' AND pause = ANY(%s::uuid[]) RETURNING organization_id
 """
 
 
@@ -85,7 +86,7 @@ answer = calls.signed(states_of)
 
 
 def settle(ask: calls.Ask = calls.ask) -> list[str]:
-    """Serve the READY organizations that were switched to here; return them.
+    """Serve the organizations that were switched to here; return them.
 
     Those whose pause was given up are ARRIVING again. A call for each other cell that has some, and
     up to three statements.
@@ -94,7 +95,7 @@ def settle(ask: calls.Ask = calls.ask) -> list[str]:
         return []
     waiting: dict[str, list[str]] = defaultdict(list)
     with connection.cursor() as cursor:
-        cursor.execute(_READY, [AT_ONCE])
+        cursor.execute(_WAITING, [AT_ONCE])
         for cell, pause in cursor.fetchall():
             waiting[cell].append(pause)
     found: dict[str, object] = {}

@@ -29,10 +29,9 @@ SQLSTATE = "RM421"
 
 _T = Placement._meta.db_table
 Phase = Placement.Phase
-SERVED_ELSEWHERE = frozenset({Phase.ARRIVING, Phase.READY, Phase.MOVED})
-"""The phases of an organization that is, or still is, the other cell's."""
-_READ = f"SELECT organization_id, phase, cell FROM {_T}"
-_READ_ONE = f"SELECT phase, cell FROM {_T} WHERE organization_id = %s"
+_COLUMNS = "phase, cell, pause IS NOT NULL"
+_READ = f"SELECT organization_id, {_COLUMNS} FROM {_T}"
+_READ_ONE = f"SELECT {_COLUMNS} FROM {_T} WHERE organization_id = %s"
 _REFUSE = "SELECT refuse_elsewhere(%s::text[])"
 
 
@@ -41,6 +40,13 @@ class Location(NamedTuple):
 
     phase: str = ""
     cell: str = ""
+    awaits_switch: bool = False
+    """It is PAUSED, and comes from the other cell."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Return whether the other cell decides about it: it is, or still is, that cell's."""
+        return self.phase in (Phase.ARRIVING, Phase.MOVED) or self.awaits_switch
 
 
 class _KnownPlacements:
@@ -99,7 +105,7 @@ def require_here(organization_id: str) -> None:
     found = _placements(FRESH_SECONDS).get(organization_id, Location())
     if found.phase in (Phase.MOVED, Phase.ARRIVING):
         raise errors.Misdirected(headers={cell_calls.CELL_HEADER: found.cell})
-    if found.phase in (Phase.PAUSED, Phase.READY):
+    if found.phase == Phase.PAUSED:
         raise paused()
 
 

@@ -15,7 +15,6 @@ class Placement(models.Model):
 
     class Phase(models.TextChoices):
         ARRIVING = "ARRIVING", "Arriving: copied from another cell, which serves it"
-        READY = "READY", "Ready: copied whole, and served here once the other cell switches"
         LEAVING = "LEAVING", "Leaving: calls are accepted, nothing is sent"
         PAUSED = "PAUSED", "Paused: nothing is written, for seconds"
         MOVED = "MOVED", "Moved: another cell serves it"
@@ -26,12 +25,13 @@ class Placement(models.Model):
     """The other cell: where it comes from, or goes to."""
     since = models.DateTimeField(db_default=Now())
     pause = models.UUIDField(null=True)
-    """The pause of the other cell's journal that decides, while it is READY."""
+    """Where an organization comes to, while it is PAUSED there: the pause in the other cell's
+    journal that decides whether it is served here."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
-                condition=models.Q(phase__in=["ARRIVING", "READY", "LEAVING", "PAUSED", "MOVED"]),
+                condition=models.Q(phase__in=["ARRIVING", "LEAVING", "PAUSED", "MOVED"]),
                 name="placement_phase_known",
             )
         ]

@@ -1,11 +1,14 @@
 """What two cells may not both have: a move, and a new organization, are refused."""
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
 from messaging.models import ProviderAccount
-from rme.tenants.models import Move, Organization
+from rme.tenants.cells import identifiers
+from rme.tenants.cells.moving import people
+from rme.tenants.models import Membership, Move, Organization, Placement, User
 from tests import databases
 from tests.tenants.cells.two_databases import counts, move, phases
 
@@ -62,3 +65,56 @@ def test_rows_of_others_are_never_replaced_or_dropped(us, scene):
     with pytest.raises(CommandError, match=f"has the provider account {own.public_id}"):
         move()
     assert phases(us) == ("", "")
+
+
+def test_an_organization_gets_no_id_that_another_cell_has(org, admin_client, settings):
+    """The cell `us` takes no connection here; calls by HTTP are tested in `across`."""
+    settings.CELL, settings.CELL_SECRET = "eu", "s" * 32
+    settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:1"}
+    form = {"name": "n", "zone": "UTC", "language": "en_US", "region": "US", "is_active": "on"}
+    form |= {"brand_color": "#1f4e79", "calls_per_second": "1", "calls_per_day": "1"}
+
+    def make(given):
+        answer = admin_client.post("/admin/tenants/organization/add/", {**form, "id": given})
+        return answer.context["adminform"].form.errors if answer.status_code == 200 else {}
+
+    assert make("new") == {
+        "id": ["The cell us cannot be asked now whether it has this id: try again."]
+    }
+    Placement.objects.create(organization_id="gone", phase="MOVED", cell="us")
+    assert make("gone") == {"id": ["The cell us has an organization of this id."]}
+    settings.CELLS = {"eu": "http://127.0.0.1:1"}
+    assert make("new") == {}
+    change = f"/admin/tenants/organization/{org.pk}/change/"
+    page = admin_client.get(change)
+    assert "id" not in page.context["adminform"].form.fields
+
+    def answer(cell, path, question):
+        asked.append((cell, path, question))
+        return {"organization": "x", "cell": "us"}
+
+    asked = []
+    settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:1"}
+    assert identifiers.cell_that_has("x", answer) == "us"
+    assert asked == [("us", "/cell/owner", {"kind": "organization", "value": "x"})]
+
+
+def test_people_whose_names_are_taken_get_free_ones(us, scene):
+    with us():
+        for name in ("ann", "ann.eu"):
+            User.objects.create(username=name, email="another@example.org")
+    other = User.objects.create(username="b" * 150)
+    Membership.objects.create(user=other, organization_id="acme", role="SUPPORT")
+    with us():
+        User.objects.create(username="b" * 150)
+    own = User.objects.get(username="ann")
+    with (
+        psycopg.connect(databases.url_of(connection.settings_dict["NAME"])) as source,
+        psycopg.connect(us.url) as target,
+    ):
+        arrived = people.copy(source, target, "acme", "eu")
+        again = people.copy(source, target, "acme", "eu")
+    assert arrived.renamed == {"ann": f"ann.eu.{own.pk}", "b" * 150: f"{'b' * 147}.eu"}
+    assert (arrived.ids, again.ids, again.renamed) == ({}, {}, {})
+    with us():
+        assert User.objects.get(pk=own.pk).person == own.person

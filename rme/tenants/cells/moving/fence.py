@@ -23,7 +23,7 @@ _PLACE = """
 INSERT INTO tenants_placement (organization_id, phase, cell, since)
 VALUES (%s, %s, %s, statement_timestamp())
 ON CONFLICT (organization_id) DO UPDATE SET phase = excluded.phase, cell = excluded.cell,
-  since = excluded.since
+  since = excluded.since, pause = NULL
 """
 # Only what is free there may arrive: an id that is in use is another organization's.
 _ARRIVE = """
@@ -31,14 +31,15 @@ INSERT INTO tenants_placement (organization_id, phase, cell, since)
 SELECT %(organization)s::text, 'ARRIVING', %(cell)s::text, statement_timestamp()
 WHERE NOT EXISTS (SELECT FROM tenants_organization WHERE id = %(organization)s::text)
    OR EXISTS (SELECT FROM tenants_placement WHERE organization_id = %(organization)s::text
-     AND phase IN ('ARRIVING', 'READY') AND cell = %(cell)s::text)
+     AND (phase = 'ARRIVING' OR pause IS NOT NULL) AND cell = %(cell)s::text)
 ON CONFLICT (organization_id) DO UPDATE
   SET phase = 'ARRIVING', cell = excluded.cell, since = excluded.since, pause = NULL
   WHERE tenants_placement.phase = 'MOVED'
-    OR tenants_placement.phase IN ('ARRIVING', 'READY') AND tenants_placement.cell = excluded.cell
+    OR (tenants_placement.phase = 'ARRIVING' OR tenants_placement.pause IS NOT NULL)
+      AND tenants_placement.cell = excluded.cell
 """
-_READY = """
-UPDATE tenants_placement SET phase = 'READY', pause = %s, since = statement_timestamp()
+_AWAIT = """
+UPDATE tenants_placement SET phase = 'PAUSED', pause = %s, since = statement_timestamp()
 WHERE organization_id = %s AND phase = 'ARRIVING' AND cell = %s
 """
 _LOCATION = "SELECT phase, cell FROM tenants_placement WHERE organization_id = %s"
@@ -85,9 +86,9 @@ def arrive(target: Connection, organization_id: str, cell: str) -> bool:
     return bool(target.execute(_ARRIVE, given).rowcount)
 
 
-def make_ready(target: Connection, organization_id: str, cell: str, pause: UUID) -> bool:
+def await_switch(target: Connection, organization_id: str, cell: str, pause: UUID) -> bool:
     """Let the target wait for the switch; return False if the organization arrives no more."""
-    return bool(target.execute(_READY, [pause, organization_id, cell]).rowcount)
+    return bool(target.execute(_AWAIT, [pause, organization_id, cell]).rowcount)
 
 
 def leave_nothing(target: Connection, organization_id: str, cell: str) -> None:

@@ -2,7 +2,7 @@
 
     COPYING    the target has it ARRIVING; all rows are copied while all goes on here
     PAUSING    LEAVING here: workers end what they hold; then PAUSED here: no process writes,
-               the difference is copied, both sides are compared, and it is READY there
+               the difference is copied, both sides are compared, and it is PAUSED there too
     SWITCHED   MOVED here: from this commit on only the target's rows count
     DONE       the target serves it
 
@@ -208,7 +208,7 @@ class Mover:
 
     def _switch(self, pause: UUID) -> None:
         """Let only the target's rows count. Raise TakesTooLong if the pause was ended."""
-        if not fence.make_ready(self.target, self.organization_id, self.own.name, pause):
+        if not fence.await_switch(self.target, self.organization_id, self.own.name, pause):
             raise TakesTooLong("The target has ended the arrival.")
         self.say("ready: both cells have the same rows")
         if not self.journal.switch(pause):
