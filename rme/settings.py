@@ -1,6 +1,6 @@
 """All settings that are read from the environment: one block per concern.
 
-`docs/deploy.md` lists every variable. Nothing else in the project reads the environment.
+`docs/settings.md` lists every variable. Nothing else in the project reads the environment.
 What is the same in every deployment is in `rme.fixed_settings`.
 """
 
@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
 from rme import __version__
 from rme.core import cell_calls
@@ -35,13 +34,10 @@ from rme.run.places import engine_env
 memory.collect_less_often()  # here, because each process loads this module before all others
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
-try:
-    ENV = {
-        **engine_env(VAR),
-        **secret_files.read({name: value for name, value in os.environ.items() if value}),
-    }
-except secret_files.BadSecretFile as error:
-    raise ImproperlyConfigured(str(error)) from None
+ENV = {
+    **engine_env(VAR),
+    **secret_files.read({name: value for name, value in os.environ.items() if value}),
+}
 
 
 def flag(name: str, default: bool = False) -> bool:

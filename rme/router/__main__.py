@@ -5,7 +5,6 @@ import sys
 import tempfile
 
 from rme.core.environment.cell_settings import BadCells
-from rme.core.environment.secret_files import BadSecretFile
 from rme.router import environment
 
 CONNECTIONS = "4096"
@@ -20,7 +19,7 @@ def main() -> int:
         environment.read(env)
         if not workers.isdecimal() or not 0 < int(workers) < 1000:
             raise BadCells(f"ROUTER_WORKERS={workers} is not a number from 1 to 999.")
-    except (BadCells, BadSecretFile) as error:
+    except BadCells as error:
         sys.stderr.write(f"rme: {error}\n")
         return 1
     if workers != "1":

@@ -22,7 +22,7 @@ from rme.router.bodies import (
     RequestBody,
     TooManyBodies,
 )
-from rme.router.cells import AnswerLost, Cell, CellAway, Cells
+from rme.router.cells import AnswerLost, CellAway, Cells, CellState
 from rme.router.environment import Settings
 from rme.router.heads import BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 Send = Callable[[Message], Awaitable[None]]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-WHOLE_ANSWER = 256 * 1024
+BUFFERED_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
 
 
@@ -107,7 +107,7 @@ class CellRouter:
         metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
         await self._pass_on(response, send, self._cookie(head, area, cell, response))
 
-    async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell | None:
+    async def _cell(self, head: Head, area: Area, key: Key | None) -> CellState | None:
         """Return the cell that a request goes to; None: any may answer. Raise _RequestRefused."""
         if area is Area.CONSOLE and (named := self.cells.by_name.get(head.query("cell"))):
             return named
@@ -120,12 +120,14 @@ class CellRouter:
             except TooManyLookUps:
                 raise _RequestRefused(refusals.BUSY) from None
         if area is Area.CONSOLE:
-            kept = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
-            if kept and (kept.is_up or not head.path.startswith("/static/")):
-                return kept
+            last = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
+            if last and (last.is_up or not head.path.startswith("/static/")):
+                return last
         return None
 
-    async def _call_any(self, head: Head, body: RequestBody) -> tuple[Cell, aiohttp.ClientResponse]:
+    async def _call_any(
+        self, head: Head, body: RequestBody
+    ) -> tuple[CellState, aiohttp.ClientResponse]:
         """Return the answer of a cell that takes it, and the cell. Raise _RequestRefused."""
         up = [cell for cell in self.cells if cell.is_up]
         for cell in random.sample(up, len(up)):
@@ -137,7 +139,7 @@ class CellRouter:
                     raise
         raise _RequestRefused(refusals.AWAY)
 
-    def _moved(self, key: Key | None, to: str, body: RequestBody) -> Cell:
+    def _moved(self, key: Key | None, to: str, body: RequestBody) -> CellState:
         """Return the cell to which an organization has moved. Raise _RequestRefused."""
         cell = self.owners.moved(key, to)
         if cell is None:
@@ -147,7 +149,7 @@ class CellRouter:
             raise _RequestRefused(refusals.REPEAT)
         return cell
 
-    async def _call(self, cell: Cell, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
+    async def _call(self, cell: CellState, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
         """Return a cell's answer. Raise _RequestRefused.
 
         Nothing is sent a second time here: only the caller knows whether that is right.
@@ -172,7 +174,7 @@ class CellRouter:
             raise _RequestRefused(refusals.LONG) from None
 
     def _cookie(
-        self, head: Head, area: Area, cell: Cell, response: aiohttp.ClientResponse
+        self, head: Head, area: Area, cell: CellState, response: aiohttp.ClientResponse
     ) -> RawHeaders:
         """Return the cookie by which a browser stays at a cell, if it has to be set."""
         if area is not Area.CONSOLE or head.path.startswith("/static/"):
@@ -197,7 +199,7 @@ class CellRouter:
         length = response.content_length
         async with response:
             try:
-                if length is not None and length <= WHOLE_ANSWER:
+                if length is not None and length <= BUFFERED_ANSWER:
                     await _answer(send, response.status, headers, await response.read())
                     return
                 await _send(send, _start(response.status, headers), self.bounds.idle_seconds)
@@ -225,7 +227,7 @@ class CellRouter:
         """Answer whether a cell answers: with one of several away the others are served."""
         question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
-        async def answers(cell: Cell) -> bool:
+        async def answers(cell: CellState) -> bool:
             try:
                 await self.cells.ask_owner(cell, question)
             except CellAway:

@@ -35,7 +35,7 @@ class AnswerLost(Exception):
 
 
 @dataclass
-class Cell:
+class CellState:
     """A cell as this process sees it."""
 
     name: str
@@ -78,11 +78,11 @@ class Cells:
     """All cells, by name."""
 
     def __init__(self, settings: CellSettings, bounds: RouterBounds) -> None:
-        self.by_name = {name: Cell(name, url) for name, url in sorted(settings.urls.items())}
+        self.by_name = {name: CellState(name, url) for name, url in sorted(settings.urls.items())}
         self.secret, self.bounds = settings.secret, bounds
         self._session: aiohttp.ClientSession | None = None
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[CellState]:
         return iter(self.by_name.values())
 
     @property
@@ -112,7 +112,7 @@ class Cells:
             await self._session.close()
 
     async def send(
-        self, cell: Cell, method: str, target: str, headers: list[tuple[str, str]], body: Body
+        self, cell: CellState, method: str, target: str, headers: list[tuple[str, str]], body: Body
     ) -> aiohttp.ClientResponse:
         """Return a cell's answer, whose body is still to be read. Raise CellAway or AnswerLost."""
         try:
@@ -129,7 +129,7 @@ class Cells:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise AnswerLost from error
 
-    async def ask_owner(self, cell: Cell, question: Mapping[str, str]) -> OwnerAnswer | None:
+    async def ask_owner(self, cell: CellState, question: Mapping[str, str]) -> OwnerAnswer | None:
         """Return what a cell knows of a key; None if it does not know it. Raise CellAway."""
         if not cell.is_up:
             raise CellAway

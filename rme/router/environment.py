@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rme.core.environment import cell_settings, secret_files
+from rme.core.environment import cell_settings
 from rme.core.environment.cell_settings import BadCells, CellSettings
 
 FORWARDED = "forwarded"
-SECRETS = ("CELL_SECRET", "METRICS_TOKEN")
-"""Variables that may name a file, or have one in SECRETS_DIR, as a cell's may."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouterBounds:
     """What a client, and a cell, may take of a process."""
 
-    kept_body: int = 64 * 1024
+    buffered_body: int = 64 * 1024
     """A body up to this length is kept, so that it can be sent to a second cell."""
     body: int = 512 * 1024 * 1024
     """The longest body; each view of a cell has its own, smaller bound."""
@@ -23,7 +21,7 @@ class RouterBounds:
     """Bytes of all kept bodies together."""
     idle_seconds: float = 10.0
     """Until the next bytes of a body arrive, or those of an answer are taken."""
-    kept_body_seconds: float = 60.0
+    buffered_body_seconds: float = 60.0
     body_seconds: float = 600.0
     connect_seconds: float = 1.0
     answer_seconds: float = 75.0
@@ -57,10 +55,8 @@ class Settings:
         return self.base_url.startswith("https://")
 
 
-def read(given: Mapping[str, str]) -> Settings:
-    """Return the settings. Raise BadCells or BadSecretFile."""
-    filled = {name: value for name, value in given.items() if value}
-    env = secret_files.read(filled, SECRETS, required=["CELL_SECRET"])
+def read(env: Mapping[str, str]) -> Settings:
+    """Return the settings. Raise BadCells."""
     cells = cell_settings.read({**env, "CELL": ""})
     if not cells.urls:
         raise BadCells("CELLS must list the cells: name=https://host:port, separated by commas.")
@@ -68,4 +64,5 @@ def read(given: Mapping[str, str]) -> Settings:
     if proxy not in ("forwarded", "1", "true", "yes", "on"):
         proxy = ""
     base_url = env.get("BASE_URL") or f"http://127.0.0.1:{env.get('PORT') or '8000'}"
-    return Settings(cells, base_url.rstrip("/"), proxy, env.get("METRICS_TOKEN", ""))
+    token = cell_settings.secret(env, "METRICS_TOKEN")
+    return Settings(cells, base_url.rstrip("/"), proxy, token)

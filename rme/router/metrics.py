@@ -41,7 +41,7 @@ def text() -> bytes:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(_own)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
+    MultiProcessCollector(registry)
     return generate_latest(registry)
 
 

@@ -12,7 +12,8 @@ import yaml
 
 from tests.service import ROOT, free_port
 
-RULES = ROOT / "deploy" / "prometheus"
+EXAMPLE = ROOT / "deploy" / "prometheus" / "prometheus.yaml"
+RULES = ROOT / "deploy" / "helm" / "rme" / "monitoring"
 INTERVAL = "5s"
 FOR, WINDOW = "1s", "30s"
 """What each `for` and each window of a rate become: an alert is to fire in seconds."""
@@ -61,7 +62,8 @@ def watching(target: int, folder: Path) -> Iterator[Prometheus]:
     for name in ("recording.yaml", "alerts.yaml"):
         rules = re.sub(r"\bfor: \w+", f"for: {FOR}", (RULES / name).read_text())
         (folder / name).write_text(rules.replace("[5m]", f"[{WINDOW}]"))
-    config = yaml.safe_load((RULES / "prometheus.yaml").read_text())
+    config = yaml.safe_load(EXAMPLE.read_text())
+    config["rule_files"] = ["recording.yaml", "alerts.yaml"]
     config["global"] = {"scrape_interval": INTERVAL, "evaluation_interval": "1s"}
     config["global"]["scrape_timeout"] = INTERVAL
     (scrape,) = config["scrape_configs"]

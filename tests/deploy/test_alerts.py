@@ -290,9 +290,9 @@ HEAD = """\
 # Alerts that have fired
 
 Written by `make test-alerts`. It starts the service as `make run` does, lets Prometheus {version}
-scrape its `/metrics` every {interval} with the rules of `deploy/prometheus`, makes the cause of
-each alert, and waits until it fires. For this each `for` is shortened to {wait}, and each window of
-five minutes to {window}; thresholds are as they are. The seconds are from the cause until
+scrape its `/metrics` every {interval} with the rules of `deploy/helm/rme/monitoring`, makes the
+cause of each alert, and waits until it fires. For this each `for` is shortened to {wait}, and each
+window of five minutes to {window}; thresholds are as they are. The seconds are from the cause until
 Prometheus shows the alert as firing. [runbooks.md](runbooks.md) has what to do.
 
 | alert | cause | seconds |

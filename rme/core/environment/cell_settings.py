@@ -6,6 +6,7 @@ A deployment without them is one cell without a name. Imports no Django: the rou
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -34,16 +35,28 @@ class CellSettings:
 
 
 def read(env: Mapping[str, str]) -> CellSettings:
-    """Return the settings of cells; `secret_files` has read the secret. Raise BadCells."""
-    own, urls = env.get("CELL", ""), _urls(env.get("CELLS", ""))
-    secret = env.get("CELL_SECRET", "")
+    """Return the settings of cells. Raise BadCells."""
+    own, urls, shared = env.get("CELL", ""), _urls(env.get("CELLS", "")), secret(env, "CELL_SECRET")
     if not own and not urls:
         return CellSettings()
-    if len(secret) < SECRET_LENGTH:
+    if len(shared) < SECRET_LENGTH:
         raise BadCells(f"CELL_SECRET must have at least {SECRET_LENGTH} characters.")
     if own and own not in urls:
         raise BadCells(f"CELLS must list every cell, and {own} (CELL) too.")
-    return CellSettings(own, urls, secret)
+    return CellSettings(own, urls, shared)
+
+
+def secret(env: Mapping[str, str], name: str) -> str:
+    """Return a secret, from the file that NAME_FILE names or from the variable itself; empty: there
+    is none. Raise BadCells.
+    """
+    path = env.get(f"{name}_FILE")
+    if not path:
+        return env.get(name, "")
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise BadCells(f"{name}_FILE cannot be read: {error.strerror}.") from error
 
 
 def _urls(text: str) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """Secrets from files, which neither manifests nor `docker inspect` nor `ps` show.
 
 `SECRET_KEY_FILE=/path` names the file of one secret. `SECRETS_DIR=/path` names a folder whose files
-have the names of the secrets, as Kubernetes and compose mount them. Imports no Django: the router
-reads its secrets here too.
+have the names of the secrets, as Kubernetes and compose mount them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
 
 LISTS = ("SECRET_KEY_FALLBACKS", "FIELD_KEYS")
 """Secrets that are lists: in a file they may stand one a line."""
@@ -30,19 +31,11 @@ REQUIRED = ("DATABASE_URL", "FIELD_KEYS", "REDIS_URL", "SECRET_KEY")
 """What a deployment with SECRETS_DIR must have: defaults would differ between containers."""
 
 
-class BadSecretFile(ValueError):
-    """A secret is set twice, is missing, or its file cannot be read."""
-
-
-def read(
-    env: Mapping[str, str],
-    secrets: Collection[str] = SECRETS,
-    required: Collection[str] = REQUIRED,
-) -> dict[str, str]:
-    """Return the environment with the secrets that files hold. Raise BadSecretFile."""
+def read(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the secrets that files hold. Raises ImproperlyConfigured."""
     found = dict(env)
     folder = env.get("SECRETS_DIR")
-    for name in secrets:
+    for name in SECRETS:
         named = env.get(f"{name}_FILE")
         places = [f"{name}_FILE"] if named else []
         if name in env:
@@ -50,12 +43,12 @@ def read(
         if folder and (Path(folder) / name).exists():
             places.append(f"SECRETS_DIR/{name}")
         if len(places) > 1:
-            raise BadSecretFile(f"A secret is set twice: {' and '.join(places)}.")
+            raise ImproperlyConfigured(f"A secret is set twice: {' and '.join(places)}.")
         if places and name not in env:
             path = Path(named) if named else Path(folder or "") / name
             found[name] = _content(path, places[0], is_list=name in LISTS)
-    if folder and (missing := [name for name in required if name not in found]):
-        raise BadSecretFile(f"SECRETS_DIR has no file {' and no file '.join(missing)}.")
+    if folder and (missing := [name for name in REQUIRED if name not in found]):
+        raise ImproperlyConfigured(f"SECRETS_DIR has no file {' and no file '.join(missing)}.")
     return found
 
 
@@ -64,11 +57,11 @@ def _content(path: Path, place: str, *, is_list: bool) -> str:
         text = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise BadSecretFile(f"{place} cannot be read: {reason}.") from None
+        raise ImproperlyConfigured(f"{place} cannot be read: {reason}.") from None
     if not text:
-        raise BadSecretFile(f"{place} is empty: remove the file, or write the secret.")
+        raise ImproperlyConfigured(f"{place} is empty: remove the file, or write the secret.")
     if is_list:
         return ",".join(filter(None, map(str.strip, text.replace(",", "\n").splitlines())))
     if len(text.splitlines()) > 1:
-        raise BadSecretFile(f"{place} has more than one line.")
+        raise ImproperlyConfigured(f"{place} has more than one line.")
     return text

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rme import __version__
-from rme.core.telemetry.tracing import NO_ATTRIBUTES, Attributes, SpanKind
+from rme.core.telemetry.spans import NO_ATTRIBUTES, Attributes, SpanKind
 
 _KINDS = {
     SpanKind.INTERNAL: trace.SpanKind.INTERNAL,
@@ -31,7 +31,7 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetrySpan:
-    """A span of the library (`tracing.Span`)."""
+    """A span of the library (`spans.Span`)."""
 
     def __init__(self, span: trace.Span, started: int) -> None:
         self._span, self._started = span, started
@@ -58,7 +58,7 @@ class OpenTelemetrySpan:
 
 
 class OpenTelemetryTracer:
-    """Makes spans by the library (`tracing.Tracer`)."""
+    """Makes spans by the library (`spans.Tracer`)."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider

@@ -2,6 +2,7 @@ import pytest
 
 from rme.core.environment import cell_settings
 from rme.core.environment.cell_settings import BadCells, CellSettings
+from rme.router import environment
 
 SECRET = "s" * 32
 URLS = {"eu": "http://10.0.0.1:8000", "us": "https://us.internal"}
@@ -12,11 +13,21 @@ def test_without_settings_there_is_one_cell_without_a_name():
     assert cell_settings.read({}) == CellSettings()
 
 
-def test_a_cell_knows_the_others():
-    found = cell_settings.read({"CELL": "eu", "CELLS": TEXT, "CELL_SECRET": SECRET})
+def test_a_cell_knows_the_others(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n")
+    found = cell_settings.read({"CELL": "eu", "CELLS": TEXT, "CELL_SECRET_FILE": str(path)})
     assert found == CellSettings("eu", URLS, SECRET)
     assert found.others == {"us": "https://us.internal"}
     assert SECRET not in repr(found)
+
+
+def test_the_router_reads_its_token_from_a_file(tmp_path):
+    path = tmp_path / "METRICS_TOKEN"
+    path.write_text("token\n")
+    env = {"CELLS": TEXT, "CELL_SECRET": SECRET}
+    assert environment.read({**env, "METRICS_TOKEN_FILE": str(path)}).metrics_token == "token"
+    assert environment.read({**env, "METRICS_TOKEN": "token"}).metrics_token == "token"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +42,7 @@ def test_a_cell_knows_the_others():
         ({"CELLS": "eu=http://a,eu=http://b", "CELL_SECRET": SECRET}, "CELLS is a list"),
         ({"CELLS": "eu=http://a/path", "CELL_SECRET": SECRET}, "the URL of eu"),
         ({"CELLS": "eu=ftp://a", "CELL_SECRET": SECRET}, "the URL of eu"),
+        ({"CELLS": TEXT, "CELL_SECRET_FILE": "/nowhere"}, "CELL_SECRET_FILE cannot be read"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(env, message):

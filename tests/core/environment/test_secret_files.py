@@ -1,6 +1,7 @@
 """Secrets from files: one place for each, and nothing of their content in a refusal."""
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from rme.core.environment import secret_files
 from tests.deploy import variables
@@ -81,7 +82,7 @@ def test_what_is_unclear_is_refused_at_the_start(folder, env, files, sentence):
             (folder / name).unlink()
         else:
             (folder / name).write_bytes(content)
-    with pytest.raises(secret_files.BadSecretFile) as raised:
+    with pytest.raises(ImproperlyConfigured) as raised:
         secret_files.read({"SECRETS_DIR": str(folder), **env})
     assert str(raised.value) == sentence
 

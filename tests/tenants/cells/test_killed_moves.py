@@ -27,7 +27,7 @@ def kill(mover):
     """End all connections of a move, as the kernel does for a process that is killed."""
     with psycopg.connect(project.MOVE_DATABASE_URL) as server:
         for each in (mover.source, mover.lock, mover.target):
-            server.execute("SELECT pg_terminate_backend(%s)", [each.info.backend_pid])
+            server.execute("SELECT pg_terminate_backend(%s, 10000)", [each.info.backend_pid])
 
 
 KILLED = {
@@ -148,7 +148,7 @@ def test_a_move_that_has_lost_only_its_lock_cannot_switch(us, scene):
         assert cells.end_abandoned_pauses() == []  # it lives
         assert phase() == "PAUSED"
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s)", [mover.lock.info.backend_pid])
+            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [mover.lock.info.backend_pid])
         tasks.sweep()
         assert phase() == ""
         with pytest.raises(CommandError, match="Another process"):
