@@ -40,7 +40,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
-	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
+	  $(wildcard tests/deploy/test_chart*.py) tests/deploy/test_compose.py \
 	  tests/deploy/test_containers.py tests/deploy/test_deployment_page.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
@@ -58,6 +58,12 @@ test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; wri
 
 test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum queues and Sentinel; writes docs/combinations.md
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
+
+.PHONY: release-checks
+RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move
+release-checks:  ## what CI has no time for, before a release: docs/upgrading.md says what each shows
+	@for each in $(RELEASE_CHECKS); do echo "== make $$each" >&2; \
+	  $(MAKE) --no-print-directory $$each || exit 1; done
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)

@@ -162,7 +162,6 @@ class CellRouter:
             with cell.slot(self.bounds.in_flight):
                 return await self.cells.send(cell, head.method, head.target, headers, data)
         except CellAway:
-            metrics.UP.labels(cell.name).set(cell.is_up)
             raise _RequestRefused(refusals.AWAY) from None
         except AnswerLost as error:
             log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
@@ -223,8 +222,12 @@ class CellRouter:
         """Answer that this process is up."""
         await _plain(send, 200, b"ok\n")
 
-    async def ready(self, head: Head, send: Send) -> None:
-        """Answer whether a cell answers: with one of several away the others are served."""
+    async def _ask_all(self) -> bool:
+        """Return whether a cell answers; store for the metrics which do.
+
+        A cell counts as down for a second after a failed call only, so that alone tells nothing of
+        one that nobody calls.
+        """
         question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
         async def answers(cell: CellState) -> bool:
@@ -237,15 +240,19 @@ class CellRouter:
         found = await asyncio.gather(*(answers(cell) for cell in self.cells))
         for cell, is_up in zip(self.cells, found, strict=True):
             metrics.UP.labels(cell.name).set(is_up)
-        await _plain(send, *((200, b"ok\n") if any(found) else (503, b"cells\n")))
+        return any(found)
+
+    async def ready(self, head: Head, send: Send) -> None:
+        """Answer whether a cell answers: with one of several away the others are served."""
+        answers = await self._ask_all()
+        await _plain(send, *((200, b"ok\n") if answers else (503, b"cells\n")))
 
     async def show_metrics(self, head: Head, send: Send) -> None:
         """Answer with the metrics; 404 for those who may not read them."""
         if not metrics.may_read(head, self.settings):
             await _plain(send, 404, b"There is no such page.\n")
             return
-        for cell in self.cells:
-            metrics.UP.labels(cell.name).set(cell.is_up)
+        await self._ask_all()
         await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)
 
 
