@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
+from rme.core import cell_calls
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
@@ -82,7 +83,7 @@ MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
 """The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
-    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
+    SESSION_COOKIE_NAME = f"{cell_calls.SESSION_COOKIE}{CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))

@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 
 from rme.core import cell_calls
+from rme.core.cell_calls import CELL_COOKIE, CELL_COOKIE_SECONDS, CELL_HEADER
 from rme.router import heads, metrics, refusals, routing
 from rme.router.bodies import (
     BodyTooLate,
@@ -23,7 +24,7 @@ from rme.router.bodies import (
 )
 from rme.router.cells import AnswerLost, CellAway, Cells, CellState
 from rme.router.environment import Settings
-from rme.router.heads import CELL_COOKIE, BadRequestTarget, Head, RawHeaders
+from rme.router.heads import BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
 from rme.router.refusals import RouterRefusal
 from rme.router.routing import Area, Key, KeyKind
@@ -33,7 +34,6 @@ log = structlog.get_logger(__name__)
 Send = Callable[[Message], Awaitable[None]]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-COOKIE_SECONDS = 365 * 86_400
 BUFFERED_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
 
@@ -94,7 +94,7 @@ class CellRouter:
             cell, response = await self._call_any(head, body)
         else:
             response = await self._call(cell, head, body)
-        moved_to = response.headers.get(cell_calls.CELL_HEADER, "")
+        moved_to = response.headers.get(CELL_HEADER, "")
         # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
         if response.status == 421 and moved_to and area is not Area.CONSOLE:
             response.release()
@@ -185,7 +185,7 @@ class CellRouter:
             return []
         secure = "; Secure" if self.settings.secure else ""
         text = (
-            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; "
+            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={CELL_COOKIE_SECONDS}; HttpOnly; "
             f"SameSite=Lax{secure}"
         )
         return [(b"set-cookie", text.encode())]
