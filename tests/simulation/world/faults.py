@@ -26,6 +26,11 @@ CALLED = ("killed in a call", "frozen in a call")
 INTERLEAVED = 0.35
 """In how many histories threads take turns within transactions, too."""
 
+SLOW_COMMITS, SLOW_COMMIT_SECONDS = 0.3, (0.02, 0.1, 0.4)
+"""How many commits take so long where threads take turns within transactions: what a lock keeps out
+meanwhile would come between.
+"""
+
 
 class Faults:
     """The faults of one history."""
@@ -57,6 +62,13 @@ class Faults:
         self.turns.pause("statement")
         self._draw(WITHIN, thread)
         self.clock.publish()
+
+    def before_commit(self) -> None:
+        """Let a commit take its time, as where it waits for a disk or a standby."""
+        thread = current()
+        if thread is not None and not thread.process.killed and self.rng.random() < SLOW_COMMITS:
+            self.turns.sleep(self.rng.choice(SLOW_COMMIT_SECONDS))
+            self.clock.publish()
 
     def after_transaction(self, thread: LogicalThread) -> None:
         """A fault may happen after all was done: the thread does not learn of it."""

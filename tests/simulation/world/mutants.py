@@ -1,6 +1,6 @@
 """Defects that the simulation must find: each changes one function or statement at run time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from unittest.mock import patch
 from django.db.models import Q
 
 from messaging.accept.rows import Rows
-from messaging.consent import ledger
+from messaging.consent import gate_lock, ledger
 from messaging.delivery import claims, deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
 from messaging.feedback import callbacks, receipts
@@ -98,6 +98,19 @@ def _receipts_backwards() -> Iterator[None]:
 def _no_last_check() -> AbstractContextManager[object]:
     """The gates are not checked before a window leaves."""
     return patch.object(deliver, "_begin_check", lambda _: None)
+
+
+@contextmanager
+def _gates_without_lock() -> Iterator[None]:
+    """Workers check the gates without the lock that keeps decisions out meanwhile."""
+    real = gate_lock._take
+
+    def take(function: str, organization_ids: Iterable[str]) -> None:
+        if not function.endswith("_shared"):
+            real(function, organization_ids)
+
+    with patch.object(gate_lock, "_take", take):
+        yield
 
 
 def _attempts_stay() -> AbstractContextManager[object]:
@@ -241,6 +254,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "early sweeper": _early_sweeper,
     "receipts backwards": _receipts_backwards,
     "no last check": _no_last_check,
+    "gates without their lock": _gates_without_lock,
     "attempts stay": _attempts_stay,
     "no idempotency key": _no_key,
     "failover after unknown": _failover_after_unknown,

@@ -2,7 +2,7 @@
 
 Each exchange with the server passes `BoundedConnection.wait`. A transaction begins with the first
 one on an idle connection, and has ended when the connection is idle again. In some histories others
-have a turn before each statement of a transaction, too; see `lock_waits`.
+have a turn before each statement of a transaction and before its commit, too; see `lock_waits`.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -21,23 +21,25 @@ from messaging.delivery import claims, sweeper
 from messaging.delivery.fairness import WaitingOrganization
 from messaging.models import Delivery
 from messaging.models.statuses import Status
+from rme.core.db import pipeline as pipelines
 from rme.core.db import prepared_statements, sql
 from rme.core.db.availability import BoundedConnection
+from rme.core.db.pipeline import Statement
 from rme.core.db.prepared_statements import Parameter, PendingRows
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.lock_waits import LockWaits
-from tests.simulation.world.turns import LogicalThread, current
+from tests.simulation.world.turns import Killed, LogicalThread, current
 
 _IDLE = pq.TransactionStatus.IDLE
 _OFF = pq.PipelineStatus.OFF
 _LOCAL = ("_commit_gen", "_rollback_gen", "_set_autocommit_gen")
 """What sends nothing on an idle connection."""
 _END_OF_PIPELINE = "_exit_gen"
-_ROLLBACK = "_rollback_gen"
-_ENDS = (_ROLLBACK, "_commit_gen")
+_ROLLBACK, _COMMIT = "_rollback_gen", "_commit_gen"
 _real_wait = BoundedConnection.wait
 _real_server_wait: Callable[..., Any] = psycopg.Connection.wait
 _real_take_shared = gate_lock.take_shared
+_real_pipeline = pipelines._run
 _real_send = prepared_statements.send
 
 
@@ -90,9 +92,9 @@ class _Points:
         """Run an exchange with the server, with the points before and after it."""
         name = gen.gi_code.co_name
         if raw in self.begun:
-            is_open = raw.pgconn.pipeline_status == _OFF and name not in _ENDS
+            is_open = raw.pgconn.pipeline_status == _OFF and name != _ROLLBACK
             if self.faults.interleaves and is_open and not thread.process.killed:
-                self.faults.within_transaction(thread)
+                self._within(thread, raw, name)
         elif raw.pgconn.transaction_status == _IDLE:
             if name in _LOCAL:
                 return run()
@@ -110,6 +112,17 @@ class _Points:
             if not thread.process.killed:
                 self.faults.after_transaction(thread)
         return answer
+
+    def _within(self, thread: LogicalThread, raw: BoundedConnection, name: str) -> None:
+        try:
+            self.faults.within_transaction(thread)
+            if name == _COMMIT:
+                self.faults.before_commit()
+        except Killed:
+            if name == _COMMIT:  # Django would go on as if it was committed
+                _real_wait(raw, raw._rollback_gen())
+                self._end(raw, thread)
+            raise
 
     def _end(
         self, raw: BoundedConnection, thread: LogicalThread, *, is_committed: bool = False
@@ -154,7 +167,26 @@ def with_faults(faults: Faults, locks: LockWaits) -> Iterator[None]:
         if faults.interleaves:
             faults.turns.is_stalled = locks.stalled
             stack.enter_context(patch.object(psycopg.Connection, "wait", wait_for_server))
+            stack.enter_context(patch.object(pipelines, "_run", partial(_run_one_by_one, faults)))
         yield
+
+
+def _run_one_by_one(
+    faults: Faults,
+    raw: BoundedConnection,
+    statements: Sequence[Statement],
+    *,
+    begin: bool,
+    commit: bool,
+) -> None:
+    """Run the statements of a pipeline as the server does: others come between any two of them."""
+    alone = len(statements) == 1 and begin == commit
+    first = [Statement("BEGIN")] if begin and not alone else []
+    for statement in (*first, *statements):
+        _real_pipeline(raw, [statement], begin=False, commit=False)
+    if commit and not alone:
+        faults.before_commit()
+        _real_pipeline(raw, [Statement("COMMIT")], begin=False, commit=False)
 
 
 def _take_shared(organization_ids: Iterable[str]) -> None:
