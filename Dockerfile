@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# By digest, as those of compose.yaml; docs/deploy.md says how to name newer ones.
+# By digest, as those of compose.yaml; docs/production.md says how to name newer ones.
 ARG PYTHON_IMAGE=python:3.13.15-slim-trixie@sha256:9d2e5553305c7c7b0097999bb17187c69b921ccd6bc9d40e4bb5ebe652c00285
 
 # --- packages and static files --------------------------------------------------------------------

@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
 # Twice the two cores of CI. Three workers begin with the groups `service`, `service-2` and `browser`
-# (a group is one worker's from beginning to end; the longest takes five minutes). The services mostly
-# wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
+# (a group is one worker's from beginning to end; the longest takes five minutes, and modules in it
+# share a service where they can: a start costs six seconds of CPU time). The services mostly wait, a
+# third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler test-cells test-combinations
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -40,7 +41,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
-	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
+	  $(wildcard tests/deploy/test_chart*.py) tests/deploy/test_compose.py \
 	  tests/deploy/test_containers.py tests/deploy/test_deployment_page.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
@@ -58,6 +59,12 @@ test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; wri
 
 test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum queues and Sentinel; writes docs/combinations.md
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
+
+.PHONY: release-checks
+RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move
+release-checks:  ## what CI has no time for, before a release: docs/upgrading.md says what each shows
+	@for each in $(RELEASE_CHECKS); do echo "== make $$each" >&2; \
+	  $(MAKE) --no-print-directory $$each || exit 1; done
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
@@ -105,6 +112,13 @@ pooler:  ## install Debian's PgBouncer, for the tests that need it (as root)
 	@test -x /usr/sbin/pgbouncer || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
 	  echo "PgBouncer cannot be installed here: the tests that need it are skipped." >&2
+
+pooler-preparing: $(VENV)/.dev  ## unpack Debian 13's PgBouncer, which keeps statements prepared, beside the environment (as root, 220 MB)
+	@test -x $(VENV)/debian-13/usr/sbin/pgbouncer || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >/dev/null 2>&1 && \
+	  debootstrap --variant=minbase --foreign --include=pgbouncer trixie $(VENV)/debian-13 >/dev/null && \
+	  for each in pgbouncer libevent libcares2; do dpkg-deb -x $(VENV)/debian-13/var/cache/apt/archives/$$each*.deb $(VENV)/debian-13; done; } || \
+	  echo "Debian 13's PgBouncer cannot be had here: the tests that need it are skipped." >&2
 
 prometheus:  ## install Debian's Prometheus with promtool, for tests of the rules (as root)
 	@command -v prometheus >/dev/null 2>&1 || { apt-get update -qq && \

@@ -43,8 +43,8 @@ def archive(scene: Scene) -> None:
 def _move(scene: Scene) -> None:
     from django.db import connection
 
-    from bench.__main__ import say
     from bench.accepting import accept_in_process
+    from bench.report import say
     from bench.sending import send_all
     from bench.together import seconds_together
     from messaging.archive import moving
@@ -72,8 +72,8 @@ def _move(scene: Scene) -> None:
 
 def _read(scene: Scene) -> None:
     """Copy the file's messages to other days until there are COUNT, and read them."""
-    from bench.__main__ import say
     from bench.history import timed
+    from bench.report import say
     from messaging.archive import contact_files, reading
     from messaging.models import ArchiveFile
     from messaging.reports import queries

@@ -29,7 +29,7 @@ from rme.tenants.api_keys import KeyRecord
 IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
-class Call:
+class BotCall:
     """An authenticated call."""
 
     def __init__(self, request: HttpRequest, key: KeyRecord, deadline: Deadline) -> None:
@@ -60,7 +60,7 @@ class Call:
 class _AuthenticatedRequest(HttpRequest):
     """A request whose key has been checked; error responses read the call from it."""
 
-    bot_call: Call
+    bot_call: BotCall
 
 
 class KeyAuthentication(BaseAuthentication):
@@ -81,7 +81,7 @@ class BotView(JsonView):
     permission_classes = ()
     default_response_headers: dict[str, str] = {}
     deadline: Deadline
-    call: Call
+    call: BotCall
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         self.deadline = Deadline.after(settings.BOT_SECONDS)
@@ -94,7 +94,7 @@ class BotView(JsonView):
     def check_throttles(self, request: Request) -> None:
         """Count the authenticated call against its organization's rate limits."""
         http, key = request._request, cast(KeyRecord, request.auth)
-        self.call = Call(http, key, self.deadline)
+        self.call = BotCall(http, key, self.deadline)
         cast(_AuthenticatedRequest, http).bot_call = self.call
         callers.check_limits(key)
 
@@ -148,7 +148,7 @@ class CreateView(BotView):
 
 
 def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
-    call: Call | None = getattr(request, "bot_call", None)
+    call: BotCall | None = getattr(request, "bot_call", None)
     is_create = call is not None and call.action in actions.CREATE
     failure = platform_errors.failure_of(error, creates=is_create)
     return _respond(request, failure.body(id_of(request)), failure.headers)
@@ -156,14 +156,14 @@ def _fail(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, str]) -> HttpResponse:
     """Build the response by the organization's settings, and count the call for its key."""
-    call: Call | None = getattr(request, "bot_call", None)
+    call: BotCall | None = getattr(request, "bot_call", None)
     if call:
         _count(call, body["code"])
     always_200 = call is not None and call.policy.always_200
     return envelope.respond(body, always_200=always_200, headers=headers)
 
 
-def _count(call: Call, code: int) -> None:
+def _count(call: BotCall, code: int) -> None:
     """Count a call for its key, and add the action and code to its log line."""
     action = call.action or "(none)"
     logs.caller.set({**logs.caller.get(), "action": action, "code": code})

@@ -37,7 +37,7 @@ NEW: dict[str, Callable[[], str]] = {
 """How each key is made."""
 DERIVED = {"FIELD_KEYS": "fields", "VAPID_PRIVATE_KEY": "vapid"}
 """What the service derives from SECRET_KEY where there is no such key, and for what purpose."""
-WHOLE = ("SECRET_KEY", "POSTGRES_PASSWORD")
+SINGLE = ("SECRET_KEY", "POSTGRES_PASSWORD")
 """What is no list: a comma in it is a character."""
 ROTATED = ("SECRET_KEY", "FIELD_KEYS")
 FALLBACKS = "SECRET_KEY_FALLBACKS"
@@ -106,7 +106,7 @@ class Keys:
         if not path.exists():
             return []
         text = path.read_text()
-        lines = (text if name in WHOLE else text.replace(",", "\n")).splitlines()
+        lines = (text if name in SINGLE else text.replace(",", "\n")).splitlines()
         return [line.strip() for line in lines if line.strip()]
 
     def _store(self, name: str, values: Sequence[str]) -> None:

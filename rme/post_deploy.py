@@ -29,11 +29,11 @@ def waiting(connection: BaseDatabaseWrapper) -> Waiting:
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     found = Waiting([], [], [])
-    kept_back: set[tuple[str, str]] = set()
+    not_before: set[tuple[str, str]] = set()
     is_new = not executor.loader.applied_migrations  # there is no release before
     for migration, _ in executor.migration_plan(graph.leaf_nodes()):
         key = (migration.app_label, migration.name)
-        after = any(parent.key in kept_back for parent in graph.node_map[key].parents)
+        after = any(parent.key in not_before for parent in graph.node_map[key].parents)
         if is_new:
             found.pre_deploy.append(migration)
             continue
@@ -44,7 +44,7 @@ def waiting(connection: BaseDatabaseWrapper) -> Waiting:
         else:
             found.pre_deploy.append(migration)
             continue
-        kept_back.add(key)
+        not_before.add(key)
     return found
 
 

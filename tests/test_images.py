@@ -30,5 +30,5 @@ def test_the_variables_are_documented():
     variables = set(re.findall(r"\$\{(\w+_IMAGE):-", compose))
     variables.update(re.findall(r"^ +- (\w+_IMAGE)\b", compose, re.MULTILINE))
     assert variables == {"PYTHON_IMAGE", "POSTGRES_IMAGE", "VALKEY_IMAGE"}
-    deploy = (ROOT / "docs" / "deploy.md").read_text()
-    assert {name for name in variables if f"{name}=" in deploy} == variables
+    page = (ROOT / "docs" / "production.md").read_text()
+    assert {name for name in variables if f"{name}=" in page} == variables

@@ -21,9 +21,9 @@ from psycopg.errors import QueryCanceled
 
 from messaging.models import Delivery
 from rme.core.db import locks
-from rme.core.db.partition_options import SetPartitionOptions
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
 from rme.core.db.partitions import LOCK
+from rme.core.db.partitions.indexes import AddPartitionedIndex
+from rme.core.db.partitions.options import SetPartitionOptions
 from tests import factories
 from tests.rest import message
 

@@ -10,7 +10,7 @@ from django.db import migrations
 from django.db.migrations.loader import MigrationLoader
 
 from messaging.models import PARTITIONED
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions.indexes import AddPartitionedIndex
 from tests.migrating.rules import is_filled_in
 
 OWN = {config.label for config in apps.get_app_configs() if "site-packages" not in config.path}

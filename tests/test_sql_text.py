@@ -74,10 +74,10 @@ POSTGRESQL_ONLY = {
     "messaging/delivery/manual_review.py",  # a count that stops at a limit
     "rme/core/db/commits.py",
     "rme/core/db/locks.py",
-    "rme/core/db/partition_options.py",
-    "rme/core/db/partitioned_indexes.py",
-    "rme/core/db/partitions.py",
-    "rme/core/db/repartition.py",
+    "rme/core/db/partitions/options.py",
+    "rme/core/db/partitions/indexes.py",
+    "rme/core/db/partitions/tables.py",
+    "rme/core/db/partitions/repartition.py",
     "rme/core/db/sql.py",
     "rme/core/db/turns.py",
     "rme/crm/people.py",  # the beginning of a name, by ranges of an index
@@ -87,8 +87,11 @@ POSTGRESQL_ONLY = {
     "rme/tenants/cells/moving/databases.py",
     "rme/tenants/cells/moving/fence.py",
     "rme/tenants/cells/moving/identity.py",
+    "rme/tenants/cells/moving/journal.py",
     "rme/tenants/cells/moving/move.py",
+    "rme/tenants/cells/moving/names.py",
     "rme/tenants/cells/moving/people.py",
+    "rme/tenants/cells/pauses.py",
     "rme/run/engines.py",
     "rme/tenants/oauth/assertions.py",  # an insert that reports whether it was the first
     "rme/tenants/oauth/tokens.py",

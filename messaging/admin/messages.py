@@ -270,7 +270,7 @@ class MessageAdmin(ReadOnly, TenantAdmin):
     @admin.display(description="attempts")
     def attempts(self, row: Any) -> str:
         names = ("started_at", "channel", "provider", "device_id", "outcome", "reason")
-        names += ("whole_provider_id", "latency_ms", "fence")
+        names += ("full_provider_id", "latency_ms", "fence")
         # attempts have an index by delivery, not by message
         deliveries = list(_deliveries(row).values_list("pk", flat=True)[:ROWS])
         rows = Attempt.objects.filter(

@@ -21,7 +21,7 @@ ANY_CALL: tuple[type[errors.ApiError], ...] = (
 WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped
+class BearerScheme(OpenApiAuthenticationExtension):
     """Describe the bearer token, and the endpoint that issues it."""
 
     target_class = "rme.tenants.authentication.BearerAuthentication"

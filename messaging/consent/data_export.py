@@ -51,7 +51,7 @@ _OWN_DELIVERIES = (
     f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
 )
 
-# as `Attempt.whole_provider_id`
+# as `Attempt.full_provider_id`
 _PROVIDER_ID = """CASE WHEN starts_with(x.provider_id, '@@') THEN substr(x.provider_id, 2)
     WHEN starts_with(x.provider_id, '@') THEN x.delivery_id || x.provider_id
     ELSE x.provider_id END"""
@@ -145,7 +145,7 @@ def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
             {
                 **_columns(row),
                 "message_id": str(own.message_id),
-                "provider_id": row.whole_provider_id,
+                "provider_id": row.full_provider_id,
             }
             for row in archived.attempts
             if row.delivery_id == own.pk

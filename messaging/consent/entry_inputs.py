@@ -73,7 +73,6 @@ class ConsentBody(RootModel[ConsentInput | ConsentEntries]):
     """One entry or many, for the OpenAPI description: each is parsed by its own schema."""
 
 
-EVIDENCE: TypeAdapter[dict[str, str]] = TypeAdapter(Evidence)
 CONSENT = TypeAdapter(ConsentInput)
 
 

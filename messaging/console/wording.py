@@ -134,11 +134,11 @@ def waiting(code: str | None) -> str:
     return WAITING.get(code or "", code or "")
 
 
-def evidence(given: Mapping[str, object], *, whole: bool = True) -> str:
-    """Return the evidence of a decision in words; not `whole`: its kind alone."""
+def evidence(given: Mapping[str, object], *, in_full: bool = True) -> str:
+    """Return the evidence of a decision in words; not `in_full`: its kind alone."""
     kind = str(given.get("kind", ""))
     words = [EVIDENCE_KINDS.get(kind, kind)] if kind else []
-    if whole:
+    if in_full:
         words += [str(given[name]) for name in _PLAIN if given.get(name)]
         others = {"from" if name == "ip" else f"{name}:": value for name, value in given.items()
                   if name not in ("kind", *_PLAIN)}  # fmt: skip

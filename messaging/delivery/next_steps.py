@@ -33,7 +33,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Content
-from rme.core.telemetry.tracing import Span
+from rme.core.telemetry.spans import Span
 from rme.crm.connectors.records import ContactRecord
 
 BACKOFF_LIMIT = 15 * 60.0

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions.indexes import AddPartitionedIndex
 
 
 class Migration(migrations.Migration):

@@ -6,7 +6,7 @@ the WAL, and only the bytes that changed. The lock that this takes holds up no r
 
 from django.db import migrations
 
-from rme.core.db.partition_options import SetPartitionOptions
+from rme.core.db.partitions.options import SetPartitionOptions
 
 
 class Migration(migrations.Migration):

@@ -6,7 +6,7 @@ lock that this takes holds up no reader or writer.
 
 from django.db import migrations
 
-from rme.core.db.partition_options import SetPartitionOptions
+from rme.core.db.partitions.options import SetPartitionOptions
 
 
 class Migration(migrations.Migration):

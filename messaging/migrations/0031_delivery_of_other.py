@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import F, Q
 
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions.indexes import AddPartitionedIndex
 
 
 class Migration(migrations.Migration):

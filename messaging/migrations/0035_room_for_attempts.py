@@ -4,7 +4,7 @@ long as the row before.
 
 from django.db import migrations
 
-from rme.core.db.partition_options import SetPartitionOptions
+from rme.core.db.partitions.options import SetPartitionOptions
 
 
 class Migration(migrations.Migration):

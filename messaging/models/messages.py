@@ -183,7 +183,7 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, null=True)
     reason = models.CharField(max_length=200, null=True)
     provider_id = models.CharField(max_length=255, null=True)
-    """As `short_provider_id` returns it; read by `whole_provider_id`."""
+    """As `short_provider_id` returns it; read by `full_provider_id`."""
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
     sent_at = models.DateTimeField(null=True)
@@ -201,7 +201,7 @@ class Attempt(models.Model):
         return str(self.id)
 
     @property
-    def whole_provider_id(self) -> str | None:
+    def full_provider_id(self) -> str | None:
         """Return the provider's id for the message."""
         stored = self.provider_id
         if not stored or not stored.startswith("@"):

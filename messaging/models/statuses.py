@@ -39,9 +39,6 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     S.UNKNOWN: frozenset({S.SENT, S.DELIVERED, S.FAILED, S.ACCEPTED}),
 }
 
-INITIAL = frozenset({S.ACCEPTED, S.SCHEDULED, S.BLOCKED, S.FAILED, S.EXPIRED})
-"""What a delivery may be stored as; the last three are refusals at accept."""
-
 _PRECEDENCE = (
     S.SENDING,
     S.SCHEDULED,

@@ -31,7 +31,8 @@ def check(rows: Sequence[SenderDomain]) -> None:
 
     No transaction is open meanwhile.
     """
-    found = look_up({each for row in rows for each in domain_records.names(*_asked(row))})
+    names = (domain_records.names(row.domain, row.dkim_selector) for row in rows)
+    found = look_up(set().union(*names))
     now = clock.now()
     for row in rows:
         results = domain_records.findings(row.domain, row.spf, row.dkim_selector, found)
@@ -93,7 +94,3 @@ def _texts(resolver: dns.resolver.Resolver, name: str) -> list[str] | None:
         for each in answer.rrset or ()
         if isinstance(each, TXT)
     ]
-
-
-def _asked(row: SenderDomain) -> tuple[str, str]:
-    return row.domain, row.dkim_selector

@@ -172,7 +172,7 @@ def _of_attempt(attempt: Attempt) -> TraceStep:
         result=attempt.outcome.upper() if attempt.outcome else None,
         channel=attempt.channel,
         provider=attempt.provider,
-        provider_id=attempt.whole_provider_id,
+        provider_id=attempt.full_provider_id,
         detail=attempt.reason,
         latency_ms=attempt.latency_ms,
         device_id=str(attempt.device_id) if attempt.device_id else None,

@@ -20,7 +20,6 @@ SPANS = {"1 h": HOUR, "24 h": timedelta(hours=24), "7 d": timedelta(days=7)}
 WEEK = timedelta(days=7)
 HOURS = 24
 REASONS_SPAN = "24 h"
-UNSENT = (Counted.BLOCKED, Counted.EXPIRED)
 _ANSWERED = (
     Counted.ATTEMPT_ACCEPTED,
     Counted.ATTEMPT_RETRYABLE,
@@ -45,14 +44,14 @@ GROUP BY 1, 2, 3, 4
 _TABLES = (MinuteCount._meta.db_table, HourCount._meta.db_table)
 
 
-class Period(NamedTuple):
+class TimeRange(NamedTuple):
     """A span of time, to the minute. `end` is not part of it."""
 
     start: datetime
     end: datetime
 
-    def earlier(self, by: timedelta) -> "Period":
-        return Period(self.start - by, self.end - by)
+    def earlier(self, by: timedelta) -> "TimeRange":
+        return TimeRange(self.start - by, self.end - by)
 
 
 @dataclass(slots=True)
@@ -105,7 +104,7 @@ class Statistics:
     """The statistics of an organization, up to the last minute that was counted."""
 
     until: datetime
-    periods: Mapping[str, Period]
+    periods: Mapping[str, TimeRange]
     current: Mapping[str, Mapping[str, ChannelFigures]]
     """By name of the span and channel."""
     before: Mapping[str, Mapping[str, ChannelFigures]]
@@ -124,7 +123,7 @@ def read(organization_id: str, *, test: bool) -> Statistics | None:
     if progress is None:
         return None
     until, border = progress.first_until, hour_of(progress.final_until)
-    periods = {name: Period(until - span, until) for name, span in SPANS.items()}
+    periods = {name: TimeRange(until - span, until) for name, span in SPANS.items()}
     both = [*periods.values(), *(each.earlier(WEEK) for each in periods.values())]
     oldest = until - minutes.MINUTE_RETENTION + HOUR
     found: list[dict[str, ChannelFigures]] = [{} for _ in both]
@@ -165,7 +164,7 @@ class _Piece(NamedTuple):
     end: datetime
 
 
-def _pieces(period: Period, border: datetime, oldest: datetime) -> list[_Piece]:
+def _pieces(period: TimeRange, border: datetime, oldest: datetime) -> list[_Piece]:
     """Divide a period into minutes, whole hours, and minutes after the last summed hour.
 
     Where minutes are no longer kept, the period begins with the hour.

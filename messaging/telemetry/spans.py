@@ -12,7 +12,7 @@ from messaging.models import TRACEPARENT, MessageContent
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome
 from rme.core.telemetry import tracing
-from rme.core.telemetry.tracing import Span, SpanKind, Tracer
+from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 LINKS = 128
 """The most links of a span: OpenTelemetry's own default."""

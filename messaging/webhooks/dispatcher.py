@@ -25,7 +25,7 @@ from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
 from rme import __version__
 from rme.core.db import clock
 from rme.core.http.retry_after import retry_after
-from rme.core.telemetry.tracing import Span
+from rme.core.telemetry.spans import Span
 from rme.transport import (
     AddressPolicy,
     Failure,

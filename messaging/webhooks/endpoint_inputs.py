@@ -1,7 +1,7 @@
 """Input of the webhook endpoint resource."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
@@ -100,10 +100,9 @@ class EndpointsQuery(Query):
 ENDPOINT = TypeAdapter(EndpointInput)
 ENDPOINT_UPDATE = TypeAdapter(EndpointUpdateInput)
 REPLAY = TypeAdapter(ReplayInput)
-FieldName = Literal["url", "description", "types", "enabled"]
 
 
-class Period(NamedTuple):
+class ReplayRange(NamedTuple):
     """A period of events."""
 
     since: datetime
@@ -116,7 +115,7 @@ def check_url(url: str) -> None:
         raise InvalidPayload.at("url", why)
 
 
-def read_period(given: ReplayInput) -> Period | None:
+def read_period(given: ReplayInput) -> ReplayRange | None:
     """Return the period to replay; None: the failed deliveries. Raises InvalidPayload."""
     if given.since is None:
         if given.until is not None:
@@ -128,4 +127,4 @@ def read_period(given: ReplayInput) -> Period | None:
         raise InvalidPayload.at("until", "must be after since, by at most 3 days")
     if until > now + ids.SKEW:
         raise InvalidPayload.at("until", "lies in the future")
-    return Period(given.since, until)
+    return ReplayRange(given.since, until)

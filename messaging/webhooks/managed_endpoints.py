@@ -11,7 +11,12 @@ from django.db import transaction
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from messaging.webhooks.delivery_log import WebhookDeliveryFilter
-from messaging.webhooks.endpoint_inputs import EndpointInput, EndpointUpdateInput, Period, check_url
+from messaging.webhooks.endpoint_inputs import (
+    EndpointInput,
+    EndpointUpdateInput,
+    ReplayRange,
+    check_url,
+)
 from rme.core import errors
 from rme.core.db import clock
 from rme.tenants import audit
@@ -146,7 +151,7 @@ def test(organization_id: str, endpoint_id: str, actor: Actor) -> UUID:
     return webhook_id
 
 
-def replay(organization_id: str, endpoint_id: str, period: Period | None, actor: Actor) -> int:
+def replay(organization_id: str, endpoint_id: str, period: ReplayRange | None, actor: Actor) -> int:
     """Queue the events of a period again, or the failed deliveries; return their number.
 
     Raises NotFound, and InvalidPayload if the endpoint is disabled.

@@ -88,11 +88,6 @@ class ObjectMapping:
         """Return the platform's fields in which look-ups search for one of our fields."""
         return self.fields.get(f"find_{name}") or self.fields.get(name, ())
 
-    def all_paths(self) -> list[str]:
-        """Return all fields of the platform in the mapping, without repeats."""
-        given = [condition.path for condition in self.filter]
-        return list(dict.fromkeys([*self.paths(self.fields), *given, *self.defaults]))
-
     def translate(self, name: str, value: Scalar) -> Scalar:
         """Return our value for a platform's value; the same value if there is no translation."""
         words = self.values.get(name, {})

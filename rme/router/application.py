@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 
 from rme.core import cell_calls
+from rme.core.cell_calls import CELL_COOKIE, CELL_COOKIE_SECONDS, CELL_HEADER
 from rme.router import heads, metrics, refusals, routing
 from rme.router.bodies import (
     BodyTooLate,
@@ -21,9 +22,9 @@ from rme.router.bodies import (
     RequestBody,
     TooManyBodies,
 )
-from rme.router.cells import AnswerLost, Cell, CellAway, Cells
+from rme.router.cells import AnswerLost, CellAway, Cells, CellState
 from rme.router.environment import Settings
-from rme.router.heads import CELL_COOKIE, BadRequestTarget, Head, RawHeaders
+from rme.router.heads import BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
 from rme.router.refusals import RouterRefusal
 from rme.router.routing import Area, Key, KeyKind
@@ -33,8 +34,7 @@ log = structlog.get_logger(__name__)
 Send = Callable[[Message], Awaitable[None]]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-COOKIE_SECONDS = 365 * 86_400
-WHOLE_ANSWER = 256 * 1024
+BUFFERED_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
 
 
@@ -94,7 +94,7 @@ class CellRouter:
             cell, response = await self._call_any(head, body)
         else:
             response = await self._call(cell, head, body)
-        moved_to = response.headers.get(cell_calls.CELL_HEADER, "")
+        moved_to = response.headers.get(CELL_HEADER, "")
         # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
         if response.status == 421 and moved_to and area is not Area.CONSOLE:
             response.release()
@@ -107,7 +107,7 @@ class CellRouter:
         metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
         await self._pass_on(response, send, self._cookie(head, area, cell, response))
 
-    async def _cell(self, head: Head, area: Area, key: Key | None) -> Cell | None:
+    async def _cell(self, head: Head, area: Area, key: Key | None) -> CellState | None:
         """Return the cell that a request goes to; None: any may answer. Raise _RequestRefused."""
         if area is Area.CONSOLE and (named := self.cells.by_name.get(head.query("cell"))):
             return named
@@ -120,12 +120,14 @@ class CellRouter:
             except TooManyLookUps:
                 raise _RequestRefused(refusals.BUSY) from None
         if area is Area.CONSOLE:
-            kept = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
-            if kept and (kept.is_up or not head.path.startswith("/static/")):
-                return kept
+            last = self.cells.by_name.get(head.cookies.get(CELL_COOKIE, ""))
+            if last and (last.is_up or not head.path.startswith("/static/")):
+                return last
         return None
 
-    async def _call_any(self, head: Head, body: RequestBody) -> tuple[Cell, aiohttp.ClientResponse]:
+    async def _call_any(
+        self, head: Head, body: RequestBody
+    ) -> tuple[CellState, aiohttp.ClientResponse]:
         """Return the answer of a cell that takes it, and the cell. Raise _RequestRefused."""
         up = [cell for cell in self.cells if cell.is_up]
         for cell in random.sample(up, len(up)):
@@ -137,7 +139,7 @@ class CellRouter:
                     raise
         raise _RequestRefused(refusals.AWAY)
 
-    def _moved(self, key: Key | None, to: str, body: RequestBody) -> Cell:
+    def _moved(self, key: Key | None, to: str, body: RequestBody) -> CellState:
         """Return the cell to which an organization has moved. Raise _RequestRefused."""
         cell = self.owners.moved(key, to)
         if cell is None:
@@ -147,7 +149,7 @@ class CellRouter:
             raise _RequestRefused(refusals.REPEAT)
         return cell
 
-    async def _call(self, cell: Cell, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
+    async def _call(self, cell: CellState, head: Head, body: RequestBody) -> aiohttp.ClientResponse:
         """Return a cell's answer. Raise _RequestRefused.
 
         Nothing is sent a second time here: only the caller knows whether that is right.
@@ -160,7 +162,6 @@ class CellRouter:
             with cell.slot(self.bounds.in_flight):
                 return await self.cells.send(cell, head.method, head.target, headers, data)
         except CellAway:
-            metrics.UP.labels(cell.name).set(cell.is_up)
             raise _RequestRefused(refusals.AWAY) from None
         except AnswerLost as error:
             log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
@@ -172,7 +173,7 @@ class CellRouter:
             raise _RequestRefused(refusals.LONG) from None
 
     def _cookie(
-        self, head: Head, area: Area, cell: Cell, response: aiohttp.ClientResponse
+        self, head: Head, area: Area, cell: CellState, response: aiohttp.ClientResponse
     ) -> RawHeaders:
         """Return the cookie by which a browser stays at a cell, if it has to be set."""
         if area is not Area.CONSOLE or head.path.startswith("/static/"):
@@ -184,7 +185,7 @@ class CellRouter:
             return []
         secure = "; Secure" if self.settings.secure else ""
         text = (
-            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; "
+            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={CELL_COOKIE_SECONDS}; HttpOnly; "
             f"SameSite=Lax{secure}"
         )
         return [(b"set-cookie", text.encode())]
@@ -197,7 +198,7 @@ class CellRouter:
         length = response.content_length
         async with response:
             try:
-                if length is not None and length <= WHOLE_ANSWER:
+                if length is not None and length <= BUFFERED_ANSWER:
                     await _answer(send, response.status, headers, await response.read())
                     return
                 await _send(send, _start(response.status, headers), self.bounds.idle_seconds)
@@ -221,11 +222,15 @@ class CellRouter:
         """Answer that this process is up."""
         await _plain(send, 200, b"ok\n")
 
-    async def ready(self, head: Head, send: Send) -> None:
-        """Answer whether a cell answers: with one of several away the others are served."""
+    async def _ask_all(self) -> bool:
+        """Return whether a cell answers; store for the metrics which do.
+
+        A cell counts as down for a second after a failed call only, so that alone tells nothing of
+        one that nobody calls.
+        """
         question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
-        async def answers(cell: Cell) -> bool:
+        async def answers(cell: CellState) -> bool:
             try:
                 await self.cells.ask_owner(cell, question)
             except CellAway:
@@ -235,15 +240,19 @@ class CellRouter:
         found = await asyncio.gather(*(answers(cell) for cell in self.cells))
         for cell, is_up in zip(self.cells, found, strict=True):
             metrics.UP.labels(cell.name).set(is_up)
-        await _plain(send, *((200, b"ok\n") if any(found) else (503, b"cells\n")))
+        return any(found)
+
+    async def ready(self, head: Head, send: Send) -> None:
+        """Answer whether a cell answers: with one of several away the others are served."""
+        answers = await self._ask_all()
+        await _plain(send, *((200, b"ok\n") if answers else (503, b"cells\n")))
 
     async def show_metrics(self, head: Head, send: Send) -> None:
         """Answer with the metrics; 404 for those who may not read them."""
         if not metrics.may_read(head, self.settings):
             await _plain(send, 404, b"There is no such page.\n")
             return
-        for cell in self.cells:
-            metrics.UP.labels(cell.name).set(cell.is_up)
+        await self._ask_all()
         await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)
 
 

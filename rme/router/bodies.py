@@ -53,9 +53,9 @@ class RequestBody:
             raise BodyTooLong
         if self.is_kept:
             return
-        until = asyncio.get_running_loop().time() + self.bounds.kept_body_seconds
+        until = asyncio.get_running_loop().time() + self.bounds.buffered_body_seconds
         pieces: list[bytes] = []
-        while self._counted <= self.bounds.kept_body:
+        while self._counted <= self.bounds.buffered_body:
             message = await self._next(until)
             piece = message.get("body", b"")
             pieces.append(piece)

@@ -23,7 +23,6 @@ DOWN_SECONDS = 1.0
 KEEP_ALIVE_SECONDS = 8.0
 """Less than the idle time after which the web server of a cell ends a connection: a request that
 meets the end of its connection may have been taken, and cannot be sent again."""
-OWNER = f"{cell_calls.PATH}owner"
 Body = bytes | AsyncIterator[bytes] | None
 
 
@@ -36,7 +35,7 @@ class AnswerLost(Exception):
 
 
 @dataclass
-class Cell:
+class CellState:
     """A cell as this process sees it."""
 
     name: str
@@ -79,11 +78,11 @@ class Cells:
     """All cells, by name."""
 
     def __init__(self, settings: CellSettings, bounds: RouterBounds) -> None:
-        self.by_name = {name: Cell(name, url) for name, url in sorted(settings.urls.items())}
+        self.by_name = {name: CellState(name, url) for name, url in sorted(settings.urls.items())}
         self.secret, self.bounds = settings.secret, bounds
         self._session: aiohttp.ClientSession | None = None
 
-    def __iter__(self) -> Iterator[Cell]:
+    def __iter__(self) -> Iterator[CellState]:
         return iter(self.by_name.values())
 
     @property
@@ -113,7 +112,7 @@ class Cells:
             await self._session.close()
 
     async def send(
-        self, cell: Cell, method: str, target: str, headers: list[tuple[str, str]], body: Body
+        self, cell: CellState, method: str, target: str, headers: list[tuple[str, str]], body: Body
     ) -> aiohttp.ClientResponse:
         """Return a cell's answer, whose body is still to be read. Raise CellAway or AnswerLost."""
         try:
@@ -130,19 +129,19 @@ class Cells:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise AnswerLost from error
 
-    async def ask_owner(self, cell: Cell, question: Mapping[str, str]) -> OwnerAnswer | None:
+    async def ask_owner(self, cell: CellState, question: Mapping[str, str]) -> OwnerAnswer | None:
         """Return what a cell knows of a key; None if it does not know it. Raise CellAway."""
         if not cell.is_up:
             raise CellAway
         body = orjson.dumps(question)
-        purpose = cell_calls.call_purpose("POST", OWNER)
+        purpose = cell_calls.call_purpose("POST", cell_calls.OWNER)
         headers = [
             ("Authorization", cell_calls.sign(self.secret, purpose, body)),
             ("Content-Type", "application/json"),
         ]
         try:
             async with asyncio.timeout(self.bounds.look_up_seconds):
-                response = await self.send(cell, "POST", OWNER, headers, body)
+                response = await self.send(cell, "POST", cell_calls.OWNER, headers, body)
                 async with response:
                     text = await response.read()
         except (AnswerLost, TimeoutError, aiohttp.ClientError) as error:

@@ -1,7 +1,7 @@
 """The settings of the router, from the environment; docs/cells.md lists them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rme.core.environment import cell_settings
 from rme.core.environment.cell_settings import BadCells, CellSettings
@@ -13,7 +13,7 @@ FORWARDED = "forwarded"
 class RouterBounds:
     """What a client, and a cell, may take of a process."""
 
-    kept_body: int = 64 * 1024
+    buffered_body: int = 64 * 1024
     """A body up to this length is kept, so that it can be sent to a second cell."""
     body: int = 512 * 1024 * 1024
     """The longest body; each view of a cell has its own, smaller bound."""
@@ -21,7 +21,7 @@ class RouterBounds:
     """Bytes of all kept bodies together."""
     idle_seconds: float = 10.0
     """Until the next bytes of a body arrive, or those of an answer are taken."""
-    kept_body_seconds: float = 60.0
+    buffered_body_seconds: float = 60.0
     body_seconds: float = 600.0
     connect_seconds: float = 1.0
     answer_seconds: float = 75.0
@@ -47,7 +47,7 @@ class Settings:
     """The address of the router, which is the `BASE_URL` of all cells."""
     tls_proxy: str
     """The header by which a proxy before the router tells the client: as for a cell."""
-    metrics_token: str
+    metrics_token: str = field(repr=False)
     bounds: RouterBounds = RouterBounds()
 
     @property
@@ -64,4 +64,5 @@ def read(env: Mapping[str, str]) -> Settings:
     if proxy not in ("forwarded", "1", "true", "yes", "on"):
         proxy = ""
     base_url = env.get("BASE_URL") or f"http://127.0.0.1:{env.get('PORT') or '8000'}"
-    return Settings(cells, base_url.rstrip("/"), proxy, env.get("METRICS_TOKEN", ""))
+    token = cell_settings.secret(env, "METRICS_TOKEN")
+    return Settings(cells, base_url.rstrip("/"), proxy, token)

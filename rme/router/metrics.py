@@ -29,10 +29,11 @@ SECONDS = Histogram(
 )
 UP = Gauge(
     "rme_router_cell_up",
-    "Whether a cell takes connections.",
+    "Whether a cell answers.",
     ["cell"],
     registry=_own,
-    multiprocess_mode="min",
+    # That of the process which asked last: the others learn late that a cell is back.
+    multiprocess_mode="mostrecent",
 )
 
 
@@ -41,7 +42,7 @@ def text() -> bytes:
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(_own)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # has no types
+    MultiProcessCollector(registry)
     return generate_latest(registry)
 
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import NamedTuple, TypeVar
 
 from rme.router import metrics
-from rme.router.cells import Cell, CellAway, Cells, OwnerAnswer
+from rme.router.cells import CellAway, Cells, CellState, OwnerAnswer
 from rme.router.environment import RouterBounds
 from rme.router.routing import Key, KeyKind
 
@@ -45,9 +45,9 @@ class Owners:
         self._homes: OrderedDict[Key, tuple[float, Home]] = OrderedDict()
         self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
         self._unknown: OrderedDict[Key, float] = OrderedDict()
-        self._under_way: dict[Key, asyncio.Task[Cell | None]] = {}
+        self._under_way: dict[Key, asyncio.Task[CellState | None]] = {}
 
-    async def find(self, key: Key) -> Cell | None:
+    async def find(self, key: Key) -> CellState | None:
         """Return the cell of a key; None if no cell knows it. Raise Incomplete, TooManyLookUps."""
         if key.kind is KeyKind.PERSON:
             return await self._person(key)
@@ -63,20 +63,20 @@ class Owners:
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
         return await asyncio.shield(task)
 
-    def moved(self, key: Key | None, to: str) -> Cell | None:
+    def moved(self, key: Key | None, to: str) -> CellState | None:
         """Note that the organization of a key is in another cell; return the cell, if it is one."""
         cell = self.cells.by_name.get(to)
         if cell and key and (entry := self._homes.get(key)):
             self._put(self._cell_of, entry[1], (self._later(), cell.name))
         return cell
 
-    def chosen(self, text: str) -> Cell:
+    def chosen(self, text: str) -> CellState:
         """Return a cell for a text, always the same; unpredictable without the secret."""
         number = int.from_bytes(hmac.digest(self.cells.secret.encode(), text.encode(), "sha256"))
         names = list(self.cells.by_name)
         return self.cells.by_name[names[number % len(names)]]
 
-    def _remembered(self, key: Key) -> Cell | None:
+    def _remembered(self, key: Key) -> CellState | None:
         now = time.monotonic()
         if (entry := self._homes.get(key)) is None or entry[0] <= now:
             return None
@@ -84,7 +84,7 @@ class Owners:
         known = self._cell_of.get(entry[1])
         return self.cells.by_name[known[1]] if known and known[0] > now else None
 
-    async def _look_up(self, key: Key) -> Cell | None:
+    async def _look_up(self, key: Key) -> CellState | None:
         answers, complete = await self._ask(key, enough=1)
         for answered_by, answer in answers:
             if answer.cell == answered_by.name:
@@ -98,7 +98,7 @@ class Owners:
         self._put(self._unknown, key, time.monotonic() + self.bounds.unknown_seconds)
         return None
 
-    async def _person(self, key: Key) -> Cell:
+    async def _person(self, key: Key) -> CellState:
         """Return the cell of a person; one that the name stands for if no cell has the person.
 
         All cells are awaited, so neither the time nor the cell shows whether there is an account.
@@ -110,7 +110,9 @@ class Owners:
             return stands_for
         return self.cells.by_name[min(names)]
 
-    async def _ask(self, key: Key, *, enough: int) -> tuple[list[tuple[Cell, OwnerAnswer]], bool]:
+    async def _ask(
+        self, key: Key, *, enough: int
+    ) -> tuple[list[tuple[CellState, OwnerAnswer]], bool]:
         """Ask all cells; return the answers of those that know the key, and whether all answered.
 
         The others are not awaited once `enough` cells have the key as their own.
@@ -118,11 +120,11 @@ class Owners:
         metrics.LOOK_UPS.labels(key.kind.value).inc()
         question = {"kind": key.kind.value, "value": key.value}
 
-        async def ask(cell: Cell) -> tuple[Cell, OwnerAnswer | None]:
+        async def ask(cell: CellState) -> tuple[CellState, OwnerAnswer | None]:
             return cell, await self.cells.ask_owner(cell, question)
 
         tasks = [asyncio.create_task(ask(cell)) for cell in self.cells]
-        answers: list[tuple[Cell, OwnerAnswer]] = []
+        answers: list[tuple[CellState, OwnerAnswer]] = []
         complete, own = True, 0
         try:
             for finished in asyncio.as_completed(tasks):
@@ -141,7 +143,7 @@ class Owners:
                 task.cancel()
         return answers, complete
 
-    def _remember(self, key: Key, answer: OwnerAnswer) -> Cell:
+    def _remember(self, key: Key, answer: OwnerAnswer) -> CellState:
         home = Home(answer.organization, answer.cell)
         self._put(self._homes, key, (self._later(), home))
         self._put(self._cell_of, home, (self._later(), answer.cell))

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from rme.router.heads import Head
 
-FORM_LIMIT = 64 * 1024
 MAC_BYTES = 16
 """A tracking token is a MAC of this length, a delivery's id of 16 bytes, and the target."""
 LENGTH_LIMIT = 255

@@ -44,9 +44,11 @@ def merged(base: Manifest, changes: Manifest) -> Manifest:
     return result
 
 
-def run(command: str, values: Manifest, *options: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, values: Manifest, *options: str, release: str = "msg"
+) -> subprocess.CompletedProcess[str]:
     assert HELM is not None
-    names = ["msg"] if command == "template" else []
+    names = [release] if command == "template" else []
     return subprocess.run(
         [HELM, command, *names, str(CHART), "--values", "-", *options],
         input=json.dumps(values),
@@ -67,6 +69,15 @@ def _template(values: str) -> list[Manifest]:
     done = run("template", json.loads(values), "--namespace", "messages")
     assert done.returncode == 0, done.stderr
     return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def of_kind(manifests: list[Manifest], *kinds: str) -> dict[str, Manifest]:
+    """Return the manifests of some kinds, by kind and name."""
+    return {
+        f"{each['kind']} {each['metadata']['name']}": each
+        for each in manifests
+        if each["kind"] in kinds
+    }
 
 
 def refusal(**changes: Any) -> str:

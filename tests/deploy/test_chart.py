@@ -9,7 +9,7 @@ from rme.celery import QUEUES
 from rme.core.channels import Channel
 from rme.core.environment import secret_files
 from tests.deploy import helm
-from tests.deploy.helm import CHART, DIGEST, VALUES, refusal, template
+from tests.deploy.helm import CHART, DIGEST, VALUES, of_kind, refusal, template
 
 pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
 
@@ -24,19 +24,13 @@ EVERYTHING = {
         "hostnames": ["rme.example.org"],
     },
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "prometheusRule": {"enabled": True},
+    "dashboards": {"enabled": True},
     "worker": {"autoscaling": {"source": "external"}},
     "migrations": {"postDeploy": {"enabled": True}},
 }
-WITHOUT_SCHEMA = {"HTTPRoute", "ScaledObject", "ServiceMonitor"}
+WITHOUT_SCHEMA = {"HTTPRoute", "PrometheusRule", "ScaledObject", "ServiceMonitor"}
 KEDA = {**EVERYTHING, "worker": {"autoscaling": {"source": "keda"}}}
-
-
-def of_kind(manifests, *kinds):
-    return {
-        f"{each['kind']} {each['metadata']['name']}": each
-        for each in manifests
-        if each["kind"] in kinds
-    }
 
 
 def pods(manifests):
@@ -78,6 +72,8 @@ def test_a_deployment_has_these_parts():
         "Ingress": 1,
         "HTTPRoute": 1,
         "ServiceMonitor": 1,
+        "PrometheusRule": 1,
+        "ConfigMap": 2,
     }
     assert all(each["metadata"]["namespace"] == "messages" for each in template(**KEDA))
 
@@ -249,6 +245,10 @@ def test_with_a_router_routes_lead_to_it():
         "eu=http://eu.internal,us=http://us.internal",
         "/run/secrets/rme/CELL_SECRET",
     )
+    assert env["METRICS_TOKEN_FILE"] == "/run/secrets/rme/METRICS_TOKEN"
+    # The keys of the cell's data are not the router's matter.
+    (secrets,) = [each["secret"] for each in pod["spec"]["volumes"] if each["name"] == "secrets"]
+    assert [each["path"] for each in secrets["items"]] == ["CELL_SECRET", "METRICS_TOKEN"]
     services = of_kind(manifests, "Service")
     selector = services["Service msg-rme-router"]["spec"]["selector"]
     assert selector.items() <= pod["metadata"]["labels"].items()
@@ -276,24 +276,8 @@ def test_a_worker_has_time_to_end_what_is_in_flight():
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"settings": {"DATABASE_POL": 3}}, "additional properties 'DATABASE_POL' not allowed"),
-        ({"settings": {"DATABASE_POOL": "ten"}}, "'/settings/DATABASE_POOL': got string, want int"),
-        (
-            {"settings": {"BASE_URL": "rme.example.org"}},
-            "'/settings/BASE_URL': 'rme.example.org' do",
-        ),
-        ({"settings": {"PARTITION_PERIOD": "year"}}, "must be one of 'day', 'week', 'month'"),
-        ({"secrets": {"existingSecret": ""}}, "'/secrets/existingSecret': '' does not match"),
-        ({"web": {"replicas": 0}}, "'/web/replicas': minimum: got 0, want 1"),
-        ({"wrokers": {}}, "additional properties 'wrokers' not allowed"),
-        (
-            {"ingress": {"enabled": True, "hosts": ["rme.example.org"]}},
-            "settings.TLS_PROXY must be `forwarded` or `1`",
-        ),
-    ],
-)
-def test_wrong_values_are_refused_by_name(values, sentence):
-    assert sentence in refusal(**values)
+def test_services_have_a_valid_name_whatever_the_release_has():
+    done = helm.run("template", VALUES, release="my.release")
+    assert "kind: Service\nmetadata:\n  name: my-release-rme-web\n" in done.stdout
+    done = helm.run("template", VALUES, release="2.rme")
+    assert "The release's name, 2.rme, must begin with a letter." in done.stderr

@@ -21,7 +21,7 @@ def blocks(language):
 
 @pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
 def test_the_values_of_the_page_are_an_installation():
-    (text,) = blocks("yaml")
+    text = blocks("yaml")[0]
     values = yaml.safe_load(text.replace("sha256:…", DIGEST))
     done = helm.run("template", values)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,5 @@
 """The rules and dashboards name metrics that exist, and each alert has its section."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -10,6 +9,8 @@ import pytest
 import yaml
 
 from rme.metrics import HISTOGRAMS
+from rme.router import metrics as router
+from tests.deploy.dashboards import MONITORING, dashboards, expressions, panels
 from tests.scrape import families
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,25 +22,8 @@ needs_promtool = pytest.mark.skipif(
 
 
 def rules(name: str) -> list[dict[str, str]]:
-    groups = yaml.safe_load((PROMETHEUS / name).read_text())["groups"]
+    groups = yaml.safe_load((MONITORING / name).read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
-
-
-def dashboard_expressions() -> list[str]:
-    found: list[str] = []
-
-    def search(value: object) -> None:
-        if isinstance(value, dict):
-            found.extend(v for k, v in value.items() if k == "expr" and isinstance(v, str))
-            for each in value.values():
-                search(each)
-        elif isinstance(value, list):
-            for each in value:
-                search(each)
-
-    for path in sorted((ROOT / "deploy" / "grafana").glob("*.json")):
-        search(json.loads(path.read_text()))
-    return found
 
 
 @pytest.mark.django_db
@@ -49,14 +33,15 @@ def test_each_metric_that_is_named_exists(client):
         ends = ("_total",) if family.type == "counter" else ("",)
         names |= {family.name + end for end in ends}
     for histogram in HISTOGRAMS:
-        names |= {histogram.name + end for end in ("_bucket", "_count", "_sum")}
+        names |= {histogram.name + end for end in ("_bucket", "_count", "_sum", "")}
+    names |= set(re.findall(r"^# TYPE (\w+)", router.text().decode(), re.MULTILINE))
     texts = [rule["expr"] for name in ("recording.yaml", "alerts.yaml") for rule in rules(name)]
-    texts += dashboard_expressions()
-    (operations,) = (ROOT / "docs").glob("operations.md")
-    texts += re.findall(r"`(rme_\w+)", operations.read_text())
+    texts += expressions()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        texts += re.findall(r"`(rme[_:]\w*[a-z])\b", page.read_text())
     used = {name for text in texts for name in NAME.findall(text)}
     assert len(used) > 30
-    assert used - names == set()
+    assert used - names == {"rme_cell"}  # a cookie
 
 
 def test_each_alert_has_a_severity_and_a_section_of_its_own():
@@ -66,12 +51,37 @@ def test_each_alert_has_a_severity_and_a_section_of_its_own():
     assert sections == [each["alert"] for each in alerts]
 
 
+def test_each_dashboard_has_what_grafana_requires():
+    """The fields that Grafana's published schema (`@grafana/schema`) requires."""
+    for name, dashboard in dashboards().items():
+        places = [each["gridPos"] for each in dashboard["panels"]]
+        cells = [
+            (place["x"] + column, place["y"] + row)
+            for place in places
+            for column in range(place["w"])
+            for row in range(place["h"])
+        ]
+        assert (len(cells), max(column for column, _ in cells)) == (len({*cells}), 23), name
+        ids = [each["id"] for each in dashboard["panels"]]
+        assert len(ids) == len({*ids})
+        assert dashboard["uid"] == f"rme-{name}"
+        assert [each["name"] for each in dashboard["templating"]["list"]] == ["datasource"]
+        for panel in panels(dashboard):
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert panel["fieldConfig"].keys() == {"defaults", "overrides"}
+            refs = [each["refId"] for each in panel["targets"]]
+            assert len(refs) == len({*refs})
+            if panel["type"] == "timeseries":
+                legend = {"calcs": [], "displayMode": "list", "placement": "bottom"}
+                assert panel["options"]["legend"] == {**legend, "showLegend": True}
+
+
 @needs_promtool
 @pytest.mark.parametrize(
     "command",
     [
         ["check", "config", "--syntax-only", "prometheus.yaml"],
-        ["check", "rules", "recording.yaml", "alerts.yaml"],
+        ["check", "rules", str(MONITORING / "recording.yaml"), str(MONITORING / "alerts.yaml")],
         ["test", "rules", "tests.yaml"],
     ],
     ids=["config", "rules", "tests"],
@@ -85,7 +95,7 @@ def test_promtool_finds_nothing_wrong(command):
 
 @needs_promtool
 def test_prometheus_understands_each_expression_of_a_dashboard(tmp_path):
-    found = dashboard_expressions()
+    found = expressions()
     assert len(found) > 40
     groups = [{"record": f"dashboard:{place}", "expr": expr} for place, expr in enumerate(found)]
     path = tmp_path / "rules.yaml"

@@ -29,7 +29,9 @@ def read_by_the_service() -> set[str]:
 
 
 def _name(node: ast.AST) -> set[str]:
-    """Return the variable that `ENV["X"]`, `ENV.get("X")`, `flag("X")` or `words("X")` reads."""
+    """Return the variable that `ENV["X"]`, `ENV.get("X")`, `flag("X")`, `words("X")` or
+    `secret(env, "X")` reads.
+    """
     match node:
         case ast.Subscript(value=ast.Name(id=mapping), slice=ast.Constant(value=str(name))):
             return {name} if mapping in MAPPINGS else set()
@@ -38,6 +40,8 @@ def _name(node: ast.AST) -> set[str]:
             args=[ast.Constant(value=str(name)), *_],
         ):
             return {name} if mapping in MAPPINGS else set()
+        case ast.Call(func=ast.Name(id="secret"), args=[_, ast.Constant(value=str(name))]):
+            return {name}
         case ast.Call(func=ast.Name(id=function), args=[ast.Constant(value=str(name)), *_]):
             return {name} if function in FUNCTIONS else set()
         case _:

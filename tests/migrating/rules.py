@@ -17,8 +17,8 @@ from django.db.models import NOT_PROVIDED, Field, GeneratedField, Value
 from django.db.models.functions import Now
 
 from messaging.models import PARTITIONED
-from rme.core.db.partition_options import SetPartitionOptions
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions.indexes import AddPartitionedIndex
+from rme.core.db.partitions.options import SetPartitionOptions
 from rme.post_deploy import is_post_deploy
 
 RELEASED = {

@@ -7,7 +7,7 @@ from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.functions import Now
 
-from rme.core.db.partitioned_indexes import AddPartitionedIndex
+from rme.core.db.partitions.indexes import AddPartitionedIndex
 from rme.post_deploy import is_post_deploy
 from tests.migrating import rules
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from aiohttp import web
@@ -322,6 +323,23 @@ async def test_the_routers_own_pages(s):
     await s.eu.stop()
     await s.us.stop()
     assert (await s.call(path="/readyz")).status == 503
+
+
+@played
+async def test_a_scrape_tells_of_a_cell_that_nobody_calls(s):
+    async def shown():
+        local = {"path": "/metrics", "headers": {"Host": "127.0.0.1:8000"}, "peer": "127.0.0.1"}
+        text = (await s.call(**local)).body.decode()
+        return re.findall(r'rme_router_cell_up\{cell="(\w+)"\} (\S+)', text)
+
+    assert await shown() == [("eu", "1.0"), ("us", "1.0")]
+    await s.eu.stop()
+    for _ in range(2):
+        s.router.cells.by_name["eu"].down_until = 0.0  # long ago
+        assert await shown() == [("eu", "0.0"), ("us", "1.0")]
+    await s.eu.start()
+    s.router.cells.by_name["eu"].down_until = 0.0
+    assert await shown() == [("eu", "1.0"), ("us", "1.0")]
 
 
 @played

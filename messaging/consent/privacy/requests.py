@@ -75,8 +75,8 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
     Raise InvalidPayload for a time in the future, or a second request while the first is pending.
     """
     now = clock.now()
-    asked = new.requested_at or now
-    if asked > now:
+    made_at = new.requested_at or now
+    if made_at > now:
         raise errors.InvalidPayload.at("requested_at", "lies in the future")
     digests = digests_of(organization_id, new.address) if new.address else [""]
     row = PrivacyRequest(
@@ -86,8 +86,8 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
         address=new.address,
         address_digest=digests[0],
         note=new.note,
-        requested_at=asked,
-        due_at=asked + timedelta(days=settings.PRIVACY_REQUEST_DAYS),
+        requested_at=made_at,
+        due_at=made_at + timedelta(days=settings.PRIVACY_REQUEST_DAYS),
         recorded_by=actor.name,
     )
     pending = PrivacyRequest.objects.filter(

@@ -138,11 +138,11 @@ def _rows_to_retain(part: partitions.Partition) -> list[UUID] | None:
         belongs = is_of_message("t", "{0}")
     elif part.table == _A:  # where the message's id has no index
         parent, belongs = _D, "t.delivery_id = {}"
-    kept = f"ANY(ARRAY(SELECT p.id FROM {parent} p WHERE p.id < %(end)s))"
+    remaining = f"ANY(ARRAY(SELECT p.id FROM {parent} p WHERE p.id < %(end)s))"
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(sql.BY_INDEX)
         cursor.execute(
-            f'SELECT t.id FROM "{part.name}" t WHERE {belongs.format(kept)} LIMIT %(limit)s',
+            f'SELECT t.id FROM "{part.name}" t WHERE {belongs.format(remaining)} LIMIT %(limit)s',
             {"end": part.bounds[1], "limit": live_contents.LIMIT + 1},
         )
         found = [key for (key,) in cursor.fetchall()]

@@ -150,6 +150,6 @@ def _line(viewer: Viewer, entry: ConsentEntry, named: names.Names) -> ConsentLin
         entry,
         named.of(entry.contact_id),
         explanations.person_url(viewer, entry.contact_id),
-        wording.evidence(entry.evidence, whole=viewer.sees_addresses),
+        wording.evidence(entry.evidence, in_full=viewer.sees_addresses),
         wording.SOURCES.get(entry.source, entry.source),
     )

@@ -108,35 +108,35 @@ def steps_of(path: str) -> list[str | int]:
 
 def field_schema(operation: Operation, path: str) -> Json:
     """Return the schema of a field, without null, with its description."""
-    whole = schema_of(operation.key)
-    found = whole
+    root = schema_of(operation.key)
+    found = root
     for step in steps_of(path):
-        inner = found["items"] if isinstance(step, int) else _properties(found, whole)[step]
-        found = _plain(inner, whole)
+        inner = found["items"] if isinstance(step, int) else _properties(found, root)[step]
+        found = _plain(inner, root)
     return found
 
 
-def _properties(schema: Json, whole: Json) -> Json:
+def _properties(schema: Json, root: Json) -> Json:
     """Return the properties of an object, or those of all the objects that it may be."""
     if "properties" in schema:
         return dict(schema["properties"])
     merged: Json = {}
     kinds: list[Json] = schema.get("oneOf") or schema.get("anyOf") or []
     for kind in kinds:
-        for name, inner in _plain(kind, whole).get("properties", {}).items():
+        for name, inner in _plain(kind, root).get("properties", {}).items():
             values = [*choices_of(merged.get(name, {})), *choices_of(inner)]
             merged[name] = {**inner, "enum": list(dict.fromkeys(values))} if values else inner
     return merged
 
 
-def _plain(schema: Json, whole: Json) -> Json:
+def _plain(schema: Json, root: Json) -> Json:
     """Return a schema with its reference followed and its null left out."""
     described: Json = {name: schema[name] for name in ("description", "default") if name in schema}
     if reference := schema.get("$ref"):
-        schema = whole["$defs"][reference.rpartition("/")[2]]
+        schema = root["$defs"][reference.rpartition("/")[2]]
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(choices) == 1:
-        schema = _plain(choices[0], whole)
+        schema = _plain(choices[0], root)
     return {**schema, **described}
 
 

@@ -13,7 +13,7 @@ from messaging.models import Counted
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports.health import Queue
-from messaging.statistics.figures import REASONS_SPAN, ChannelFigures, Period, Statistics
+from messaging.statistics.figures import REASONS_SPAN, ChannelFigures, Statistics, TimeRange
 from rme.core.channels import Channel
 
 REASONS = 8
@@ -64,7 +64,7 @@ def list_url(viewer: Viewer, **filters: str) -> str:
     return f"{reverse('console:messages', args=[viewer.organization_id])}?{query}"
 
 
-def within(period: Period, *, test: bool) -> dict[str, str]:
+def within(period: TimeRange, *, test: bool) -> dict[str, str]:
     """Return the filters of a period and a mode."""
     return {
         "mode": "test" if test else "live",

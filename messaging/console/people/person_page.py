@@ -307,7 +307,7 @@ def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
     what = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
     title = f"{entry.get_status_display()}: {what or f'{entry.channel}, {entry.category}'}"
     source = wording.SOURCES.get(entry.source, entry.source)
-    evidence = wording.evidence(entry.evidence, whole=viewer.sees_addresses)
+    evidence = wording.evidence(entry.evidence, in_full=viewer.sees_addresses)
     text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
     colour = "good" if entry.status == "OPTED_IN" else "warn"
     link = Link("Entry", reverse("admin:messaging_consententry_change", args=[entry.pk]))

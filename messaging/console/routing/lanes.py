@@ -90,11 +90,12 @@ class OrderForm(forms.Form):
         given = self.cleaned_data
         steps = {row.pk: given[f"step_{row.pk}"] for row in self.rows}
         before = _steps(self.rows)
-        kept = all(steps[row.pk] == before[row.priority] for row in self.rows)
+        same_order = all(steps[row.pk] == before[row.priority] for row in self.rows)
         ranks = {step: rank for rank, step in enumerate(sorted(set(steps.values())), 1)}
         return {
             row.pk: RoutingPlace(
-                row.priority if kept else STEP * ranks[steps[row.pk]], given[f"weight_{row.pk}"]
+                row.priority if same_order else STEP * ranks[steps[row.pk]],
+                given[f"weight_{row.pk}"],
             )
             for row in self.rows
         }

@@ -36,14 +36,27 @@ class CellSettings:
 
 def read(env: Mapping[str, str]) -> CellSettings:
     """Return the settings of cells. Raise BadCells."""
-    own, urls, secret = env.get("CELL", ""), _urls(env.get("CELLS", "")), _secret(env)
+    own, urls, shared = env.get("CELL", ""), _urls(env.get("CELLS", "")), secret(env, "CELL_SECRET")
     if not own and not urls:
         return CellSettings()
-    if len(secret) < SECRET_LENGTH:
+    if len(shared) < SECRET_LENGTH:
         raise BadCells(f"CELL_SECRET must have at least {SECRET_LENGTH} characters.")
     if own and own not in urls:
         raise BadCells(f"CELLS must list every cell, and {own} (CELL) too.")
-    return CellSettings(own, urls, secret)
+    return CellSettings(own, urls, shared)
+
+
+def secret(env: Mapping[str, str], name: str) -> str:
+    """Return a secret, from the file that NAME_FILE names or from the variable itself; empty: there
+    is none. Raise BadCells.
+    """
+    path = env.get(f"{name}_FILE")
+    if not path:
+        return env.get(name, "")
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise BadCells(f"{name}_FILE cannot be read: {error.strerror}.") from error
 
 
 def _urls(text: str) -> dict[str, str]:
@@ -58,13 +71,3 @@ def _urls(text: str) -> dict[str, str]:
             raise BadCells(f"CELLS: the URL of {name} must be a scheme, a host and a port at most.")
         found[name] = url
     return found
-
-
-def _secret(env: Mapping[str, str]) -> str:
-    path = env.get("CELL_SECRET_FILE")
-    if not path:
-        return env.get("CELL_SECRET", "")
-    try:
-        return Path(path).read_text().strip()
-    except OSError as error:
-        raise BadCells(f"CELL_SECRET_FILE cannot be read: {error.strerror}.") from error

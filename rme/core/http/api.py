@@ -36,7 +36,7 @@ from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
 from rme.core.telemetry.histograms import Histogram
-from rme.core.telemetry.tracing import Span, SpanKind, Tracer
+from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
 

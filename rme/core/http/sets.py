@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from rme.core.http.chunked import Environ
 from rme.core.http.request_records import NO_DETAILS, Details
-from rme.core.telemetry.tracing import Span
+from rme.core.telemetry.spans import Span
 
 SET_SIZE = 64
 """The most requests of a set: what one of them waits for stays small."""

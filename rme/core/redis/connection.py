@@ -33,7 +33,7 @@ def redis_client() -> Redis:
     if found is None:
         return Redis.from_url(settings.REDIS_URL, **options)
     own_options = {**options, **found.sentinel_options()}
-    sentinel: Any = Sentinel(found.hosts, sentinel_kwargs=own_options)  # type: ignore[no-untyped-call]  # no stub has it
+    sentinel: Any = Sentinel(found.hosts, sentinel_kwargs=own_options)
     client: Redis = sentinel.master_for(found.service, **options, **found.server_options())
     return client
 
@@ -92,7 +92,7 @@ def _connection() -> object:
 def _exchange(connection: Any, arguments: tuple[str | float, ...]) -> object:
     if isinstance(connection, SentinelManagedConnection) and not connection.is_connected:
         # Asks for the primary; sending would connect to the last address.
-        connection.connect()  # type: ignore[no-untyped-call]  # no stub has it
+        connection.connect()
     connection.send_command(*arguments)
     # With Sentinel redis-py would keep a connection that a late reply may arrive on.
     return connection.read_response(disconnect_on_error=True)

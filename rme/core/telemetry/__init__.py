@@ -2,5 +2,5 @@
 
 - `histograms`: how long things took, summed up over all processes
 - `process_gauges`: processes, their memory and their database connections
-- `tracing`: spans for OpenTelemetry, off unless `TRACING` is set
+- `tracing`: traces by OpenTelemetry, off unless `TRACING` is set; `spans`: what they consist of
 """

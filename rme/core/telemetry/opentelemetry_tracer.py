@@ -6,7 +6,6 @@ By default new traces are sampled, and others as their parent was. Spans wait in
 a thread of the library; those that find it full are dropped.
 """
 
-import os
 import time
 from collections.abc import Iterable
 
@@ -19,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rme import __version__
-from rme.core.telemetry.tracing import NO_ATTRIBUTES, Attributes, SpanKind
+from rme.core.telemetry.spans import NO_ATTRIBUTES, Attributes, SpanKind
 
 _KINDS = {
     SpanKind.INTERNAL: trace.SpanKind.INTERNAL,
@@ -31,7 +30,7 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetrySpan:
-    """A span of the library (`tracing.Span`)."""
+    """A span of the library (`spans.Span`)."""
 
     def __init__(self, span: trace.Span, started: int) -> None:
         self._span, self._started = span, started
@@ -58,7 +57,7 @@ class OpenTelemetrySpan:
 
 
 class OpenTelemetryTracer:
-    """Makes spans by the library (`tracing.Tracer`)."""
+    """Makes spans by the library (`spans.Tracer`)."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -100,7 +99,9 @@ def _span_context(traceparent: str) -> trace.SpanContext:
 
 def build() -> OpenTelemetryTracer:
     """Build the tracer of this process, and start its thread."""
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rme"}
-    provider = TracerProvider(resource=Resource.create(named))
+    resource = Resource.create()
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "rme"}))
+    provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return OpenTelemetryTracer(provider)

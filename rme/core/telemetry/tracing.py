@@ -7,64 +7,13 @@ messages, to providers and to webhooks. One that is not sampled travels no furth
 Spans name ids, kinds and counts, never addresses, names, texts or URLs.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from enum import Enum
-from importlib import import_module
-from typing import Protocol, cast
 
 from django.conf import settings
 
-Attributes = Mapping[str, str | int]
-NO_ATTRIBUTES: Attributes = {}
-
-
-class SpanKind(Enum):
-    """What a span stands for, as OpenTelemetry has it."""
-
-    INTERNAL = "internal"
-    SERVER = "server"
-    CLIENT = "client"
-    CONSUMER = "consumer"
-
-
-class Span(Protocol):
-    """A step that has begun."""
-
-    traceparent: str
-    """The context for what follows from the step; empty if it is not sampled."""
-
-    def end(
-        self,
-        attributes: Attributes = NO_ATTRIBUTES,
-        *,
-        name: str = "",
-        seconds: float | None = None,
-        error: str = "",
-    ) -> None:
-        """End the step: now, or `seconds` after its beginning. `name` replaces its name, if that
-        was not known before, and `error` is a short text.
-        """
-
-
-class Tracer(Protocol):
-    """Makes spans and hands them to the exporter, which blocks no caller."""
-
-    def begin(
-        self,
-        name: str,
-        kind: SpanKind,
-        *,
-        parent: str = "",
-        links: Iterable[str] = (),
-        attributes: Attributes = NO_ATTRIBUTES,
-        age: float = 0.0,
-    ) -> Span:
-        """Begin a step, which began `age` seconds ago, below the step of a traceparent."""
-
-    def stop(self) -> None:
-        """Export what is left."""
+from rme.core.telemetry.spans import Attributes, Span, SpanKind, Tracer
 
 
 class _State:
@@ -80,8 +29,10 @@ _active: ContextVar[str] = ContextVar("traceparent", default="")
 def start() -> None:
     """Start tracing in this process, if it is set. Its threads would not survive a fork."""
     if settings.TRACING:
-        module = import_module("rme.core.telemetry.opentelemetry_tracer")
-        _state.tracer = cast(Callable[[], Tracer], module.build)()
+        # An optional library, which a process without tracing does not load.
+        from rme.core.telemetry import opentelemetry_tracer
+
+        _state.tracer = opentelemetry_tracer.build()
 
 
 def stop() -> None:

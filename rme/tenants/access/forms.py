@@ -1,6 +1,10 @@
 """Forms of log-in, with limits on guesses."""
 
-from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.base.forms import (
+    AuthenticateForm,
+    BaseAuthenticateForm,
+    ReauthenticateForm,
+)
 from django import forms
 from unfold.widgets import UnfoldAdminEmailInputWidget
 
@@ -9,8 +13,8 @@ from rme.tenants import logins
 USED = "This code was used before. Wait for the next one."
 
 
-class LimitedCode(AuthenticateForm):
-    """A code of the second factor at log-in. Raise RateLimited after too many wrong ones."""
+class _CountedCode(BaseAuthenticateForm):
+    """A code of the second factor. Raise RateLimited after too many wrong ones."""
 
     def clean_code(self) -> str:
         with logins.counted_code(self.user.pk):
@@ -20,15 +24,12 @@ class LimitedCode(AuthenticateForm):
         return code
 
 
-class LimitedCodeAgain(ReauthenticateForm):
-    """A code of the second factor before a change of it. Raise RateLimited likewise."""
+class LimitedCode(_CountedCode, AuthenticateForm):
+    """A code at log-in."""
 
-    def clean_code(self) -> str:
-        with logins.counted_code(self.user.pk):
-            code: str = super().clean_code()
-            if not logins.is_first_use(self.user.pk, code):
-                raise forms.ValidationError(USED)
-        return code
+
+class LimitedCodeAgain(_CountedCode, ReauthenticateForm):
+    """A code before a change of the second factor."""
 
 
 class ResetForm(forms.Form):

@@ -65,11 +65,11 @@ def make(
     began: int,
 ) -> str:
     """Return the value of the cookie for another cell."""
-    kept = [
+    factors = [
         {"method": each["method"], "at": each["at"]} for each in proofs if each["method"] in METHODS
     ]
     nonce = secrets.token_urlsafe(16)
-    made = HandOff(settings.CELL, target, str(person), organization, kept, chain, began, nonce)
+    made = HandOff(settings.CELL, target, str(person), organization, factors, chain, began, nonce)
     text = orjson.dumps(asdict(made))
     signature = cell_calls.sign(settings.CELL_SECRET, PURPOSE, text).partition(" ")[2]
     return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"

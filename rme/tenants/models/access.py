@@ -143,7 +143,7 @@ class Invitation(models.Model):
         return f"{self.email} as {self.role} of {self.organization}"
 
 
-class Application(AbstractApplication):  # type: ignore[misc]  # has no types
+class Application(AbstractApplication):
     """An OAuth application of one organization; it acts as one integration user."""
 
     class Mode(models.TextChoices):
@@ -163,7 +163,7 @@ class Application(AbstractApplication):  # type: ignore[misc]  # has no types
     key_used_at = models.DateTimeField(null=True, editable=False)
     """When one of its keys signed an assertion."""
 
-    class Meta(AbstractApplication.Meta):  # type: ignore[misc]  # has no types
+    class Meta(AbstractApplication.Meta):
         constraints: ClassVar[list[Any]] = [
             models.CheckConstraint(
                 condition=models.Q(mode__in=["LIVE", "TEST"]), name="application_mode_known"

@@ -30,7 +30,7 @@ ADDRESS = "Rme-Address"
 logging.getLogger("oauthlib").setLevel(logging.INFO)
 
 
-class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no types
+class JwtBearerGrant(GrantTypeBase):
     """A token for an assertion signed by one of the application's keys (RFC 7523 §2.1)."""
 
     def create_token_response(self, request: object, token_handler: Any) -> tuple[object, str, int]:
@@ -69,7 +69,7 @@ class JwtBearerGrant(GrantTypeBase):  # type: ignore[misc]  # oauthlib has no ty
             raise errors.InvalidClientError(request=request)
 
 
-class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
+class Validator(RequestValidator):
     """Implements oauthlib's validation hooks with our database."""
 
     def client_authentication_required(self, request: object, *_: object, **__: object) -> bool:
@@ -142,7 +142,7 @@ def _lifetime(request: Any) -> int:
     return min(settings.TOKEN_SECONDS, max(1, int((until - clock.now()).total_seconds())))
 
 
-class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):  # type: ignore[misc]  # untyped
+class Server(TokenEndpoint, RevocationEndpoint, IntrospectEndpoint):
     """The three endpoints, with the two grants for programs."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
 
-class Throttled(OAuth2Error):  # type: ignore[misc]  # oauthlib has no types
+class Throttled(OAuth2Error):
     """Too many calls (RFC 6585 §4), in the shape of RFC 6749 §5.2."""
 
     error = "temporarily_unavailable"

@@ -18,6 +18,6 @@ def partition_periods() -> dict[str, Period]:
 
 def drop_old(*, now: datetime) -> None:
     """Drop the days that have passed entirely; one that is in use waits for the next run."""
-    kept = timedelta(days=settings.REQUEST_LOG_DAYS)
-    for part in partitions.past([TABLE], before=now - kept):
+    age = timedelta(days=settings.REQUEST_LOG_DAYS)
+    for part in partitions.past([TABLE], before=now - age):
         partitions.drop(part)

@@ -13,7 +13,8 @@ from django.db import connection, connections, transaction
 
 from messaging.models import Delivery
 from rme.core import ids
-from rme.core.db import partitions, repartition
+from rme.core.db import partitions
+from rme.core.db.partitions import repartition
 from rme.core.db.periods import Period
 
 pytestmark = pytest.mark.django_db(transaction=True)

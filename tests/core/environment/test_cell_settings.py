@@ -2,6 +2,7 @@ import pytest
 
 from rme.core.environment import cell_settings
 from rme.core.environment.cell_settings import BadCells, CellSettings
+from rme.router import environment
 
 SECRET = "s" * 32
 URLS = {"eu": "http://10.0.0.1:8000", "us": "https://us.internal"}
@@ -19,6 +20,14 @@ def test_a_cell_knows_the_others(tmp_path):
     assert found == CellSettings("eu", URLS, SECRET)
     assert found.others == {"us": "https://us.internal"}
     assert SECRET not in repr(found)
+
+
+def test_the_router_reads_its_token_from_a_file(tmp_path):
+    path = tmp_path / "METRICS_TOKEN"
+    path.write_text("token\n")
+    env = {"CELLS": TEXT, "CELL_SECRET": SECRET}
+    assert environment.read({**env, "METRICS_TOKEN_FILE": str(path)}).metrics_token == "token"
+    assert environment.read({**env, "METRICS_TOKEN": "token"}).metrics_token == "token"
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from rme.crm.connectors import base, circuit
 from rme.crm.connectors.base import Deadline, PlatformAway, PlatformSlow
 from rme.crm.connectors.circuit import FAILURES, Circuit
 from rme.crm.connectors.platform_calls import PlatformCaller, limit_of
-from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.transport import Failure, FailureKind, Reply, Request
 from tests.clocks import StandingClock
 
 URL = "https://platform.example/"
-HANGS = Failure(FailureKind.UNKNOWN, TIME_OUT)
 RESETS = Failure(FailureKind.UNKNOWN, "reset")
 GOOD = Reply(200, {}, b"{}")
 

@@ -30,7 +30,7 @@ PROVIDER_IDS = {
 def test_a_providers_id_is_read_as_it_was(given):
     stored = short_provider_id(given, DELIVERY)
     assert stored == PROVIDER_IDS[given]
-    assert Attempt(delivery_id=UUID(DELIVERY), provider_id=stored).whole_provider_id == given
+    assert Attempt(delivery_id=UUID(DELIVERY), provider_id=stored).full_provider_id == given
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -48,13 +48,13 @@ def test_attempts_are_read_whole(api, org, count):
         first.provider_id = stored
         found = export_contact(org.pk, str(people[0].pk))
         [attempt] = found["messages"][0]["attempts"]
-        assert (attempt["message_id"], attempt["provider_id"]) == (key, first.whole_provider_id)
+        assert (attempt["message_id"], attempt["provider_id"]) == (key, first.full_provider_id)
         [shown] = [
             step.provider_id
             for step in queries.detail(org.pk, key, with_trace=True).trace[0].steps
             if step.step == "ATTEMPT"
         ]
-        assert shown == first.whole_provider_id
+        assert shown == first.full_provider_id
 
 
 def _attempts(message_id):

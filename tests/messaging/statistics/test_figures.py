@@ -9,7 +9,7 @@ import pytest
 
 from messaging.models import MinuteCount
 from messaging.statistics import figures, minutes
-from messaging.statistics.figures import Period
+from messaging.statistics.figures import TimeRange
 from tests.messaging.statistics.scene import NOW, attempt, begin, delivery, event, run, totals
 
 pytestmark = pytest.mark.django_db
@@ -94,7 +94,7 @@ def test_pieces_cover_a_period_once():
     chance = random.Random(1)
     for _ in range(200):
         end = UNTIL - timedelta(minutes=chance.randint(0, 3000))
-        period = Period(end - timedelta(minutes=chance.randint(1, 12_000)), end)
+        period = TimeRange(end - timedelta(minutes=chance.randint(1, 12_000)), end)
         border = minutes.hour_of(UNTIL - timedelta(minutes=chance.randint(0, 200)))
         pieces = figures._pieces(period, border, UNTIL - timedelta(days=30))
         assert (pieces[0].start, pieces[-1].end) == period

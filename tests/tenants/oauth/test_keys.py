@@ -66,9 +66,6 @@ def test_unusable_material_is_refused(material, text):
 
 
 KINDS = (KEY, ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate())
-ANY_MEMBER = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
-)
 
 
 def outcome(material):

@@ -1,9 +1,10 @@
+{{/* A Service's name begins with a letter and has no dots; that of a release may be otherwise. */}}
 {{- define "rme.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- fail (printf "The release's name, %s, must begin with a letter." .Release.Name) -}}
 {{- end -}}
+{{- $name | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* Labels that select the pods of a component; they never change. */}}

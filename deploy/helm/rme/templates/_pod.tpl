@@ -1,6 +1,7 @@
 {{/*
 The template of a pod. It takes: root, component, container (command, probes, ports, resources,
-lifecycle), spec (what the pod has beyond the rest) and env (variables beyond the settings).
+lifecycle), spec (what the pod has beyond the rest), env (variables beyond the settings) and secrets
+(the keys of the Secret that it sees; without it all).
 */}}
 {{- define "rme.pod" -}}
 {{- $root := .root -}}
@@ -76,6 +77,12 @@ spec:
       secret:
         secretName: {{ $root.Values.secrets.existingSecret }}
         defaultMode: 0440
+        {{- with .secrets }}
+        items:
+          {{- range . }}
+          - {key: {{ . }}, path: {{ . }}}
+          {{- end }}
+        {{- end }}
     - name: var
       emptyDir:
         medium: Memory
@@ -143,6 +150,15 @@ livenessProbe:
 {{- fail (printf "worker.terminationGracePeriodSeconds is %v: a worker waits for half of LEASE_SECONDS (%v) for what is in flight." $grace $lease) -}}
 {{- end -}}
 {{- $grace -}}
+{{- end -}}
+
+{{/* For how long web and router may end what they have in hand, in seconds. */}}
+{{- define "rme.webGrace" -}}
+{{- $least := add .Values.web.drainSeconds 10 -}}
+{{- if lt (int64 .Values.web.terminationGracePeriodSeconds) $least -}}
+{{- fail (printf "web.terminationGracePeriodSeconds is %v: after web.drainSeconds (%v) requests have 8 s to end, so at least %d." .Values.web.terminationGracePeriodSeconds .Values.web.drainSeconds $least) -}}
+{{- end -}}
+{{- .Values.web.terminationGracePeriodSeconds -}}
 {{- end -}}
 
 {{/* The probes of what answers HTTP, and its time until proxies know that it ends. */}}

@@ -1,3 +1,10 @@
+{{/* Refuses bounds that Kubernetes would refuse when the migrations have run. */}}
+{{- define "rme.checkScaling" -}}
+{{- if gt (int64 .scaling.min) (int64 .scaling.max) -}}
+{{- fail (printf "%s.autoscaling: min is %v and max %v." .place .scaling.min .scaling.max) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* How workers are scaled by the age of the oldest delivery that is ready on their channel. */}}
 {{- define "rme.scaling.behavior" -}}
 scaleUp:
@@ -55,6 +62,8 @@ spec:
         serverAddress: {{ .scaling.prometheusAddress }}
         query: {{ printf "max(%s{namespace=%q,channel=%q})" .scaling.metric .root.Release.Namespace .channel | quote }}
         threshold: {{ .scaling.targetSeconds | quote }}
+        # Without data nothing is known: KEDA would take it for 0 and remove workers.
+        ignoreNullValues: "false"
   advanced:
     horizontalPodAutoscalerConfig:
       behavior: {{- include "rme.scaling.behavior" . | nindent 8 }}

@@ -16,10 +16,11 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
 
 from rme.core import ids
-from rme.core.db import locks, repartition
-from rme.core.db.partition_options import with_options
+from rme.core.db import locks
+from rme.core.db.partitions import repartition
+from rme.core.db.partitions.options import with_options
+from rme.core.db.partitions.repartition import CHANGE_MS, run
 from rme.core.db.periods import SUFFIX, Period, of_suffix
-from rme.core.db.repartition import CHANGE_MS, run
 
 LOCK = "schema"
 """The name of the lock that changes of partitions and migrations hold."""

@@ -16,7 +16,7 @@ import structlog
 from django.db import IntegrityError, OperationalError, connection, transaction
 from psycopg.errors import CheckViolation, LockNotAvailable, QueryCanceled
 
-from rme.core.db.partition_options import with_options
+from rme.core.db.partitions.options import with_options
 
 log = structlog.get_logger(__name__)
 

@@ -1,0 +1,97 @@
+"""What the documents name exists: pages, sections, commands, targets, settings and log events."""
+
+import re
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from tests.deploy import variables
+from tests.service import ROOT
+
+_LISTED = subprocess.run(
+    ["git", "ls-files", "-co", "--exclude-standard", "*.md"],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+)
+PAGES = {path: path.read_text() for path in map(ROOT.joinpath, _LISTED.stdout.split())}
+if not PAGES:
+    pytest.skip("There is no git checkout.", allow_module_level=True)
+CODE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
+SOURCE = re.compile(r"`((?:rme|messaging|push|bot|tests|bench|deploy|clients)/[\w/.-]+\.\w+)")
+
+
+def sections(text: str) -> set[str]:
+    """Return the anchors of a page, as GitHub makes them of its headings."""
+    headings = re.findall(r"^#+ +(.+?)\s*$", CODE.sub("", text), re.MULTILINE)
+    words = [re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings]
+    return {*words, *re.findall(r'<a (?:id|name)="([^"]+)"', text)}
+
+
+def test_each_link_leads_somewhere():
+    broken = []
+    for page, text in PAGES.items():
+        for link in LINK.findall(CODE.sub("", text)):
+            name, _, anchor = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            known = target.exists() and (not anchor or anchor in sections(PAGES.get(target, "")))
+            if not known:
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+
+
+def test_each_page_is_in_the_index():
+    index = ROOT / "docs" / "README.md"
+    links = {link.partition("#")[0] for link in LINK.findall(PAGES[index])}
+    listed = {(index.parent / link).resolve() for link in links}
+    pages = {page for page in PAGES if page.is_relative_to(index.parent)}
+    assert pages - listed == {index}
+
+
+def test_each_file_that_is_named_exists():
+    files = {path for text in PAGES.values() for path in SOURCE.findall(text)}
+    assert len(files) > 100
+    assert {path for path in files if not (ROOT / path).exists()} == {
+        "messaging/providers/examplesms.py"  # the reader of adding-a-provider.md writes it
+    }
+
+
+def named(pattern: str) -> set[str]:
+    return {found for text in PAGES.values() for found in re.findall(pattern, text)}
+
+
+def test_each_command_that_is_named_exists():
+    assert named(r"manage\.py ([a-z_]+)") - {*get_commands()} == set()
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {*re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE)}
+    assert named(r"`make ([a-z0-9-]+)") - targets == set()
+    modules = named(r"python -m ((?:rme|tests|bench)(?:\.\w+)*)")
+    assert len(modules) >= 5
+    assert [each for each in sorted(modules) if find_spec(each) is None] == []
+
+
+def test_each_setting_has_its_place_in_the_documents():
+    text = (ROOT / "docs" / "settings.md").read_text()
+    known = variables.read_by_the_service()
+    assert known - {*re.findall(r"`(\w+)`", text)} == set()
+    rows = re.findall(r"^\| ((?:`[A-Z0-9_]+`(?:, )?)+) \|", text, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert {each for each in listed if not each.endswith("_FILE")} - known == {
+        "RME_VAR"
+    }  # read by `rme.run`
+
+
+def test_each_log_event_that_a_runbook_names_is_logged():
+    source = "".join(
+        path.read_text()
+        for package in ("bot", "messaging", "push", "rme")
+        for path in Path(ROOT / package).rglob("*.py")
+    )
+    events = re.findall(r"`([a-z_]+\.[a-z_]+)`", PAGES[ROOT / "docs" / "runbooks.md"])
+    events = [each for each in events if not each.endswith((".yaml", ".py"))]
+    assert len(events) > 5
+    assert [each for each in events if f'"{each}"' not in source] == []
