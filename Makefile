@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
 # Twice the two cores of CI. Three workers begin with the groups `service`, `service-2` and `browser`
-# (a group is one worker's from beginning to end; the longest takes five minutes). The services mostly
-# wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
+# (a group is one worker's from beginning to end; the longest takes five minutes, and modules in it
+# share a service where they can: a start costs six seconds of CPU time). The services mostly wait, a
+# third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
 .PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
