@@ -26,7 +26,7 @@ from rme.core.environment import redis_url
 from rme.core.redis.connection import redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
-from tests import databases, factories
+from tests import databases, factories, rendering
 from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
 from tests.service import MIGRATED, Service, data_folder, running
@@ -164,6 +164,12 @@ def _nothing_slow_that_is_not_tried() -> None:
     settings.PATIENCE_SECONDS = 60.0
     # Tests with many threads are about what they do, and not about how fast the machine is.
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _pages_are_recorded_alone(django_test_environment: None) -> None:
+    """Record of what tests render the pages alone."""
+    rendering.record_pages_alone()
 
 
 @pytest.fixture(scope="session")
