@@ -1,6 +1,6 @@
 """Odoo's errors as it was seen to write them, and what a broken server is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,32 +17,16 @@ from rme.crm.connectors.base import (
     UnknownParent,
 )
 from rme.crm.connectors.odoo.connector import OdooConnector
-from rme.crm.connectors.records import NewAccount, NewCase, NewContact
+from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
 from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
+from tests.crm.connectors.errors_scene import find, make
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer, Refused
 from tests.stopwatch import Stopwatch
-
-
-@pytest.fixture
-def server() -> Iterator[OdooServer]:
-    with OdooServer() as running:
-        yield running
-
-
-def find(connector: OdooConnector, seconds: float = 4.0) -> Any:
-    return connector.find_contacts_by_email(
-        "a@b.example", limit=1, deadline=Deadline.after(seconds)
-    )
-
-
-def make(connector: OdooConnector, seconds: float = 4.0) -> str:
-    return connector.create(NewAccount("Acme"), deadline=Deadline.after(seconds))
-
 
 READ = {
     "no key": (Refused(401, "werkzeug.exceptions.Unauthorized", "Invalid apikey"), PlatformRefused),

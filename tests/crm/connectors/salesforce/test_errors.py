@@ -1,7 +1,5 @@
 """Salesforce's errors, and what a broken server comes to."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from rme.crm.connectors.base import (
@@ -19,17 +17,10 @@ from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
-from tests.crm.connectors.salesforce.errors_scene import find, make
+from tests.crm.connectors.errors_scene import find, make
 from tests.fakes.http1 import respond
-from tests.fakes.salesforce import Refused, SalesforceServer, identifier
+from tests.fakes.salesforce import Refused, identifier
 from tests.stopwatch import Stopwatch
-
-
-@pytest.fixture
-def server() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
-
 
 # --- errors -------------------------------------------------------------------------------------
 ERRORS = {
