@@ -64,12 +64,12 @@ class Service:
             text=True,
         )
         until = time.monotonic() + 120  # a busy machine
-        while "rme is up." not in self.said():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < until, self.said()
+        while "rme is up." not in self.log_text():
+            assert self.process.poll() is None, self.log_text()
+            assert time.monotonic() < until, self.log_text()
             time.sleep(0.1)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return (self.var / "service.log").read_text()
 
     def demo(self) -> dict[str, Any]:

@@ -54,10 +54,10 @@ class MailScene(AccountScene):
             mail_services.report(self.service, self.url, attempt_id or attempt(), word)
         )
 
-    def tell(self, said: Any) -> int:
+    def call_signed(self, event: Any) -> int:
         """Send a signed callback of the service; return the status of the response."""
-        return self.call(mail_services.signed(self.service, self.url, said))
+        return self.call(mail_services.signed(self.service, self.url, event))
 
-    def said(self) -> Any:
+    def last_request(self) -> Any:
         """Return the last request that the service received."""
         return orjson.loads(self.server.seen[-1].body)

@@ -85,7 +85,7 @@ def test_a_parent_that_is_not_there_is_named(server, new, field):
 
 
 def test_a_parent_that_only_the_database_misses_is_named(server):
-    told = (
+    message = (
         "The operation cannot be completed: Another model is using the record you are trying to "
         "delete.\n\nThe troublemaker is: 'Ticket' (helpdesk.ticket)\nThanks to the following "
         "constraint: 'Customer' (partner_id)\nHow about archiving the record instead?"
@@ -93,7 +93,7 @@ def test_a_parent_that_only_the_database_misses_is_named(server):
     connector = remote.odoo(server)
     connector.find_cases("a@b.example", limit=1, deadline=Deadline.after(4))
     connector._types("helpdesk.ticket")
-    server.refuse = [Refused(422, "odoo.exceptions.ValidationError", told)]
+    server.refuse = [Refused(422, "odoo.exceptions.ValidationError", message)]
     with pytest.raises(UnknownParent) as raised:
         connector.create(NewCase("S", "I", contact_id="7"), deadline=Deadline.after(4))
     assert raised.value.field == "contact_id"

@@ -60,7 +60,7 @@ def test_a_duplicate_is_told_with_its_id(server, name):
 
 
 @pytest.mark.parametrize(
-    ("refusal", "told"),
+    ("refusal", "known_id"),
     [
         (Refused(400, "DUPLICATES_DETECTED", duplicateResult={"matchResults": []}), ""),
         (Refused(400, "DUPLICATES_DETECTED", duplicateResult=None), ""),
@@ -75,11 +75,11 @@ def test_a_duplicate_is_told_with_its_id(server, name):
     ],
     ids=["none", "null", "unique field"],
 )
-def test_a_duplicate_is_told_as_far_as_it_is_said(server, refusal, told):
+def test_a_duplicate_is_told_as_far_as_it_is_said(server, refusal, known_id):
     server.refuse = [refusal]
     with pytest.raises(Duplicate) as raised:
         make(remote.salesforce(server))
-    assert raised.value.id == told
+    assert raised.value.id == known_id
 
 
 @pytest.mark.parametrize(
