@@ -12,7 +12,7 @@ T ?= tests
 # wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler test-cells test-combinations
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -105,6 +105,13 @@ pooler:  ## install Debian's PgBouncer, for the tests that need it (as root)
 	@test -x /usr/sbin/pgbouncer || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null 2>&1; } || \
 	  echo "PgBouncer cannot be installed here: the tests that need it are skipped." >&2
+
+pooler-preparing: $(VENV)/.dev  ## unpack Debian 13's PgBouncer, which keeps statements prepared, beside the environment (as root, 220 MB)
+	@test -x $(VENV)/debian-13/usr/sbin/pgbouncer || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >/dev/null 2>&1 && \
+	  debootstrap --variant=minbase --foreign --include=pgbouncer trixie $(VENV)/debian-13 >/dev/null && \
+	  for each in pgbouncer libevent libcares2; do dpkg-deb -x $(VENV)/debian-13/var/cache/apt/archives/$$each*.deb $(VENV)/debian-13; done; } || \
+	  echo "Debian 13's PgBouncer cannot be had here: the tests that need it are skipped." >&2
 
 prometheus:  ## install Debian's Prometheus with promtool, for tests of the rules (as root)
 	@command -v prometheus >/dev/null 2>&1 || { apt-get update -qq && \

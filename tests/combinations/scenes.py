@@ -15,8 +15,8 @@ import psycopg
 
 from rme.run.places import UNPRIVILEGED
 from rme.run.process import spawn, stop
+from tests.fakes.pgbouncer import PREPARING, PgBouncer
 from tests.fakes.pgbouncer import SERVER as PGBOUNCER
-from tests.fakes.pgbouncer import PgBouncer
 from tests.fakes.sentinel import Watched
 from tests.faults.accounting import Sink, Traffic
 from tests.faults.inflict import FAULTS, FROZEN_SECONDS, Fault
@@ -148,30 +148,45 @@ def pooled() -> Iterator[Scene]:
     """Run it on PostgreSQL 15 behind PgBouncer, with RabbitMQ's quorum queues."""
     with ExitStack() as stack:
         var = stack.enter_context(data_folder())
-        postgres = Debian15(var / "pg15")
-        stack.callback(postgres.stop)
-        postgres.create()
-        pooler = PgBouncer(var / "pgbouncer", str(postgres.folder), "rme", size=POOL_SIZE)
-        stack.callback(pooler.stop)
-        pooler.start()
         rabbit = RabbitMQ(var / "rabbitmq")
         stack.callback(rabbit.stop)
         rabbit.start()
-        env = {
-            "DATABASE_URL": pooler.url,
-            "DATABASE_POOLER": "transaction",
-            "DATABASE_DIRECT_URL": postgres.url,
-            "CELERY_BROKER_URL": rabbit.url,
-            "CELERY_QUEUE_TYPE": "quorum",
-        }
-        own = (
-            Fault("PostgreSQL killed", lambda _: postgres.kill(), kills_senders=True),
-            Fault("PgBouncer killed", lambda _: _again(pooler), kills_senders=True),
-            Fault("PgBouncer frozen", lambda _: _freeze(pooler.process), kills_senders=True),
-            Fault("RabbitMQ stopped", lambda _: _again(rabbit)),
-        )
-        faults = (*own, *(each for each in FAULTS if each.name != "PostgreSQL killed"))
-        yield stack.enter_context(_serving(stack, var, faults, postgres.where, **env))
+        env = {"CELERY_BROKER_URL": rabbit.url, "CELERY_QUEUE_TYPE": "quorum"}
+        stopped = Fault("RabbitMQ stopped", lambda _: _again(rabbit))
+        yield _behind_a_pooler(stack, var, (stopped,), **env)
+
+
+@contextmanager
+def prepared() -> Iterator[Scene]:
+    """Run it on PostgreSQL 15 behind a PgBouncer that keeps statements prepared."""
+    with ExitStack() as stack:
+        var = stack.enter_context(data_folder())
+        yield _behind_a_pooler(stack, var, (), DATABASE_PREPARED_STATEMENTS="1")
+
+
+def _behind_a_pooler(stack: ExitStack, var: Path, more: tuple[Fault, ...], **env: str) -> Scene:
+    postgres = Debian15(var / "pg15")
+    stack.callback(postgres.stop)
+    postgres.create()
+    prepares = "DATABASE_PREPARED_STATEMENTS" in env
+    pooler = PgBouncer(
+        var / "pgbouncer", str(postgres.folder), "rme", size=POOL_SIZE, prepares=prepares
+    )
+    stack.callback(pooler.stop)
+    pooler.start()
+    env |= {
+        "DATABASE_URL": pooler.url,
+        "DATABASE_POOLER": "transaction",
+        "DATABASE_DIRECT_URL": postgres.url,
+    }
+    own = (
+        Fault("PostgreSQL killed", lambda _: postgres.kill(), kills_senders=True),
+        Fault("PgBouncer killed", lambda _: _again(pooler), kills_senders=True),
+        Fault("PgBouncer frozen", lambda _: _freeze(pooler.process), kills_senders=True),
+    )
+    others = (each for each in FAULTS if each.name != "PostgreSQL killed")
+    faults = (*own, *more, *others)
+    return stack.enter_context(_serving(stack, var, faults, postgres.where, **env))
 
 
 @contextmanager
@@ -211,20 +226,24 @@ def _fail_over(servers: Watched, end: Callable[[int], None]) -> None:
     servers.bring_back(first)
 
 
+def _missing(**found: object) -> tuple[str, ...]:
+    """Return the targets of make that install what was not found."""
+    return tuple(f"make {name.replace('_', '-')}" for name, there in found.items() if not there)
+
+
+_POSTGRES15 = (BINARIES / "postgres").exists()
+
 COMBINATIONS = (
     Combination("embedded engines", (), embedded),
     Combination(
-        "PostgreSQL 15, PgBouncer, RabbitMQ with quorum queues",
-        tuple(
-            name
-            for name, found in (
-                ("make postgres15", (BINARIES / "postgres").exists()),
-                ("make pooler", PGBOUNCER),
-                ("make broker", RABBITMQ.exists()),
-            )
-            if not found
-        ),
+        "PostgreSQL 15, PgBouncer 1.18, RabbitMQ with quorum queues",
+        _missing(postgres15=_POSTGRES15, pooler=PGBOUNCER, broker=RABBITMQ.exists()),
         pooled,
+    ),
+    Combination(
+        "PostgreSQL 15, PgBouncer 1.24 with prepared statements",
+        _missing(postgres15=_POSTGRES15, pooler_preparing=PREPARING.exists()),
+        prepared,
     ),
     Combination("Valkey with a replica and three Sentinels", (), watched),
 )

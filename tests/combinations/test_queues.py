@@ -17,7 +17,7 @@ pytestmark = [
 
 CREATE = """
 import django; django.setup()
-from rme import queues
+from rme.workers import queues
 from rme.core.process import task_requests
 if "create" in sys.argv: queues.create()
 task_requests.request("messaging.sweep", queue="sweep")

@@ -1,9 +1,15 @@
-"""Debian's PgBouncer in transaction mode, on a socket of the test's own."""
+"""Debian's PgBouncer in transaction mode, on a socket of the test's own.
+
+Debian 12 has 1.18, which loses prepared statements; 1.22 and later keep them
+(https://www.pgbouncer.org/config.html#max_prepared_statements). `make pooler-preparing` unpacks the
+one of Debian 13, which is started by the loader and with the libraries that it was built for.
+"""
 
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +22,12 @@ from tests.service import free_port
 
 SERVER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 REASON = "PgBouncer is not installed: make pooler"
+_DEBIAN_13 = Path(sys.prefix) / "debian-13"
+_LIBRARIES = _DEBIAN_13 / "usr" / "lib" / "x86_64-linux-gnu"
+_LOADER = [str(_LIBRARIES / "ld-linux-x86-64.so.2"), "--library-path", str(_LIBRARIES)]
+PREPARING = _DEBIAN_13 / "usr" / "sbin" / "pgbouncer"
+"""A PgBouncer that keeps statements prepared, where it is there."""
+PREPARING_REASON = "PgBouncer of Debian 13 is not unpacked: make pooler-preparing"
 START_SECONDS = 30.0
 
 # Only the settings by which a transaction-mode pool differs from the defaults, as in
@@ -35,6 +47,7 @@ pool_mode = transaction
 max_client_conn = 500
 ignore_startup_parameters = {ignored}
 server_login_retry = 1
+{more}
 logfile = {folder}/log
 pidfile = {folder}/pid
 """
@@ -44,9 +57,18 @@ class PgBouncer:
     """A pooler before the database `name` of a server on a socket."""
 
     def __init__(
-        self, folder: Path, host: str, name: str, *, server_port: str = "5432", size: int = 3
+        self,
+        folder: Path,
+        host: str,
+        name: str,
+        *,
+        server_port: str = "5432",
+        size: int = 3,
+        prepares: bool = False,
     ) -> None:
+        """With `prepares` it keeps statements prepared, which needs `PREPARING`."""
         self.folder, self.name, self.port = folder, name, free_port()
+        self.prepares = prepares
         self.process: subprocess.Popen[bytes] | None = None
         self._values = {"host": host, "name": name, "server_port": server_port, "size": size}
 
@@ -57,18 +79,21 @@ class PgBouncer:
 
     def start(self, *, ignored: str = "") -> None:
         """Start it; `ignored` are the start-up parameters that it takes and ignores."""
-        assert SERVER is not None
+        command = [*_LOADER, str(PREPARING)] if self.prepares else [str(SERVER)]
         self.folder.mkdir(exist_ok=True)
         user = UNPRIVILEGED if os.getuid() == 0 else None
         if user is not None:
             os.chown(self.folder, user, user)
-        values = {**self._values, "folder": self.folder, "port": self.port, "ignored": ignored}
-        text = _CONFIGURATION.replace("\n  connect_query", " connect_query").format(**values)
+        more = "max_prepared_statements = 300" if self.prepares else ""
+        values = {**self._values, "folder": self.folder, "port": self.port, "more": more}
+        text = _CONFIGURATION.replace("\n  connect_query", " connect_query").format(
+            **values, ignored=ignored
+        )
         configuration = self.folder / "pgbouncer.ini"
         configuration.write_text(text)
         configuration.chmod(0o644)
         self.process = spawn(
-            [SERVER, "--quiet", str(configuration)],
+            [*command, "--quiet", str(configuration)],
             env={"PATH": os.environ["PATH"]},
             user=user,
             death=signal.SIGTERM,
@@ -84,6 +109,6 @@ class PgBouncer:
                 return
 
     def stop(self) -> None:
-        """End it at once, with all connections."""
+        """End it at once, with all connections: by SIGTERM 1.23 and later wait for clients."""
         if self.process:
-            stop(self.process, signal.SIGTERM)
+            stop(self.process, signal.SIGQUIT if self.prepares else signal.SIGTERM)

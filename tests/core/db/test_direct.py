@@ -26,7 +26,7 @@ from rme.core.db.postgresql import direct
 from rme.core.environment import database_settings
 from rme.tenants.models import Organization
 from tests import factories
-from tests.fakes.pgbouncer import REASON, SERVER, PgBouncer
+from tests.fakes.pgbouncer import PREPARING, PREPARING_REASON, REASON, SERVER, PgBouncer
 from tests.rest import Api, message
 
 KEY = {"Idempotency-Key": "order-42"}
@@ -42,6 +42,21 @@ def pooler(django_db_setup, django_db_blocker):
         found = PgBouncer(Path(folder) / "pool", str(given["host"]), str(given["dbname"]))
         found.start()
         yield found
+        found.stop()
+
+
+@pytest.fixture
+def preparing(transactional_db):
+    """Put a PgBouncer that keeps statements prepared between this process and PostgreSQL."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        given = connection.get_connection_params()
+        host, name = str(given["host"]), str(given["dbname"])
+        found = PgBouncer(Path(folder) / "pool", host, name, size=1, prepares=True)
+        found.start()
+        env = {"DATABASE_URL": found.url, "DATABASE_DIRECT_URL": own_url(found)}
+        with databases(DATABASE_POOLER="transaction", DATABASE_PREPARED_STATEMENTS="1", **env):
+            yield found
         found.stop()
 
 
@@ -144,6 +159,32 @@ def test_a_key_is_held_while_its_request_waits(pooled):
 
     assert in_threads(2, waiting) == [{scope: None}, True]
     assert session_locks() == 0
+
+
+def prepared_count():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%'")
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.skipif(not PREPARING.exists(), reason=PREPARING_REASON)
+def test_pooler_keeps_statements_prepared(preparing):
+    org = factories.organization()
+    factories.welcome(org)
+    body = message(factories.contact(org))
+    api = Api(org)
+    assert [api.send(body).status_code for _ in range(2)] == [202] * 2
+    prepared = prepared_count()
+    assert prepared > 3
+    answers = in_threads(6, lambda _: [api.send(body).status_code for _ in range(3)])
+    assert answers == [[202] * 3] * 6  # by six clients in turns on one of PostgreSQL's sessions
+    assert prepared_count() < 2 * prepared  # clients share what has the same text
+    preparing.stop()
+    preparing.start()
+    connection.close()  # as at the end of a request
+    assert [api.send(body).status_code for _ in range(2)] == [202] * 2
+    connection.cursor().execute("DEALLOCATE ALL")
+    assert [api.send(body).status_code for _ in range(2)] == [202] * 2
 
 
 @needs_pooler
