@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 ARGS ?=
 T ?= tests
 # Twice the two cores of CI. Three workers begin with the groups `service`, `service-2` and `browser`
-# (a group is one worker's from beginning to end; the longest takes five minutes). The services mostly
-# wait, a third of a core each, so a fourth worker has work for what they leave of the cores.
+# (a group is one worker's from beginning to end; the longest takes five minutes, and modules in it
+# share a service where they can: a start costs six seconds of CPU time). The services mostly wait, a
+# third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
 .PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
@@ -40,7 +41,7 @@ test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against anot
 
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
-	  tests/deploy/test_chart.py tests/deploy/test_chart_settings.py tests/deploy/test_compose.py \
+	  $(wildcard tests/deploy/test_chart*.py) tests/deploy/test_compose.py \
 	  tests/deploy/test_containers.py tests/deploy/test_deployment_page.py $(ARGS)
 
 test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs/faults.md (FAULT_SECONDS, FAULT_SEED)
@@ -59,6 +60,12 @@ test-upgrade: $(VENV)/.dev  ## the version before and this one side by side; wri
 test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum queues and Sentinel; writes docs/combinations.md
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
 
+.PHONY: release-checks
+RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move
+release-checks:  ## what CI has no time for, before a release: docs/upgrading.md says what each shows
+	@for each in $(RELEASE_CHECKS); do echo "== make $$each" >&2; \
+	  $(MAKE) --no-print-directory $$each || exit 1; done
+
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
 
@@ -71,6 +78,10 @@ drill-restore: $(VENV)/.dev  ## restore a database to a moment, and account for 
 .PHONY: drill-move
 drill-move: $(VENV)/.dev  ## move an organization between two cells under load; writes docs/move-drill.md
 	@$(BIN)/python -m tests.drills move
+
+.PHONY: drill-kill-moves
+drill-kill-moves: $(VENV)/.dev  ## kill a move with SIGKILL in its pause and after its switch; nobody repeats it
+	@$(BIN)/python -m tests.drills kill-moves
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .

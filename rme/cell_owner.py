@@ -103,8 +103,7 @@ def _check_id(value: str) -> None:
 def _cell_of(organization_id: str) -> str:
     """Return the cell that serves an organization: another one, if it has moved or is arriving."""
     found = cells.where(organization_id)
-    elsewhere = found.phase in (cells.Phase.MOVED, cells.Phase.ARRIVING)
-    return found.cell if elsewhere else str(settings.CELL)
+    return found.cell if found.is_elsewhere else str(settings.CELL)
 
 
 def _answer(status: int, body: dict[str, str] | None = None) -> HttpResponse:

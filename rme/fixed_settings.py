@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rme.sidebar import NAVIGATION
+from rme.sidebar import navigation
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -90,6 +90,82 @@ LOCALE_PATHS = [BASE_DIR / "locale"]
 """Our words for those of django-allauth, and no language but English."""
 FORMAT_MODULE_PATH = "rme.formats"
 
+# --- Celery -------------------------------------------------------------------------------------
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# By default Celery kills a child that takes 4 s to start, which it may on a busy machine.
+CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+# The longest time for which a caller waits for a broker that does not answer.
+CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
+# Tasks are hints, so enqueuing is retried once, at once. Without the retry a connection that was
+# lost would never be opened again (beat has one for all tasks).
+CELERY_TASK_PUBLISH_RETRY = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+}
+# Celery's Django fixup would close connection and pool after every task. Each task checks before it
+# starts whether the connection is still open (`rme.core.process.worker`).
+CELERY_DB_REUSE_MAX = 1_000_000
+
+# --- log-in and tokens --------------------------------------------------------------------------
+AUTH_USER_MODEL = "tenants.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+AUTHENTICATION_BACKENDS = [
+    "rme.tenants.logins.LimitedBackend",
+    # Only for the sessions that it began: LimitedBackend answers all log-ins.
+    "django.contrib.auth.backends.ModelBackend",
+]
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
+ACCOUNT_ADAPTER = "rme.tenants.access.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
+ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
+USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
+MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {
+    "authenticate": "rme.tenants.access.forms.LimitedCode",
+    "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
+}
+# There is no sign-up, so an address cannot be blocked by another person.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+SOCIALACCOUNT_ADAPTER = "rme.tenants.access.adapters.SocialAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    "rme.tenants.oauth.hasher.SecretHasher",
+]
+OAUTH2_SCOPES = {"api": "The REST API"}
+OAUTH2_PROVIDER = {
+    "CLIENT_SECRET_HASHER": "random_secret_sha256",
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+    "SCOPES": OAUTH2_SCOPES,
+    "DEFAULT_SCOPES": ["api"],
+}
+
+# --- browsers -----------------------------------------------------------------------------------
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "SAMEORIGIN"
+
 # --- REST ---------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
@@ -114,7 +190,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {"show_search": False, "navigation": NAVIGATION},
+    "SIDEBAR": {"show_search": False, "navigation": navigation},
     "STYLES": [f"{STATIC_URL}console/console.css"],
     "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
+from rme.core import cell_calls
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
@@ -82,7 +83,7 @@ MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
 """The database of the cell to which `move_organization` moves."""
 if CELL:
     # One browser has a session in each of several cells, all at the router's address.
-    SESSION_COOKIE_NAME = f"sessionid_{CELL}"
+    SESSION_COOKIE_NAME = f"{cell_calls.SESSION_COOKIE}{CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
@@ -102,14 +103,6 @@ _broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "
 CELERY_BROKER_URL = _broker["url"]
 CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
 CELERY_TASK_DEFAULT_QUEUE_TYPE = broker_settings.queue_type(ENV, CELERY_BROKER_URL)
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# By default Celery kills a child that takes 4 s to start, which it may on a busy machine.
-CELERY_WORKER_PROC_ALIVE_TIMEOUT = 60.0
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 5,
     "socket_connect_timeout": 2,
@@ -120,60 +113,13 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "max_retries": 0,
     **_broker.get("transport_options", {}),
 }
-# The longest time for which a caller waits for a broker that does not answer.
-CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
-# Tasks are hints, so enqueuing is retried once, at once. Without the retry a connection that was
-# lost would never be opened again (beat has one for all tasks).
-CELERY_TASK_PUBLISH_RETRY = True
-CELERY_TASK_PUBLISH_RETRY_POLICY = {
-    "max_retries": 1,
-    "interval_start": 0,
-    "interval_step": 0,
-    "interval_max": 0,
-}
-# Celery's Django fixup would close connection and pool after every task. Each task checks before it
-# starts whether the connection is still open (`rme.core.process.worker`).
-CELERY_DB_REUSE_MAX = 1_000_000
-
 # --- log-in and tokens --------------------------------------------------------------------------
-AUTH_USER_MODEL = "tenants.User"
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-]
-AUTHENTICATION_BACKENDS = [
-    "rme.tenants.logins.LimitedBackend",
-    # Only for the sessions that it began: LimitedBackend answers all log-ins.
-    "django.contrib.auth.backends.ModelBackend",
-]
-LOGIN_URL = "admin:login"
-LOGIN_REDIRECT_URL = "admin:index"
-ACCOUNT_ADAPTER = "rme.tenants.access.adapters.AccountAdapter"
-ACCOUNT_LOGIN_METHODS = {"username"}
-ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
-ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
-USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
-MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
-MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_FORMS = {
-    "authenticate": "rme.tenants.access.forms.LimitedCode",
-    "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
-}
-# There is no sign-up, so an address cannot be blocked by another person.
-MFA_ALLOW_UNVERIFIED_EMAIL = True
-MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = f"rme {BASE_URL.partition('://')[2]}".replace(":", " ")
 # Browsers accept passkeys without TLS on localhost alone.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not BASE_URL.startswith("https://")
 OIDC_URL = ENV.get("OIDC_URL", "").rstrip("/")
 """The issuer of single sign-on (OpenID Connect); empty: there is none."""
 OIDC_NAME = ENV.get("OIDC_NAME", "single sign-on")
-SOCIALACCOUNT_ADAPTER = "rme.tenants.access.adapters.SocialAdapter"
-SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
@@ -199,18 +145,6 @@ ACTING_SECONDS = int(ENV.get("ACTING_SECONDS", "1800"))
 """How long a person may act as another user at most."""
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
 """Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
-OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
-PASSWORD_HASHERS = [
-    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-    "rme.tenants.oauth.hasher.SecretHasher",
-]
-OAUTH2_SCOPES = {"api": "The REST API"}
-OAUTH2_PROVIDER = {
-    "CLIENT_SECRET_HASHER": "random_secret_sha256",
-    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
-    "SCOPES": OAUTH2_SCOPES,
-    "DEFAULT_SCOPES": ["api"],
-}
 TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
 TOKENS_PER_MINUTE = int(ENV.get("TOKENS_PER_MINUTE", "6000"))
 TOKEN_FAILURES_PER_MINUTE = int(ENV.get("TOKEN_FAILURES_PER_MINUTE", "120"))
@@ -317,12 +251,8 @@ ARCHIVE_SECONDS = float(ENV.get("ARCHIVE_SECONDS", "3"))
 """How long a call may wait for the archive's store; after that it gets 503."""
 
 # --- browsers -----------------------------------------------------------------------------------
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
-SESSION_COOKIE_HTTPONLY = True
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if "://" in BASE_URL else []
-X_FRAME_OPTIONS = "SAMEORIGIN"
 _sign_on = ["://".join(urlsplit(OIDC_URL)[:2])] if OIDC_URL else []
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -9,7 +9,7 @@ from messaging.admin import first_steps
 from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import cell_owner, metrics, probes
-from rme.tenants import logins
+from rme.tenants import cells, logins
 from rme.tenants.access import acting_pages
 from rme.tenants.access import pages as access_pages
 from rme.tenants.across import calls as across_calls
@@ -25,6 +25,7 @@ urlpatterns = [
     path("readyz", probes.readyz),
     path("metrics", metrics.show),
     path("cell/owner", cell_owner.show),
+    path("cell/pauses", cells.answer_pauses),
     path("cell/organizations", across_calls.organizations),
     path("cell/log-out", across_calls.log_out),
     path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),

@@ -24,10 +24,10 @@ from rme.core.environment import redis_url
 from rme.core.redis.connection import redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
-from tests import databases, factories
+from tests import databases, factories, rendering
 from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
-from tests.service import MIGRATED
+from tests.service import MIGRATED, Service, data_folder, running
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,6 +40,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+_STARTED = ("young_scene", "scene", "broken", "callers_service")
+"""Fixtures of several modules that start a service, in the order in which they are wanted."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests that share a service next to each other: it runs only as long as they need it."""
+
+    def place(item: pytest.Item) -> int:
+        names = item.fixturenames if isinstance(item, pytest.Function) else []
+        return next((n for n, name in enumerate(_STARTED, 1) if name in names), 0)
+
+    items.sort(key=place)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -135,6 +149,12 @@ def _nothing_slow_that_is_not_tried() -> None:
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _pages_are_recorded_alone(django_test_environment: None) -> None:
+    """Record of what tests render the pages alone."""
+    rendering.record_pages_alone()
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(
     django_db_setup: None, django_db_blocker: pytest_django.DjangoDbBlocker
@@ -171,3 +191,19 @@ def org(db: None) -> Organization:
 def api(org: Organization) -> Api:
     """Return a REST client of the organization, with a real token."""
     return Api(org)
+
+
+@pytest.fixture(scope="session")
+def _callers_service() -> Iterator[Service]:
+    env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WEB_WORKERS": "1"}
+    with data_folder() as var, running(var, **env) as service:
+        yield service
+
+
+@pytest.fixture
+def callers_service(_callers_service: Service) -> Service:
+    """Return a service with the demo organizations, which several modules call and may stop."""
+    process = _callers_service.process
+    if process is None or process.poll() is not None:
+        _callers_service.start()
+    return _callers_service

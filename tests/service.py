@@ -136,6 +136,19 @@ class Service:
             return connection.execute(statement).fetchall()  # type: ignore[arg-type]
 
 
+def note(demo: dict[str, Any], number: int, **more: object) -> dict[str, Any]:
+    """Return a message to one of the demo's people, by number, with the demo's template."""
+    people = demo["contact_ids"]
+    return {
+        "channel": "EMAIL",
+        "category": "TRANSACTIONAL",
+        "to": [{"contactId": people[number % len(people)]}],
+        "template": {"name": "note", "language": "en_US"},
+        "context": {"variables": {"note": "n"}},
+        **more,
+    }
+
+
 @contextmanager
 def data_folder() -> Iterator[Path]:
     """Return a new data folder with a migrated database, so that no service migrates its own."""

@@ -87,8 +87,11 @@ POSTGRESQL_ONLY = {
     "rme/tenants/cells/moving/databases.py",
     "rme/tenants/cells/moving/fence.py",
     "rme/tenants/cells/moving/identity.py",
+    "rme/tenants/cells/moving/journal.py",
     "rme/tenants/cells/moving/move.py",
+    "rme/tenants/cells/moving/names.py",
     "rme/tenants/cells/moving/people.py",
+    "rme/tenants/cells/pauses.py",
     "rme/run/engines.py",
     "rme/tenants/oauth/assertions.py",  # an insert that reports whether it was the first
     "rme/tenants/oauth/tokens.py",

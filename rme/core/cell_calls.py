@@ -13,6 +13,13 @@ CELL_HEADER = "RME-Cell"
 """The header of a 421 that names the cell to which the organization has moved."""
 PATH = "/cell/"
 """Below it are the calls between cells. The router passes none of them on."""
+OWNER = f"{PATH}owner"
+"""The call that asks a cell whether an organization or a person is its own."""
+CELL_COOKIE = "rme_cell"
+"""The cookie by which a browser stays at a cell. It proves nothing."""
+CELL_COOKIE_SECONDS = 365 * 86_400
+SESSION_COOKIE = "sessionid_"
+"""The beginning of the name of a cell's session cookie; the cell's name is the rest."""
 VALID_SECONDS = 30
 
 

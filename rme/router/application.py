@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 
 from rme.core import cell_calls
+from rme.core.cell_calls import CELL_COOKIE, CELL_COOKIE_SECONDS, CELL_HEADER
 from rme.router import heads, metrics, refusals, routing
 from rme.router.bodies import (
     BodyTooLate,
@@ -23,7 +24,7 @@ from rme.router.bodies import (
 )
 from rme.router.cells import AnswerLost, CellAway, Cells, CellState
 from rme.router.environment import Settings
-from rme.router.heads import CELL_COOKIE, BadRequestTarget, Head, RawHeaders
+from rme.router.heads import BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
 from rme.router.refusals import RouterRefusal
 from rme.router.routing import Area, Key, KeyKind
@@ -33,7 +34,6 @@ log = structlog.get_logger(__name__)
 Send = Callable[[Message], Awaitable[None]]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-COOKIE_SECONDS = 365 * 86_400
 BUFFERED_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
 
@@ -52,6 +52,7 @@ class CellRouter:
         self.cells = Cells(settings.cells, self.bounds)
         self.owners = Owners(self.cells, self.bounds)
         self.memory = Memory()
+        self._round: asyncio.Task[bool] | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,7 +95,7 @@ class CellRouter:
             cell, response = await self._call_any(head, body)
         else:
             response = await self._call(cell, head, body)
-        moved_to = response.headers.get(cell_calls.CELL_HEADER, "")
+        moved_to = response.headers.get(CELL_HEADER, "")
         # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
         if response.status == 421 and moved_to and area is not Area.CONSOLE:
             response.release()
@@ -162,7 +163,6 @@ class CellRouter:
             with cell.slot(self.bounds.in_flight):
                 return await self.cells.send(cell, head.method, head.target, headers, data)
         except CellAway:
-            metrics.UP.labels(cell.name).set(cell.is_up)
             raise _RequestRefused(refusals.AWAY) from None
         except AnswerLost as error:
             log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
@@ -186,7 +186,7 @@ class CellRouter:
             return []
         secure = "; Secure" if self.settings.secure else ""
         text = (
-            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; "
+            f"{CELL_COOKIE}={cell.name}; Path=/; Max-Age={CELL_COOKIE_SECONDS}; HttpOnly; "
             f"SameSite=Lax{secure}"
         )
         return [(b"set-cookie", text.encode())]
@@ -223,8 +223,18 @@ class CellRouter:
         """Answer that this process is up."""
         await _plain(send, 200, b"ok\n")
 
-    async def ready(self, head: Head, send: Send) -> None:
-        """Answer whether a cell answers: with one of several away the others are served."""
+    async def _ask_all(self) -> bool:
+        """Return whether a cell answers; store for the metrics which do. Anybody may ask for that,
+        so those who come together share one round of calls.
+
+        A cell counts as down for a second after a failed call only, so that alone tells nothing of
+        one that nobody calls.
+        """
+        if self._round is None or self._round.done():
+            self._round = asyncio.create_task(self._call_all())
+        return await asyncio.shield(self._round)
+
+    async def _call_all(self) -> bool:
         question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
         async def answers(cell: CellState) -> bool:
@@ -237,15 +247,19 @@ class CellRouter:
         found = await asyncio.gather(*(answers(cell) for cell in self.cells))
         for cell, is_up in zip(self.cells, found, strict=True):
             metrics.UP.labels(cell.name).set(is_up)
-        await _plain(send, *((200, b"ok\n") if any(found) else (503, b"cells\n")))
+        return any(found)
+
+    async def ready(self, head: Head, send: Send) -> None:
+        """Answer whether a cell answers: with one of several away the others are served."""
+        answers = await self._ask_all()
+        await _plain(send, *((200, b"ok\n") if answers else (503, b"cells\n")))
 
     async def show_metrics(self, head: Head, send: Send) -> None:
         """Answer with the metrics; 404 for those who may not read them."""
         if not metrics.may_read(head, self.settings):
             await _plain(send, 404, b"There is no such page.\n")
             return
-        for cell in self.cells:
-            metrics.UP.labels(cell.name).set(cell.is_up)
+        await self._ask_all()
         await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)
 
 

@@ -23,7 +23,6 @@ DOWN_SECONDS = 1.0
 KEEP_ALIVE_SECONDS = 8.0
 """Less than the idle time after which the web server of a cell ends a connection: a request that
 meets the end of its connection may have been taken, and cannot be sent again."""
-OWNER = f"{cell_calls.PATH}owner"
 Body = bytes | AsyncIterator[bytes] | None
 
 
@@ -135,14 +134,14 @@ class Cells:
         if not cell.is_up:
             raise CellAway
         body = orjson.dumps(question)
-        purpose = cell_calls.call_purpose("POST", OWNER)
+        purpose = cell_calls.call_purpose("POST", cell_calls.OWNER)
         headers = [
             ("Authorization", cell_calls.sign(self.secret, purpose, body)),
             ("Content-Type", "application/json"),
         ]
         try:
             async with asyncio.timeout(self.bounds.look_up_seconds):
-                response = await self.send(cell, "POST", OWNER, headers, body)
+                response = await self.send(cell, "POST", cell_calls.OWNER, headers, body)
                 async with response:
                     text = await response.read()
         except (AnswerLost, TimeoutError, aiohttp.ClientError) as error:

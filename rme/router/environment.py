@@ -1,7 +1,7 @@
 """The settings of the router, from the environment; docs/cells.md lists them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rme.core.environment import cell_settings
 from rme.core.environment.cell_settings import BadCells, CellSettings
@@ -47,7 +47,7 @@ class Settings:
     """The address of the router, which is the `BASE_URL` of all cells."""
     tls_proxy: str
     """The header by which a proxy before the router tells the client: as for a cell."""
-    metrics_token: str
+    metrics_token: str = field(repr=False)
     bounds: RouterBounds = RouterBounds()
 
     @property

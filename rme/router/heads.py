@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
+from rme.core import cell_calls
 from rme.core.http import forwarded
 from rme.router.environment import FORWARDED, Settings
 
@@ -25,8 +26,6 @@ _NEVER_FORWARDED = (
     *(b"x-client", b"x-cluster-client-ip", b"rme-", b"expect", b"content-length"),
 )
 """Beginnings of headers by which a client could pose as another, and of those set anew."""
-SESSION_COOKIE = "sessionid_"
-CELL_COOKIE = "rme_cell"
 
 
 class BadRequestTarget(ValueError):
@@ -181,9 +180,9 @@ def _named_by_connection(value: str) -> set[bytes]:
 
 def _own_cookies(header: str, cell: str) -> str:
     pairs = (each.strip() for each in header.split(";"))
-    own = f"{SESSION_COOKIE}{cell}="
+    own = f"{cell_calls.SESSION_COOKIE}{cell}="
     return "; ".join(
         each
         for each in pairs
-        if each and (not each.startswith(SESSION_COOKIE) or each.startswith(own))
+        if each and (not each.startswith(cell_calls.SESSION_COOKIE) or each.startswith(own))
     )

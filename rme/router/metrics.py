@@ -30,10 +30,11 @@ SECONDS = Histogram(
 )
 UP = Gauge(
     "rme_router_cell_up",
-    "Whether a cell takes connections.",
+    "Whether a cell answers.",
     ["cell"],
     registry=_own,
-    multiprocess_mode="min",
+    # That of the process which asked last: the others learn late that a cell is back.
+    multiprocess_mode="mostrecent",
 )
 
 

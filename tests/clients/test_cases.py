@@ -1,7 +1,6 @@
 """One list of cases for both clients, against a running service."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,26 +8,21 @@ import pytest
 from messaging.webhooks import signatures
 from tests.clients.drivers import DRIVERS, Login, Step
 from tests.messaging.webhooks.webhook_scene import Receiver
-from tests.service import Service, data_folder, running
+from tests.service import Service
 
-pytestmark = pytest.mark.xdist_group("service-2")
+pytestmark = pytest.mark.xdist_group("service")
 
 MANY = 1000
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
+@pytest.fixture
+def service(callers_service: Service) -> Service:
     """Return a service with the demo organizations; the other one may make a call a second."""
-    with (
-        data_folder() as folder,
-        running(folder, OUTBOUND_OPEN_HOSTS="127.0.0.1", WEB_WORKERS="1") as made,
-    ):
-        demo = made.demo()
-        made.sql(
-            "UPDATE tenants_organization SET calls_per_second = 1 "
-            f"WHERE id = '{demo['other']['org']}' RETURNING id"
-        )
-        yield made
+    other = callers_service.demo()["other"]["org"]
+    callers_service.sql(
+        f"UPDATE tenants_organization SET calls_per_second = 1 WHERE id = '{other}' RETURNING id"
+    )
+    return callers_service
 
 
 @pytest.fixture(params=sorted(DRIVERS))

@@ -24,7 +24,9 @@ WAIT_SECONDS = 180.0
 class Prometheus:
     """Asks a Prometheus which alerts fire."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, router_port: int) -> None:
+        self.router_port = router_port
+        """Where it looks for a router."""
         self.url = f"http://127.0.0.1:{port}/api/v1"
 
     def firing(self) -> set[str]:
@@ -48,6 +50,14 @@ class Prometheus:
             assert time.monotonic() < until
             time.sleep(0.25)
 
+    def series(self, expression: str, seconds: float) -> int:
+        """Return how many series an expression has had in so many seconds until now."""
+        now = time.time()
+        asked = {"query": expression, "start": now - seconds, "end": now, "step": 5}
+        answer = requests.get(f"{self.url}/query_range", asked, timeout=30).json()
+        assert answer["status"] == "success", (expression, answer)
+        return len(answer["data"]["result"])
+
     def _value(self, expression: str) -> list[object]:
         try:
             answer = requests.get(f"{self.url}/query", {"query": expression}, timeout=5)
@@ -69,13 +79,16 @@ def watching(target: int, folder: Path) -> Iterator[Prometheus]:
     (scrape,) = config["scrape_configs"]
     del scrape["authorization"]  # this machine needs no token
     scrape["static_configs"] = [{"targets": [f"127.0.0.1:{target}"]}]
+    router_port = free_port()
+    targets = [{"targets": [f"127.0.0.1:{router_port}"]}]
+    config["scrape_configs"].append({"job_name": "rme-router", "static_configs": targets})
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
     port = free_port()
     options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
     options += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
     process = subprocess.Popen(["prometheus", *options], cwd=folder)
     try:
-        yield Prometheus(port)
+        yield Prometheus(port, router_port)
     finally:
         process.terminate()
         process.wait(30)

@@ -23,6 +23,7 @@ import requests
 import yaml
 
 from rme.run.places import engine_env
+from tests.deploy import dashboards
 from tests.deploy.prometheus import FOR, INTERVAL, RULES, WINDOW, Prometheus, watching
 from tests.faults.inflict import POSTGRES, superuser
 from tests.service import ROOT, Service, data_folder, free_port, running
@@ -48,6 +49,14 @@ from messaging.models import ProviderAccount
 ProviderAccount.objects.create(organization_id=sys.argv[1], name="away", kind="http_sms",
     channel="SMS", credentials=json.dumps({"url": f"http://127.0.0.1:{sys.argv[2]}/"}))
 """
+WITHOUT_DATA = (
+    "rme_bot_calls",
+    "rme_unknown_report",
+    "rme:webhooks",
+    "rme_webhook_seconds",
+    '"3..',
+)
+"""What nobody does here: the panels of it stay empty."""
 HOUR_AGO = "now() - interval '1 hour'"
 
 
@@ -243,6 +252,19 @@ def database_read_only(watch: Watch) -> None:
     watch.sql("SELECT pg_reload_conf()")
 
 
+def cell_away(watch: Watch) -> None:
+    """A router whose only cell takes no connection."""
+    env = {"CELLS": f"eu=http://127.0.0.1:{free_port()}", "CELL_SECRET": "s" * 32}
+    env |= {"PORT": str(watch.prometheus.router_port), "PATH": os.environ["PATH"]}
+    watch.began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", "rme.router"], cwd=ROOT, env=env)
+    try:
+        watch.expect("RmeCellDown", "a router's cell takes no connection")
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 def engines_away(watch: Watch) -> None:
     with watch.frozen("valkey"):
         watch.expect("RmeRedisDown", "Valkey is frozen")
@@ -257,12 +279,13 @@ CAUSES = (
     tasks_fail,
     database_slow,
     database_read_only,
+    cell_away,
     engines_away,
 )
 
 
 def test_each_alert_fires_by_its_cause():
-    spent = time.process_time()
+    spent, began = time.process_time(), time.monotonic()
     with ExitStack() as stack:
         var = stack.enter_context(data_folder())
         service = stack.enter_context(running(var, **ENV))
@@ -272,9 +295,14 @@ def test_each_alert_fires_by_its_cause():
         watch = Watch(service, prometheus, demo, service.token(demo))
         prometheus.wait_until_scraped()
         assert watch.send().status_code == 202
+        assert watch.call("GET", "/messages/none").status_code == 404
         for cause in CAUSES:
             cause(watch)
             print(f"{cause.__name__}: {time.process_time() - spent:.1f} s of CPU here", flush=True)
+        seconds = time.monotonic() - began
+        for each in dashboards.expressions():
+            is_empty = any(name in each for name in WITHOUT_DATA)
+            assert (prometheus.series(each, seconds) == 0) is is_empty, each
         watch.expect_calm("RmeNotScraped")
         service.stop()
         watch.began = time.monotonic()

@@ -281,39 +281,3 @@ def test_services_have_a_valid_name_whatever_the_release_has():
     assert "kind: Service\nmetadata:\n  name: my-release-rme-web\n" in done.stdout
     done = helm.run("template", VALUES, release="2.rme")
     assert "The release's name, 2.rme, must begin with a letter." in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"settings": {"DATABASE_POL": 3}}, "additional properties 'DATABASE_POL' not allowed"),
-        ({"settings": {"DATABASE_POOL": "ten"}}, "'/settings/DATABASE_POOL': got string, want int"),
-        (
-            {"settings": {"BASE_URL": "rme.example.org"}},
-            "'/settings/BASE_URL': 'rme.example.org' do",
-        ),
-        ({"settings": {"PARTITION_PERIOD": "year"}}, "must be one of 'day', 'week', 'month'"),
-        ({"secrets": {"existingSecret": ""}}, "'/secrets/existingSecret': '' does not match"),
-        ({"web": {"replicas": 0}}, "'/web/replicas': minimum: got 0, want 1"),
-        (
-            {"web": {"drainSeconds": 25}},
-            "web.terminationGracePeriodSeconds is 30: after web.drainSeconds (25) requests",
-        ),
-        ({"web": {"autoscaling": {"min": 13}}}, "web.autoscaling: min is 13 and max 12."),
-        (
-            {"workers": {"sms": {"autoscaling": {"max": 2}}}},
-            "workers.sms.autoscaling: min is 3 and max 2.",
-        ),
-        (
-            {"extraEnv": [{"name": "PORT", "value": "80"}]},
-            "extraEnv must not have PORT: the chart or `settings` has it.",
-        ),
-        ({"wrokers": {}}, "additional properties 'wrokers' not allowed"),
-        (
-            {"ingress": {"enabled": True, "hosts": ["rme.example.org"]}},
-            "settings.TLS_PROXY must be `forwarded` or `1`",
-        ),
-    ],
-)
-def test_wrong_values_are_refused_by_name(values, sentence):
-    assert sentence in refusal(**values)

@@ -1,6 +1,5 @@
 """The rules and dashboards name metrics that exist, and each alert has its section."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -11,11 +10,11 @@ import yaml
 
 from rme.metrics import HISTOGRAMS
 from rme.router import metrics as router
+from tests.deploy.dashboards import MONITORING, dashboards, expressions, panels
 from tests.scrape import families
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-MONITORING = ROOT / "deploy" / "helm" / "rme" / "monitoring"
 NAME = re.compile(r"\brme(?::\w+)+|\brme_\w+")
 needs_promtool = pytest.mark.skipif(
     not shutil.which("promtool"), reason="promtool is not installed (make prometheus)"
@@ -25,23 +24,6 @@ needs_promtool = pytest.mark.skipif(
 def rules(name: str) -> list[dict[str, str]]:
     groups = yaml.safe_load((MONITORING / name).read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
-
-
-def dashboard_expressions() -> list[str]:
-    found: list[str] = []
-
-    def search(value: object) -> None:
-        if isinstance(value, dict):
-            found.extend(v for k, v in value.items() if k == "expr" and isinstance(v, str))
-            for each in value.values():
-                search(each)
-        elif isinstance(value, list):
-            for each in value:
-                search(each)
-
-    for path in sorted(MONITORING.glob("*.json")):
-        search(json.loads(path.read_text()))
-    return found
 
 
 @pytest.mark.django_db
@@ -54,7 +36,7 @@ def test_each_metric_that_is_named_exists(client):
         names |= {histogram.name + end for end in ("_bucket", "_count", "_sum", "")}
     names |= set(re.findall(r"^# TYPE (\w+)", router.text().decode(), re.MULTILINE))
     texts = [rule["expr"] for name in ("recording.yaml", "alerts.yaml") for rule in rules(name)]
-    texts += dashboard_expressions()
+    texts += expressions()
     for page in sorted((ROOT / "docs").glob("*.md")):
         texts += re.findall(r"`(rme[_:]\w*[a-z])\b", page.read_text())
     used = {name for text in texts for name in NAME.findall(text)}
@@ -67,6 +49,31 @@ def test_each_alert_has_a_severity_and_a_section_of_its_own():
     assert {each["labels"]["severity"] for each in alerts} == {"page", "ticket"}
     sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbooks.md").read_text(), re.MULTILINE)
     assert sections == [each["alert"] for each in alerts]
+
+
+def test_each_dashboard_has_what_grafana_requires():
+    """The fields that Grafana's published schema (`@grafana/schema`) requires."""
+    for name, dashboard in dashboards().items():
+        places = [each["gridPos"] for each in dashboard["panels"]]
+        cells = [
+            (place["x"] + column, place["y"] + row)
+            for place in places
+            for column in range(place["w"])
+            for row in range(place["h"])
+        ]
+        assert (len(cells), max(column for column, _ in cells)) == (len({*cells}), 23), name
+        ids = [each["id"] for each in dashboard["panels"]]
+        assert len(ids) == len({*ids})
+        assert dashboard["uid"] == f"rme-{name}"
+        assert [each["name"] for each in dashboard["templating"]["list"]] == ["datasource"]
+        for panel in panels(dashboard):
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            assert panel["fieldConfig"].keys() == {"defaults", "overrides"}
+            refs = [each["refId"] for each in panel["targets"]]
+            assert len(refs) == len({*refs})
+            if panel["type"] == "timeseries":
+                legend = {"calcs": [], "displayMode": "list", "placement": "bottom"}
+                assert panel["options"]["legend"] == {**legend, "showLegend": True}
 
 
 @needs_promtool
@@ -88,7 +95,7 @@ def test_promtool_finds_nothing_wrong(command):
 
 @needs_promtool
 def test_prometheus_understands_each_expression_of_a_dashboard(tmp_path):
-    found = dashboard_expressions()
+    found = expressions()
     assert len(found) > 40
     groups = [{"record": f"dashboard:{place}", "expr": expr} for place, expr in enumerate(found)]
     path = tmp_path / "rules.yaml"

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 from tests.faults.accounting import soon
-from tests.service import Service
+from tests.service import Service, note
 
 THREADS = 4
 PAUSE_SECONDS = 0.03
@@ -112,7 +112,7 @@ class Callers:
         """Send one message until it is accepted."""
         session = requests.Session()
         number = next(self._numbers)
-        while self.send(session, f"{self.name}-{number}", self._message(number)) is None:
+        while self.send(session, f"{self.name}-{number}", note(self.demo, number)) is None:
             time.sleep(0.1)
 
     def post(self, path: str, body: dict[str, Any]) -> requests.Response:
@@ -122,16 +122,6 @@ class Callers:
 
     def _body(self, number: int) -> dict[str, Any]:
         if number % BULK_EVERY == 0:
-            return {"messages": [self._message(number + place) for place in range(BULK)]}
+            return {"messages": [note(self.demo, number + place) for place in range(BULK)]}
         later = {"schedule": {"mode": "AT", "at": soon(1)}}
-        return self._message(number) | (later if number % SCHEDULED_EVERY == 1 else {})
-
-    def _message(self, number: int) -> dict[str, Any]:
-        people = self.demo["contact_ids"]
-        return {
-            "channel": "EMAIL",
-            "category": "TRANSACTIONAL",
-            "to": [{"contactId": people[number % len(people)]}],
-            "template": {"name": "note", "language": "en_US"},
-            "context": {"variables": {"note": "n"}},
-        }
+        return note(self.demo, number) | (later if number % SCHEDULED_EVERY == 1 else {})

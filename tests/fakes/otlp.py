@@ -30,11 +30,15 @@ class Collector(Http1Server):
     def __init__(self) -> None:
         super().__init__(self._answer)
         self.spans: list[ReceivedSpan] = []
+        self.services: set[str] = set()
+        """The names of the services that exported."""
 
     def _answer(self, connection: Any, seen: Seen) -> None:
         assert seen.path == "/v1/traces"
         exported = ExportTraceServiceRequest.FromString(seen.body)
         for resource in exported.resource_spans:
+            attributes = {each.key: each.value for each in resource.resource.attributes}
+            self.services.add(attributes["service.name"].string_value)
             for scope in resource.scope_spans:
                 self.spans += [_read(span) for span in scope.spans]
         respond(connection, 200, b"", {"Content-Type": "application/x-protobuf"})

@@ -15,7 +15,7 @@ import psycopg
 import requests
 
 from tests.faults.inflict import Fault
-from tests.service import ROOT, Service, free_port
+from tests.service import ROOT, Service, free_port, note
 
 BULK = 20
 EVERY_SECONDS = 0.15
@@ -101,7 +101,7 @@ class Traffic:
             try:
                 answer = self.session.post(
                     f"{self.demo['base_url']}/messages/bulk",
-                    json={"messages": [self._message(place, **more) for place in range(count)]},
+                    json={"messages": [note(self.demo, place, **more) for place in range(count)]},
                     headers={"Idempotency-Key": f"bulk-{self.number}"},
                     timeout=10,
                 )
@@ -119,17 +119,6 @@ class Traffic:
                 self.odd.append(answer.text)
             time.sleep(0.1)
         return None
-
-    def _message(self, place: int, **more: Any) -> dict[str, Any]:
-        people = self.demo["contact_ids"]
-        return {
-            "channel": "EMAIL",
-            "category": "TRANSACTIONAL",
-            "to": [{"contactId": people[place % len(people)]}],
-            "template": {"name": "note", "language": "en_US"},
-            "context": {"variables": {"note": "n"}},
-            **more,
-        }
 
     def _send(self) -> None:
         while not self._stop.is_set():

@@ -11,26 +11,17 @@ from collections import defaultdict
 
 import pytest
 
-from tests.faults.accounting import WINDOW, Sink, Traffic, endure
+from tests.faults.accounting import WINDOW, Traffic, endure
 from tests.faults.inflict import FAULTS, LONG_FAULTS, WORKER
-from tests.service import ROOT, data_folder, running
+from tests.service import ROOT
 
-pytestmark = pytest.mark.xdist_group("service")
-QUICK = {"LEASE_SECONDS": "6", "UNKNOWN_SECONDS": "2"}
+pytestmark = pytest.mark.xdist_group("service-2")
 
 
 @pytest.fixture(scope="module")
-def scene():
-    """Run a service with engines of its own, a mail server, and a program that sends."""
-    with data_folder() as folder:
-        sink = Sink(folder)
-        try:
-            with running(
-                folder, SMTP_URL=f"smtp+plain://127.0.0.1:{sink.port}", **QUICK
-            ) as service:
-                yield service, sink, Traffic(service, sink)
-        finally:
-            sink.stop()
+def traffic(scene):
+    """Return a program that sends."""
+    return Traffic(*scene)
 
 
 def check(account, fault, processes):
@@ -45,8 +36,8 @@ def check(account, fault, processes):
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
-def test_every_accepted_message_is_sent(scene, fault):
-    service, sink, traffic = scene
+def test_every_accepted_message_is_sent(scene, traffic, fault):
+    service, sink = scene
     processes = len(service.children(WORKER))
     account = endure(service, sink, traffic, fault)
     print(account)
@@ -55,8 +46,8 @@ def test_every_accepted_message_is_sent(scene, fault):
 
 
 @pytest.mark.long
-def test_every_accepted_message_is_sent_in_minutes_of_faults(scene):
-    service, sink, traffic = scene
+def test_every_accepted_message_is_sent_in_minutes_of_faults(scene, traffic):
+    service, sink = scene
     seed = int(os.environ.get("FAULT_SEED", time.time()))
     seconds = float(os.environ.get("FAULT_SECONDS", "600"))
     print(f"FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}")

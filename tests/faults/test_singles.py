@@ -8,9 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.service import data_folder, running
-
-pytestmark = pytest.mark.xdist_group("service")
+pytestmark = pytest.mark.xdist_group("service-2")
 
 CLIENTS = 64
 CALLS = 10
@@ -19,15 +17,9 @@ RETRY_SECONDS = 60
 UNKNOWN = "01a1fb37-a4a4-7470-9fc2-6927566e64b5"
 
 
-@pytest.fixture(scope="module")
-def service():
-    """Run a service whose organizations may call as often as they like."""
-    with data_folder() as folder, running(folder) as started:
-        updated = started.sql(
-            "UPDATE tenants_organization SET calls_per_second = 1000000 RETURNING id"
-        )
-        assert len(updated) >= 2
-        yield started
+@pytest.fixture
+def service(young_scene):
+    return young_scene[0]
 
 
 class Client:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from aiohttp import web
@@ -288,6 +289,23 @@ async def test_a_log_in_goes_to_the_persons_cell_and_shows_nobody_whether_there_
     assert len(s.eu.questions) == len(s.us.questions) == 41
 
 
+def test_floods_of_log_ins_and_of_probes_ask_the_cells_no_more_than_so_much():
+    async def run():
+        async with scene(RouterBounds(look_ups=2)) as s:
+            form = {number: f"username=n{number}&password=x".encode() for number in range(10)}
+            answers = await asyncio.gather(
+                *(s.call("POST", "/admin/login/", body=body) for body in form.values())
+            )
+            assert sorted(each.status for each in answers) == [200] * 2 + [503] * 8
+            assert len(s.eu.questions) == len(s.us.questions) == 2
+            assert (await s.call("POST", "/admin/login/", body=form[9])).status == 200
+            probes = await asyncio.gather(*(s.call(path="/readyz") for _ in range(10)))
+            assert {each.status for each in probes} == {200}
+            assert len(s.eu.questions) == len(s.us.questions) == 4
+
+    asyncio.run(run())
+
+
 @played
 async def test_what_any_cell_may_answer_is_answered_while_one_is_up(s):
     await s.eu.stop()
@@ -322,6 +340,23 @@ async def test_the_routers_own_pages(s):
     await s.eu.stop()
     await s.us.stop()
     assert (await s.call(path="/readyz")).status == 503
+
+
+@played
+async def test_a_scrape_tells_of_a_cell_that_nobody_calls(s):
+    async def shown():
+        local = {"path": "/metrics", "headers": {"Host": "127.0.0.1:8000"}, "peer": "127.0.0.1"}
+        text = (await s.call(**local)).body.decode()
+        return re.findall(r'rme_router_cell_up\{cell="(\w+)"\} (\S+)', text)
+
+    assert await shown() == [("eu", "1.0"), ("us", "1.0")]
+    await s.eu.stop()
+    for _ in range(2):
+        s.router.cells.by_name["eu"].down_until = 0.0  # long ago
+        assert await shown() == [("eu", "0.0"), ("us", "1.0")]
+    await s.eu.start()
+    s.router.cells.by_name["eu"].down_until = 0.0
+    assert await shown() == [("eu", "1.0"), ("us", "1.0")]
 
 
 @played

@@ -10,7 +10,7 @@ import requests
 from rme.transport.smpp.pdu import CommandId
 from tests.fakes.smpp import SmppServer
 from tests.fakes.smsc import Smsc, wait_for
-from tests.service import ROOT, data_folder, running
+from tests.service import ROOT
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -26,49 +26,51 @@ LINKS = 4
 """Processes that send SMS: two of the channel, two that answer what people write."""
 
 
-def add_account(service, priority, port):
-    settings = {"host": "127.0.0.1", "port": port, "system_id": "esme"}
-    code = ACCOUNT.format(priority, orjson.dumps(settings).decode())
+def add_accounts(service, *ports):
+    """Add an account for each port; the first goes first."""
+    settings = [{"host": "127.0.0.1", "port": port, "system_id": "esme"} for port in ports]
+    code = "".join(
+        ACCOUNT.format(priority, orjson.dumps(each).decode())
+        for priority, each in enumerate(settings, 1)
+    )
     command = [sys.executable, "manage.py", "shell", "-c", code]
     subprocess.run(command, cwd=ROOT, env=service.env, check=True)
 
 
 def statuses(service):
-    return sorted(row[0] for row in service.sql("SELECT status FROM messaging_delivery"))
+    return service.sql("SELECT status FROM messaging_delivery WHERE channel = 'SMS'")
 
 
-def test_each_worker_listens_and_binds_again_and_leaves_politely():
-    with data_folder() as var, Smsc() as smsc, SmppServer() as other:
-        env = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WORKER_CONCURRENCY": "2", "WEB_WORKERS": "1"}
-        with running(var, **env) as service:
-            add_account(service, 1, smsc.port)
-            add_account(service, 2, other.port)
-            wait_for(lambda: len(smsc.sessions) == LINKS, 20)
-            wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == LINKS, 20)
+def test_each_worker_listens_and_binds_again_and_leaves_politely(callers_service):
+    service = callers_service
+    with Smsc() as smsc, SmppServer() as other:
+        add_accounts(service, smsc.port, other.port)
+        wait_for(lambda: len(smsc.sessions) == LINKS, 20)
+        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == LINKS, 20)
 
-            demo = service.demo()
-            answer = requests.post(
-                f"{demo['base_url']}/messages",
-                json={
-                    "channel": "SMS",
-                    "category": "TRANSACTIONAL",
-                    "to": [{"contactId": demo["contact_ids"][0]}],
-                    "content": {"text": "Hello"},
-                },
-                headers={"Authorization": f"Bearer {service.token(demo)}"},
-                timeout=20,
-            )
-            assert answer.status_code == 202
-            wait_for(lambda: len(smsc.taken) == 1, 20)
-            assert smsc.receipt("m1") == 0
-            wait_for(lambda: statuses(service) == ["DELIVERED"], 20)
+        demo = service.demo()
+        answer = requests.post(
+            f"{demo['base_url']}/messages",
+            json={
+                "channel": "SMS",
+                "category": "TRANSACTIONAL",
+                "to": [{"contactId": demo["contact_ids"][0]}],
+                "content": {"text": "Hello"},
+            },
+            headers={"Authorization": f"Bearer {service.token(demo)}"},
+            timeout=20,
+        )
+        assert answer.status_code == 202
+        wait_for(lambda: len(smsc.taken) == 1, 20)
+        assert smsc.receipt("m1") == 0
+        wait_for(lambda: statuses(service) == [("DELIVERED",)], 20)
 
-            before = set(smsc.sessions)
-            service.kill("rme.workers")
-            wait_for(lambda: not before & set(smsc.sessions), 20)
-            wait_for(lambda: len(smsc.sessions) == LINKS, 30)
-            wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
-            assert other.of(CommandId.UNBIND) == []
-            assert service.stop() == 0
+        before = set(smsc.sessions)
+        service.kill("rme.workers")
+        wait_for(lambda: not before & set(smsc.sessions), 20)
+        wait_for(lambda: len(smsc.sessions) == LINKS, 30)
+        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
+        assert other.of(CommandId.UNBIND) == []
+        assert service.stop() == 0
         wait_for(lambda: not smsc.sessions, 20)
         wait_for(lambda: len(other.of(CommandId.UNBIND)) == LINKS, 20)

@@ -11,6 +11,8 @@ from typing import Any
 
 import requests
 
+from tests.service import note
+
 THREADS = 3
 PAUSE_SECONDS = 0.05
 MEND_SECONDS = 60
@@ -69,22 +71,12 @@ class Callers:
 
     def _request(self, number: int) -> tuple[str, dict[str, Any]]:
         if number % 10 == 0:
-            return "/messages/bulk", {"messages": [self._message(i) for i in range(BULK)]}
-        body = self._message(number)
+            return "/messages/bulk", {"messages": [note(self.demo, i) for i in range(BULK)]}
+        body = note(self.demo, number)
         if number % 5 == 1:
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
             body["schedule"] = {"mode": "AT", "at": at}
         return "/messages", body
-
-    def _message(self, place: int) -> dict[str, Any]:
-        people = self.demo["contact_ids"]
-        return {
-            "channel": "EMAIL",
-            "category": "TRANSACTIONAL",
-            "to": [{"contactId": people[place % len(people)]}],
-            "template": {"name": "note", "language": "en_US"},
-            "context": {"variables": {"note": "n"}},
-        }
 
     def _send(
         self,

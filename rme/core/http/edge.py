@@ -37,7 +37,7 @@ _FORWARDING = (
 ANY_HOST = frozenset(
     {
         *("/livez", "/readyz", "/metrics"),
-        *("/cell/owner", "/cell/organizations", "/cell/log-out"),
+        *("/cell/owner", "/cell/organizations", "/cell/log-out", "/cell/pauses"),
     }
 )
 """Requested by IP address; each of them decides who may read it."""

@@ -6,7 +6,6 @@ By default new traces are sampled, and others as their parent was. Spans wait in
 a thread of the library; those that find it full are dropped.
 """
 
-import os
 import time
 from collections.abc import Iterable
 
@@ -100,7 +99,9 @@ def _span_context(traceparent: str) -> trace.SpanContext:
 
 def build() -> OpenTelemetryTracer:
     """Build the tracer of this process, and start its thread."""
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rme"}
-    provider = TracerProvider(resource=Resource.create(named))
+    resource = Resource.create()
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: "rme"}))
+    provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return OpenTelemetryTracer(provider)

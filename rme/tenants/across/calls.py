@@ -1,14 +1,9 @@
-"""Calls between cells about people: signed, and answered from the cell's own database."""
+"""Calls between cells about people."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from uuid import UUID
 
-import orjson
-import requests
 import structlog
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
 
 from rme.core import cell_calls
 from rme.tenants import cells
@@ -19,57 +14,8 @@ log = structlog.get_logger(__name__)
 
 ORGANIZATIONS = f"{cell_calls.PATH}organizations"
 LOG_OUT = f"{cell_calls.PATH}log-out"
-SECONDS = 1.0
-"""How long another cell may take: a page of the console waits for it."""
 LIMIT = 200
-"""The most organizations that are told."""
-
-
-class CellNotReached(Exception):
-    """Another cell does not answer."""
-
-
-def ask(cell: str, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the answer of another cell. Raise CellNotReached."""
-    text = orjson.dumps(body)
-    purpose = cell_calls.call_purpose("POST", path)
-    headers = {
-        "Authorization": cell_calls.sign(settings.CELL_SECRET, purpose, text),
-        "Content-Type": "application/json",
-    }
-    try:
-        response = requests.post(
-            f"{settings.CELLS[cell]}{path}",
-            text,
-            headers=headers,
-            timeout=SECONDS,
-            allow_redirects=False,
-        )
-        response.raise_for_status()
-        answer: Mapping[str, object] = orjson.loads(response.content)
-    except (requests.RequestException, ValueError) as error:
-        raise CellNotReached(cell) from error
-    return answer
-
-
-def signed(
-    view: Callable[[Mapping[str, object]], Mapping[str, object]],
-) -> Callable[..., HttpResponse]:
-    """Return the view of a call between cells: 404 for callers who cannot sign."""
-
-    @csrf_exempt
-    def answer(request: HttpRequest) -> HttpResponse:
-        purpose = cell_calls.call_purpose(str(request.method), request.path_info)
-        header = request.headers.get("Authorization", "")
-        if not cell_calls.is_signed(settings.CELL_SECRET, purpose, request.body, header):
-            return HttpResponse(status=404)
-        try:
-            body = orjson.dumps(view(orjson.loads(request.body)))
-        except (ValueError, KeyError, TypeError):
-            return HttpResponse(status=400)
-        return HttpResponse(body, content_type="application/json")
-
-    return answer
+"""The most organizations of an answer."""
 
 
 def answer_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
@@ -84,7 +30,7 @@ def answer_organizations(given: Mapping[str, object]) -> Mapping[str, object]:
     return {"account": True, "organizations": list(rows.values_list("pk", "name")[:LIMIT])}
 
 
-organizations = signed(answer_organizations)
+organizations = cells.signed(answer_organizations)
 
 
 def end_sessions(given: Mapping[str, object]) -> Mapping[str, object]:
@@ -93,14 +39,13 @@ def end_sessions(given: Mapping[str, object]) -> Mapping[str, object]:
     return {"ended": sessions.end_chain(user, str(given["chain"])) if user else 0}
 
 
-log_out = signed(end_sessions)
+log_out = cells.signed(end_sessions)
 
 
 def log_out_elsewhere(person: UUID, chain: str) -> None:
     """End the sessions of a log-in in all other cells; one that is away keeps its own for hours."""
-    others = [name for name in settings.CELLS if name != settings.CELL] if settings.CELL else []
-    for cell in others:
+    for cell in cells.other_cells():
         try:
-            ask(cell, LOG_OUT, {"person": str(person), "chain": chain})
-        except CellNotReached:
+            cells.ask(cell, LOG_OUT, {"person": str(person), "chain": chain})
+        except cells.CellNotReached:
             log.warning("log_out.cell_not_reached", cell=cell)

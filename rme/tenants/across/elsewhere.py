@@ -8,8 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from rme.core.cache import TtlCache
+from rme.tenants import cells
 from rme.tenants.across import calls
-from rme.tenants.across.calls import CellNotReached
 from rme.tenants.models import User
 
 KNOWN_SECONDS = 30.0
@@ -38,7 +38,7 @@ def organizations_elsewhere(request: HttpRequest) -> list[Elsewhere]:
 
     Other cells are asked side by side, at most once in `KNOWN_SECONDS`.
     """
-    others = [name for name in settings.CELLS if name != settings.CELL] if settings.CELL else []
+    others = cells.other_cells()
     user = request.user
     if not others or not isinstance(user, User) or hasattr(request, "acting_by"):
         return []
@@ -66,11 +66,12 @@ def _connected(found: Elsewhere | None) -> Elsewhere | None:
 
 def _ask(cell: str, person: UUID) -> Elsewhere:
     try:
-        answer = calls.ask(cell, calls.ORGANIZATIONS, {"person": str(person)})
+        answer = cells.ask(cell, calls.ORGANIZATIONS, {"person": str(person)})
         rows = answer["organizations"]
-        assert isinstance(rows, list)
+        if not isinstance(rows, list):
+            return Elsewhere(cell, reached=False)
         return Elsewhere(
             cell, tuple((str(key), str(name)) for key, name in rows), bool(answer["account"])
         )
-    except (CellNotReached, KeyError, TypeError, ValueError):
+    except (cells.CellNotReached, KeyError, TypeError, ValueError):
         return Elsewhere(cell, reached=False)

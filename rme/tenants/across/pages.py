@@ -29,6 +29,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
+from rme.core import cell_calls
 from rme.core.http.pages import see_other
 from rme.tenants import audit, latest
 from rme.tenants.access import sessions
@@ -38,8 +39,6 @@ from rme.tenants.audit import Action
 from rme.tenants.models import User
 from rme.tenants.roles import Permission, organizations_for
 
-CELL_COOKIE = "rme_cell"
-CELL_COOKIE_SECONDS = 365 * 86_400
 ARRIVAL = "rme_arrival"
 """The key in the session of a person who came from another cell and has to log in here first."""
 ARRIVAL_SECONDS = 600
@@ -77,7 +76,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     audit.record(audit.actor_of(request), entries)
     response = see_other(reverse("cells_enter"))
     _set(response, hand_off.COOKIE, cookie, hand_off.SECONDS, reverse("cells_enter"))
-    _set(response, CELL_COOKIE, cell, CELL_COOKIE_SECONDS, "/")
+    _set(response, cell_calls.CELL_COOKIE, cell, cell_calls.CELL_COOKIE_SECONDS, "/")
     return response
 
 

@@ -8,7 +8,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,7 +19,7 @@ from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
-from rme.tenants import audit, change_log
+from rme.tenants import audit, cells, change_log
 from rme.tenants.access import invitations
 from rme.tenants.admin.base import (
     DeploymentAdmin,
@@ -75,8 +75,25 @@ ROLES_LINK = "admin/rme/roles_link.html"
 SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
+class OrganizationSettingsForm(ModelForm):
+    """An organization, whose id no cell has yet when it is made."""
+
+    def clean_id(self) -> str:
+        chosen: str = self.cleaned_data["id"]
+        try:
+            taken_by = cells.cell_that_has(chosen)
+        except cells.CellNotReached as error:
+            raise ValidationError(
+                f"The cell {error} cannot be asked now whether it has this id: try again."
+            ) from error
+        if taken_by:
+            raise ValidationError(f"The cell {taken_by} has an organization of this id.")
+        return chosen
+
+
 @admin.register(Organization)
 class OrganizationAdmin(OwnerAdmin):
+    form = OrganizationSettingsForm
     organization_path: ClassVar[str] = "pk"
     list_display = ("name", "id", "zone", "language", "region", "is_active", "created_at")
     search_fields = ("id", "name")

@@ -4,8 +4,10 @@ Other packages import what stands here, and `moving`, which moves an organizatio
 """
 
 from rme.tenants.cells.abandoned import end_abandoned_pauses
+from rme.tenants.cells.calls import CellNotReached, ask, other_cells, signed
+from rme.tenants.cells.identifiers import cell_that_has
+from rme.tenants.cells.pauses import answer as answer_pauses
 from rme.tenants.cells.placements import (
-    CELL_HEADER,
     KNOWN_SECONDS,
     Location,
     Phase,
@@ -21,18 +23,23 @@ from rme.tenants.cells.placements import (
 )
 
 __all__ = [
-    "CELL_HEADER",
     "KNOWN_SECONDS",
+    "CellNotReached",
     "Location",
     "Phase",
     "absent",
     "accepted_here",
+    "answer_pauses",
+    "ask",
+    "cell_that_has",
     "end_abandoned_pauses",
     "forget",
     "here",
     "is_here",
     "is_written",
+    "other_cells",
     "refusals",
     "require_here",
+    "signed",
     "where",
 ]

@@ -16,11 +16,10 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Exists, OuterRef, Q
 
-from rme.core import errors
+from rme.core import cell_calls, errors
 from rme.core.db import prepared_statements, sql
 from rme.tenants.models import Placement
 
-CELL_HEADER = "RME-Cell"
 KNOWN_SECONDS = 0.5
 """How old this process's knowledge may be."""
 FRESH_SECONDS = 0.05
@@ -30,7 +29,9 @@ SQLSTATE = "RM421"
 
 _T = Placement._meta.db_table
 Phase = Placement.Phase
-_READ = f"SELECT organization_id, phase, cell FROM {_T}"
+_COLUMNS = "phase, cell, pause IS NOT NULL"
+_READ = f"SELECT organization_id, {_COLUMNS} FROM {_T}"
+_READ_ONE = f"SELECT {_COLUMNS} FROM {_T} WHERE organization_id = %s"
 _REFUSE = "SELECT refuse_elsewhere(%s::text[])"
 
 
@@ -39,6 +40,13 @@ class Location(NamedTuple):
 
     phase: str = ""
     cell: str = ""
+    awaits_switch: bool = False
+    """It is PAUSED, and comes from the other cell."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Return whether the other cell decides about it: it is, or still is, that cell's."""
+        return self.phase in (Phase.ARRIVING, Phase.MOVED) or self.awaits_switch
 
 
 class _KnownPlacements:
@@ -73,8 +81,11 @@ def forget() -> None:
 
 
 def where(organization_id: str) -> Location:
-    """Return where an organization is, as of now."""
-    return _placements(0.0).get(organization_id, Location())
+    """Return where an organization is, as of now. One statement."""
+    if not settings.CELL:
+        return Location()
+    rows = prepared_statements.execute(_READ_ONE, [organization_id])
+    return Location(*rows[0]) if rows else Location()
 
 
 def absent() -> frozenset[str]:
@@ -93,7 +104,7 @@ def require_here(organization_id: str) -> None:
         return
     found = _placements(FRESH_SECONDS).get(organization_id, Location())
     if found.phase in (Phase.MOVED, Phase.ARRIVING):
-        raise errors.Misdirected(headers={CELL_HEADER: found.cell})
+        raise errors.Misdirected(headers={cell_calls.CELL_HEADER: found.cell})
     if found.phase == Phase.PAUSED:
         raise paused()
 

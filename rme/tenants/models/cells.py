@@ -24,6 +24,9 @@ class Placement(models.Model):
     cell = models.CharField(max_length=32)
     """The other cell: where it comes from, or goes to."""
     since = models.DateTimeField(db_default=Now())
+    pause = models.UUIDField(null=True)
+    """Where an organization comes to, while it is PAUSED there: the pause in the other cell's
+    journal that decides whether it is served here."""
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
@@ -75,6 +78,8 @@ class Move(models.Model):
     """The transaction id from which on changes are not copied yet."""
     copied = models.JSONField(default=list)
     """The partitions that were copied."""
+    pause = models.UUIDField(null=True)
+    """The last pause. One that was switched or given up stays so, and the next has another id."""
     users = models.JSONField(default=dict)
     """The ids of people in the target that they had before the move, by their ids here."""
     began_at = models.DateTimeField(db_default=Now())

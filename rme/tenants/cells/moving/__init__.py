@@ -3,12 +3,12 @@
 """
 
 from rme.tenants.cells.moving.carried import LEFT_BEHIND, UnknownTables, tables
-from rme.tenants.cells.moving.copying import Differs
+from rme.tenants.cells.moving.copying import Differs, KeysOverlap
 from rme.tenants.cells.moving.databases import of_url
 from rme.tenants.cells.moving.fence import TakesTooLong
 from rme.tenants.cells.moving.identity import NotReady, prepare
-from rme.tenants.cells.moving.move import Ends, Mover, Refused, Report, opened
-from rme.tenants.cells.moving.people import KeysOverlap
+from rme.tenants.cells.moving.move import Mover, Refused, opened
+from rme.tenants.cells.moving.report import Ends, Report
 
 __all__ = [
     "LEFT_BEHIND",

@@ -14,8 +14,9 @@ from django.db.models import ForeignKey, Model
 
 from rme.tenants.models import AuditEntry, AuditValues, Organization, User
 
+ACCOUNT = "ProviderAccount"
 ACCOUNT_TABLES = ("CircuitChange", "ProviderReference", "InboundSmsParts")
-"""Models whose rows name their provider account alone."""
+"""Models whose rows name their provider account alone, without a foreign key."""
 PEOPLE = (
     "tenants.User",
     "tenants.User_groups",
@@ -98,7 +99,8 @@ def tables() -> list[CarriedTable]:
         if not known:
             raise UnknownTables(", ".join(sorted(model._meta.label for model in left)))
         found |= known
-    parents = {model: _parents(model) & found.keys() for model in found}
+    accounts = {model for model in found if model.__name__ == ACCOUNT}
+    parents = {model: _parents(model, accounts) & found.keys() for model in found}
     return [
         CarriedTable(model, found[model], _user_columns(model))
         for model in TopologicalSorter(parents).static_order()
@@ -132,9 +134,11 @@ def _keys(model: type[Model]) -> list[ForeignKey[Model, Model]]:
     return [field for field in model._meta.concrete_fields if isinstance(field, ForeignKey)]
 
 
-def _parents(model: type[Model]) -> set[type[Model]]:
+def _parents(model: type[Model], accounts: set[type[Model]]) -> set[type[Model]]:
+    """Return the models whose rows must be there while those of a model are found."""
     related = {field.related_model for field in _keys(model)}
-    return {each for each in related if isinstance(each, type)} - {model}
+    found = {each for each in related if isinstance(each, type)} - {model}
+    return found | accounts if model.__name__ in ACCOUNT_TABLES else found
 
 
 def _user_columns(model: type[Model]) -> tuple[str, ...]:

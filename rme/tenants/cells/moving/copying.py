@@ -11,26 +11,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rme.tenants.cells.moving.carried import CarriedTable
-from rme.tenants.cells.moving.databases import Connection, Shape
+from rme.tenants.cells.moving.databases import Connection, Shape, shape
 
-_NOW = """
-SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-  pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-"""
+DROPPED_AT_ONCE = 5_000
+_OLDEST = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _DIGEST = "count(*), coalesce(sum(hashtextextended(({row})::text, 0)), 0)::text"
-SLACK = 100
-"""Transaction ids that are counted twice, for those that a statement itself takes."""
+
+
+class KeysOverlap(Exception):
+    """A key is in use in both cells: one of them was not prepared, or an id was given twice."""
 
 
 class Differs(Exception):
     """Both cells do not have the same rows."""
-
-
-class Snapshot(NamedTuple):
-    """The oldest transaction that a snapshot does not see, and the next transaction."""
-
-    oldest: int
-    next: int
 
 
 class Digest(NamedTuple):
@@ -68,10 +61,10 @@ class Copier:
         """The ids of people who have others in the target."""
 
     # --- passes -----------------------------------------------------------------------------------
-    def snapshot(self) -> Snapshot:
-        """Return the source's snapshot."""
-        (row,) = self.source.execute(_NOW).fetchall()
-        return Snapshot(*row)
+    def oldest(self) -> int:
+        """Return the oldest transaction that is not seen yet: changes since it are copied later."""
+        (row,) = self.source.execute(_OLDEST).fetchall()
+        return int(row[0])
 
     def copy_small(self) -> int:
         """Copy all rows of the tables without partitions, which refer to each other."""
@@ -87,9 +80,9 @@ class Copier:
     def copy_changes(self, since: int, *, compare: bool = False) -> Pass:
         """Copy what was written since a transaction; with `compare`, digest the same snapshot."""
         with _snapshot_of(self.source):
-            now = self.snapshot()
-            done = Pass(now.oldest)
-            young = f"age(t.xmin) <= {now.next - since + SLACK}"
+            done = Pass(self.oldest())
+            # Both ages are counted from one transaction, which stays the same in this one.
+            young = f"age(t.xmin) <= age('{since}'::xid8::xid)"
             with self.target.transaction():
                 done.deleted = self._delete_gone()
                 for table in self.tables:
@@ -130,7 +123,9 @@ class Copier:
                     arriving.write(block)
             count = into.rowcount
         if count:
-            self.target.execute(_merge(table, shape))
+            merged = self.target.execute(_merge(table, shape, own)).rowcount
+            if merged != count and _replaces(table, shape):
+                raise KeysOverlap(f"keys of {table.name} are those of others there")
         self.target.execute("DROP TABLE arriving")
         return count
 
@@ -173,6 +168,25 @@ class Copier:
             into.execute("DROP TABLE keys")
         return count
 
+    def drop(self, side: Connection) -> int:
+        """Delete the organization's rows of a cell in small transactions; return how many.
+
+        Entries of the audit stay: nothing deletes them.
+        """
+        count = 0
+        for table in reversed(self.tables):
+            if not table.is_changed:
+                continue
+            own = table.rows_of(self.organization_id)
+            for partition in shape(side, table.name).partitions:
+                text = (
+                    f"DELETE FROM {partition} WHERE ctid = ANY(ARRAY("
+                    f"SELECT t.ctid FROM {partition} t WHERE {own} LIMIT {DROPPED_AT_ONCE}))"
+                )
+                while deleted := side.execute(text).rowcount:
+                    count += deleted
+        return count
+
     def _values(self, table: CarriedTable) -> str:
         """Return the columns as the target is to have them: with the ids of its people."""
         return ", ".join(
@@ -208,15 +222,22 @@ class Copier:
         return found
 
 
-def _merge(table: CarriedTable, shape: Shape) -> str:
+def _merge(table: CarriedTable, shape: Shape, own: str) -> str:
+    """Return the statement that merges what arrives; a row of another organization stays."""
     columns, key = _names(shape.columns), _names(shape.key)
-    others = [name for name in shape.columns if name not in shape.key]
-    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
-    then = f"DO UPDATE SET {changes}" if table.is_changed and others else "DO NOTHING"
+    changes = ", ".join(
+        f'"{name}" = excluded."{name}"' for name in shape.columns if name not in shape.key
+    )
+    then = f"DO UPDATE SET {changes} WHERE {own}" if _replaces(table, shape) else "DO NOTHING"
     return (
-        f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM arriving "
+        f"INSERT INTO {table.name} AS t ({columns}) SELECT {columns} FROM arriving "
         f"ON CONFLICT ({key}) {then}"
     )
+
+
+def _replaces(table: CarriedTable, shape: Shape) -> bool:
+    """Return whether rows that are there already are replaced."""
+    return table.is_changed and len(shape.columns) > len(shape.key)
 
 
 def _names(columns: Sequence[str], prefix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Make sure that no process writes for an organization any more, before its last rows are copied.
+"""The phases of an organization on both sides of a move, and waiting until nobody writes any more.
 
 A placement that is committed is known to all processes after `KNOWN_SECONDS`; statements that ask
 the database know it at once. Whatever began before is a transaction that is open then: it is
@@ -7,9 +7,10 @@ waited for, as CREATE INDEX CONCURRENTLY does.
 
 import time
 from collections.abc import Collection
+from uuid import UUID
 
 from rme.tenants.cells.moving.databases import Connection
-from rme.tenants.cells.placements import KNOWN_SECONDS, Phase
+from rme.tenants.cells.placements import KNOWN_SECONDS, Location, Phase
 
 STEP_SECONDS = 0.01
 MARGIN_SECONDS = 0.1
@@ -22,8 +23,26 @@ _PLACE = """
 INSERT INTO tenants_placement (organization_id, phase, cell, since)
 VALUES (%s, %s, %s, statement_timestamp())
 ON CONFLICT (organization_id) DO UPDATE SET phase = excluded.phase, cell = excluded.cell,
-  since = excluded.since
+  since = excluded.since, pause = NULL
 """
+# Only what is free there may arrive: an id that is in use is another organization's.
+_ARRIVE = """
+INSERT INTO tenants_placement (organization_id, phase, cell, since)
+SELECT %(organization)s::text, 'ARRIVING', %(cell)s::text, statement_timestamp()
+WHERE NOT EXISTS (SELECT FROM tenants_organization WHERE id = %(organization)s::text)
+   OR EXISTS (SELECT FROM tenants_placement WHERE organization_id = %(organization)s::text
+     AND (phase = 'ARRIVING' OR pause IS NOT NULL) AND cell = %(cell)s::text)
+ON CONFLICT (organization_id) DO UPDATE
+  SET phase = 'ARRIVING', cell = excluded.cell, since = excluded.since, pause = NULL
+  WHERE tenants_placement.phase = 'MOVED'
+    OR (tenants_placement.phase = 'ARRIVING' OR tenants_placement.pause IS NOT NULL)
+      AND tenants_placement.cell = excluded.cell
+"""
+_AWAIT = """
+UPDATE tenants_placement SET phase = 'PAUSED', pause = %s, since = statement_timestamp()
+WHERE organization_id = %s AND phase = 'ARRIVING' AND cell = %s
+"""
+_LOCATION = "SELECT phase, cell FROM tenants_placement WHERE organization_id = %s"
 _SENDING = """
 SELECT count(*) FROM messaging_delivery
 WHERE organization_id = %s AND status = 'SENDING' AND due_at IS NOT NULL
@@ -44,9 +63,41 @@ def place(side: Connection, organization_id: str, phase: Phase, cell: str) -> No
     side.execute(_PLACE, [organization_id, phase.value, cell])
 
 
-def remove(side: Connection, organization_id: str) -> None:
-    """Let an organization be in a cell as any other."""
-    side.execute("DELETE FROM tenants_placement WHERE organization_id = %s", [organization_id])
+def go_on(source: Connection, organization_id: str) -> None:
+    """Let an organization be in the cell again that it was to leave."""
+    source.execute(
+        "DELETE FROM tenants_placement "
+        "WHERE organization_id = %s AND phase IN ('LEAVING', 'PAUSED')",
+        [organization_id],
+    )
+
+
+def location(side: Connection, organization_id: str) -> Location:
+    """Return the placement of an organization in a cell."""
+    row = side.execute(_LOCATION, [organization_id]).fetchone()
+    return Location(*row) if row else Location()
+
+
+def arrive(target: Connection, organization_id: str, cell: str) -> bool:
+    """Let an organization arrive from a cell; return False if its id is in use, or comes from
+    another cell.
+    """
+    given = {"organization": organization_id, "cell": cell}
+    return bool(target.execute(_ARRIVE, given).rowcount)
+
+
+def await_switch(target: Connection, organization_id: str, cell: str, pause: UUID) -> bool:
+    """Let the target wait for the switch; return False if the organization arrives no more."""
+    return bool(target.execute(_AWAIT, [pause, organization_id, cell]).rowcount)
+
+
+def leave_nothing(target: Connection, organization_id: str, cell: str) -> None:
+    """Forget that an organization was to arrive from a cell."""
+    target.execute(
+        "DELETE FROM tenants_placement "
+        "WHERE organization_id = %s AND phase = 'ARRIVING' AND cell = %s",
+        [organization_id, cell],
+    )
 
 
 def wait_until_known() -> None:

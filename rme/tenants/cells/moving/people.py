@@ -1,16 +1,18 @@
 """People of an organization that moves: those with a role, and its integration users.
 
 Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
-the person already: by `User.person`, or by user name and email. People are copied once. A person
-whose user name is another's in the target gets a new one there.
+the person already: by `User.person`, or by user name and email. A person is copied once; what
+changes later, as a password, is not. A person whose user name is another's in the target gets a new
+one there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rme.tenants.cells.moving.copying import KeysOverlap
 from rme.tenants.cells.moving.databases import Connection
 
 _OF = """
@@ -25,24 +27,25 @@ _THERE = """
 SELECT id, username, email, person FROM tenants_user
 WHERE id = ANY(%s) OR username = ANY(%s) OR person = ANY(%s)
 """
-_READ = {
-    "tenants_user": "SELECT to_jsonb(u) FROM tenants_user u WHERE id = ANY(%s)",
-    "groups": "SELECT m.user_id, g.name FROM tenants_user_groups m "
-    "JOIN auth_group g ON g.id = m.group_id WHERE m.user_id = ANY(%s)",
+_USERS = "tenants_user"
+_ROWS = {
+    _USERS: "SELECT to_jsonb(u) FROM tenants_user u WHERE id = ANY(%s)",
     "mfa_authenticator": "SELECT to_jsonb(a) FROM mfa_authenticator a WHERE user_id = ANY(%s)",
     "account_emailaddress": "SELECT to_jsonb(a) - 'id' FROM account_emailaddress a "
     "WHERE user_id = ANY(%s)",
     "socialaccount_socialaccount": "SELECT to_jsonb(a) - 'id' "
     "FROM socialaccount_socialaccount a WHERE user_id = ANY(%s)",
 }
-_JOIN_GROUP = """
-INSERT INTO tenants_user_groups (user_id, group_id)
-SELECT %s, id FROM auth_group WHERE name = %s ON CONFLICT DO NOTHING
+_GROUPS = """
+SELECT m.user_id, g.name FROM tenants_user_groups m
+JOIN auth_group g ON g.id = m.group_id WHERE m.user_id = ANY(%s)
 """
-
-
-class KeysOverlap(Exception):
-    """An integer key is in use in both cells: one of them was not prepared."""
+_JOIN_GROUPS = """
+INSERT INTO tenants_user_groups (user_id, group_id)
+SELECT given.user_id, g.id FROM unnest(%s::bigint[], %s::text[]) given(user_id, name)
+JOIN auth_group g ON g.name = given.name ON CONFLICT DO NOTHING
+"""
+NAME_LENGTH = 150
 
 
 class Person(NamedTuple):
@@ -63,15 +66,14 @@ class ArrivingPeople(NamedTuple):
 
 
 def copy(source: Connection, target: Connection, organization_id: str, cell: str) -> ArrivingPeople:
-    """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap."""
+    """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap.
+
+    The number of statements does not depend on the number of people.
+    """
     own = [Person(*row) for row in source.execute(_OF, {"organization": organization_id})]
+    wanted = [name for each in own for name in _names(each, cell)]
     found = target.execute(
-        _THERE,
-        [
-            [each.id for each in own],
-            [each.username for each in own],
-            [each.person for each in own],
-        ],
+        _THERE, [[each.id for each in own], wanted, [each.person for each in own]]
     ).fetchall()
     there = [Person(*row) for row in found]
     by_id = {each.id: each for each in there}
@@ -86,30 +88,40 @@ def copy(source: Connection, target: Connection, organization_id: str, cell: str
             raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
         if same is None and same_name and each.email.lower() == same_name.email.lower() != "":
             same = same_name
-        if same is not None:
-            if same.id != each.id:
-                ids[each.id] = same.id
-        else:
-            names[each.id] = f"{each.username}.{cell}" if same_name else each.username
-    _insert(source, target, names)
+        if same is None:
+            names[each.id] = next(name for name in _names(each, cell) if name not in by_name)
+        elif same.id != each.id:
+            ids[each.id] = same.id
+    if names:
+        _insert(source, target, names)
     renamed = {each.username: names[each.id] for each in own if each.id in names}
     return ArrivingPeople(ids, {old: new for old, new in renamed.items() if old != new})
+
+
+def _names(person: Person, cell: str) -> Iterator[str]:
+    """Return the user names that a person may get, the own one first; the last one is free."""
+    yield person.username
+    for suffix in (f".{cell}", f".{cell}.{person.id}"):
+        yield f"{person.username[: NAME_LENGTH - len(suffix)]}{suffix}"
 
 
 def _insert(source: Connection, target: Connection, names: Mapping[int, str]) -> None:
     ids = list(names)
     with target.transaction():
-        for table, text in _READ.items():
-            for row in source.execute(text, [ids]).fetchall():
-                if table == "groups":
-                    target.execute(_JOIN_GROUP, row)
-                    continue
-                values = row[0]
-                if table == "tenants_user":
-                    values |= {"username": names[values["id"]], "is_superuser": False}
-                columns = ", ".join(f'"{name}"' for name in values)
-                target.execute(
-                    f"INSERT INTO {table} ({columns}) SELECT {columns} "
-                    f"FROM jsonb_populate_record(NULL::{table}, %s) ON CONFLICT DO NOTHING",
-                    [Jsonb(values)],
-                )
+        for table, text in _ROWS.items():
+            rows = [row for (row,) in source.execute(text, [ids]).fetchall()]
+            if not rows:
+                continue
+            for row in rows if table == _USERS else ():
+                row |= {"username": names[row["id"]], "is_superuser": False}
+            columns = ", ".join(f'"{name}"' for name in rows[0])
+            # An email address that is another account's there stays that account's.
+            kept = "" if table == _USERS else "ON CONFLICT DO NOTHING"
+            target.execute(
+                f"INSERT INTO {table} ({columns}) SELECT {columns} "
+                f"FROM jsonb_populate_recordset(NULL::{table}, %s) {kept}",
+                [Jsonb(rows)],
+            )
+        groups = source.execute(_GROUPS, [ids]).fetchall()
+        given = [[user for user, _ in groups], [name for _, name in groups]]
+        target.execute(_JOIN_GROUPS, given)

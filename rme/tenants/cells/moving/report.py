@@ -1,0 +1,35 @@
+"""Between which databases an organization moves, and what a move has done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rme.tenants.cells.moving.copying import Digest
+
+
+@dataclass(slots=True)
+class Report:
+    """What a move has done."""
+
+    organization_id: str
+    source: str
+    target: str
+    copied: int = 0
+    """Rows of the first pass."""
+    caught_up: int = 0
+    """Rows of the passes before the pause."""
+    difference: int = 0
+    """Rows that were copied within the pause."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By step; `paused` is from the pause to the moment in which the target serves it."""
+    digests: Mapping[str, Digest] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The databases of both cells, and the target's name."""
+
+    source: Mapping[str, Any]
+    target: Mapping[str, Any]
+    name: str

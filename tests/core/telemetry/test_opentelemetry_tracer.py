@@ -1,0 +1,26 @@
+"""The tracer is set by OpenTelemetry's own variables."""
+
+import pytest
+
+from rme.core.telemetry import opentelemetry_tracer
+from rme.core.telemetry.tracing import SpanKind
+from tests.fakes.otlp import Collector
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "rme"),
+        ({"OTEL_SERVICE_NAME": "mail"}, "mail"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=eu,service.name=mail"}, "mail"),
+    ],
+)
+def test_a_service_has_the_name_that_it_was_given(monkeypatch, variables, name):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.rstrip("/"))
+        tracer = opentelemetry_tracer.build()
+        tracer.begin("step", SpanKind.INTERNAL).end()
+        tracer.stop()
+        assert collector.services == {name}

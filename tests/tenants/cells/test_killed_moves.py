@@ -1,0 +1,165 @@
+"""Moves that are killed at each of their steps: who ends them, and that no row is lost."""
+
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+
+import orjson
+import psycopg
+import pytest
+from django.conf import settings as project
+from django.core.management import CommandError
+from django.db import connection
+from django.test import Client
+
+from messaging.delivery import tasks
+from rme.core import cell_calls
+from rme.core.db import clock
+from rme.tenants import cells
+from rme.tenants.cells import moving, pauses
+from rme.tenants.models import Move, Placement
+from tests.rest import message
+from tests.tenants.cells.two_databases import counts, ends, move, phase, phases
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
+
+
+def kill(mover):
+    """End all connections of a move, as the kernel does for a process that is killed."""
+    with psycopg.connect(project.MOVE_DATABASE_URL) as server:
+        for each in (mover.source, mover.lock, mover.target):
+            server.execute("SELECT pg_terminate_backend(%s, 10000)", [each.info.backend_pid])
+
+
+KILLED = {
+    "copied": (("", "ARRIVING"), ("", "ARRIVING")),
+    "leaving": (("LEAVING", "ARRIVING"), ("", "ARRIVING")),
+    "paused": (("PAUSED", "ARRIVING"), ("", "ARRIVING")),
+    "ready": (("PAUSED", "PAUSED"), ("", "ARRIVING")),
+    "switched": (("MOVED", "PAUSED"), ("MOVED", "")),
+    "serves": (("MOVED", ""), ("MOVED", "")),
+}
+"""What a move says before it is killed: the phases here and there then, and once jobs have run."""
+REPEATED = ("ready", "switched")
+"""After the others the command finds the same as after one of these."""
+
+
+@pytest.mark.parametrize("word", KILLED)
+def test_a_move_that_is_killed_ends_by_itself_and_goes_on_when_it_is_repeated(us, scene, word):
+    api, person = scene
+
+    def say(text):
+        if text.split()[0].rstrip(":") == word or word in text:
+            kill(mover)
+
+    with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
+        with moving.opened(ends(), "acme", say) as mover:
+            mover.move(30)
+            mover.abort()  # after the last step there is one statement more
+    before, after = KILLED[word]
+    assert phases(us) == before
+    tasks.sweep()
+    with us():
+        settle(us.home)
+    assert phases(us) == after
+    with us() if after[0] else nullcontext():
+        assert api.send(message(person)).status_code == 202
+    if word in REPEATED:
+        move()
+        assert phases(us) == ("MOVED", "")
+        assert Move.objects.get().step == "DONE"
+        here = counts()
+        with us():
+            there = counts()
+        assert there == here if word == "ready" else there["messaging_message"] == 5
+
+
+def settle(home):
+    """Let this cell ask the cell that was left, over its URL, what became of pauses."""
+
+    def ask(cell, path, body):
+        assert cell == "eu"
+        text = orjson.dumps(body)
+        header = cell_calls.sign(project.CELL_SECRET, f"POST {path}", text)
+        with home():
+            answer = Client().post(
+                path, text, "application/json", headers={"Authorization": header}
+            )
+        assert answer.status_code == 200
+        return answer.json()
+
+    Placement.objects.update(since=clock.now() - timedelta(seconds=2))
+    return pauses.settle(ask)
+
+
+def test_workers_of_the_target_end_the_pause_of_a_dead_move_where_none_run_in_the_source(us, scene):
+    """A question about a pause ends it first if its move is dead, whoever asks."""
+
+    def say(text):
+        if text.startswith("ready"):
+            with us():
+                assert settle(us.home) == []  # the move lives: nothing is decided
+            assert phases(us) == ("PAUSED", "PAUSED")
+            with us(), away():
+                assert settle(us.home) == []  # nobody knows: nothing is decided
+            kill(mover)
+
+    @contextmanager
+    def away():
+        def refuse(cell, path, body):
+            raise cells.CellNotReached(cell)
+
+        assert pauses.settle(refuse) == []
+        yield
+
+    with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
+        with moving.opened(ends(), "acme", say) as mover:
+            mover.move(30)
+    with us():
+        assert settle(us.home) == []
+    assert phases(us) == ("", "ARRIVING")
+
+
+def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):
+    with moving.opened(ends(), "acme", print) as mover:
+        journal = mover.journal
+        journal.begin(mover.copier.oldest())
+        first = journal.begin_pause()
+        assert journal.write_nothing(first)
+        assert phase() == "PAUSED"
+        assert journal.give_up_pause()
+        second = journal.begin_pause()
+        assert not journal.switch(first)
+        assert not journal.write_nothing(first)
+        assert phase() == "LEAVING"
+        assert journal.switch(second)
+        assert not journal.give_up_pause()
+    assert phase() == "MOVED"
+    states = pauses.states_of({"pauses": [str(first), str(second)]})
+    assert states == {str(first): "GIVEN_UP", str(second): "SWITCHED"}
+
+
+def test_a_move_that_has_lost_only_its_lock_cannot_switch(us, scene):
+    """Dead is who has lost the lock, even if the move's other connections stand."""
+    api, person = scene
+
+    def say(text):
+        if text != "paused":
+            return
+        assert cells.end_abandoned_pauses() == []  # it lives
+        assert phase() == "PAUSED"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [mover.lock.info.backend_pid])
+        tasks.sweep()
+        assert phase() == ""
+        with pytest.raises(CommandError, match="Another process"):
+            move()  # this one can still write in the target
+
+    with pytest.raises((psycopg.Error, moving.TakesTooLong)):  # noqa: SIM117 - mover is used above
+        with moving.opened(ends(), "acme", say) as mover:
+            mover.move(30)
+    assert phase() == ""
+    assert api.send(message(person)).status_code == 202
+    move()
+    here = counts()
+    with us():
+        assert (phase(), counts()) == ("", here)
