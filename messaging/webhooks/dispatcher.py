@@ -137,7 +137,7 @@ class Dispatcher:
             timings.WEBHOOK_SECONDS.observe(took, response.kind)
             if span:
                 spans.end_webhook(span, response.status, is_ok=response.ok)
-        return self._record({queue for (queue, *_), _ in responses})
+        return self._record(dict.fromkeys(queue for (queue, *_), _ in responses))
 
     def _record(self, queues: Collection[EndpointQueue]) -> bool:
         """Record results, release the queues that are finished, and send what follows in others.

@@ -35,7 +35,7 @@ from rme.crm.models import Contact
 from rme.tenants import organizations
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from tests import databases, factories
-from tests.simulation.world.clock import sql_functions
+from tests.simulation.world.clock import BEGINS, sql_functions
 from tests.simulation.world.endpoint import ENDPOINTS
 from tests.simulation.world.provider import WorldProvider
 
@@ -86,8 +86,8 @@ UPDATE {Device._meta.db_table} SET active = true, inactive_reason = '', inactive
   history = '[]' WHERE NOT active
 """
 _FREE = f"""
-UPDATE {WebhookEndpoint._meta.db_table} SET free_at = statement_timestamp(), failures = 0,
-  failing_since = NULL WHERE fence > 0
+UPDATE {WebhookEndpoint._meta.db_table} SET free_at = to_timestamp({BEGINS.timestamp()}),
+  failures = 0, failing_since = NULL, fence = 0
 """
 _EMPTIED = [
     model._meta.db_table

@@ -134,7 +134,7 @@ class People:
     def _suppress(self) -> None:
         person = self._rng.choice(self._people)
         stop = NewSuppression(ORGANIZATION, "SMS", person.mobile, "STOP", "INBOUND")
-        suppressions.suppress([stop])
+        suppressions.add(ORGANIZATION, [stop])
         self._object(person, "SMS", None)
 
     def _write_sms(self) -> None:
