@@ -79,6 +79,10 @@ drill-restore: $(VENV)/.dev  ## restore a database to a moment, and account for 
 drill-move: $(VENV)/.dev  ## move an organization between two cells under load; writes docs/move-drill.md
 	@$(BIN)/python -m tests.drills move
 
+.PHONY: drill-kill-moves
+drill-kill-moves: $(VENV)/.dev  ## kill a move with SIGKILL in its pause and after its switch; nobody repeats it
+	@$(BIN)/python -m tests.drills kill-moves
+
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rme.sidebar import NAVIGATION
+from rme.sidebar import navigation
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -190,7 +190,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {"show_search": False, "navigation": NAVIGATION},
+    "SIDEBAR": {"show_search": False, "navigation": navigation},
     "STYLES": [f"{STATIC_URL}console/console.css"],
     "SCRIPTS": [f"{STATIC_URL}console/console.js"],
 }

@@ -5,7 +5,9 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
+from django.http import HttpRequest
 from django.urls import reverse_lazy
+from django.utils.module_loading import import_string
 
 
 def _page(title: str, icon: str, model: str) -> dict[str, Any]:
@@ -21,6 +23,41 @@ def _page(title: str, icon: str, model: str) -> dict[str, Any]:
         "link": reverse_lazy(f"admin:{model}_changelist"),
         "permission": may_open,
     }
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the groups of entries that a person may open.
+
+    The theme would ask for each permission by a class that it makes for it, on every page. Without
+    one an entry is shown.
+    """
+    groups = [
+        {
+            **group,
+            "items": [_entry(each, request) for each in group["items"] if _may(each, request)],
+        }
+        for group in NAVIGATION
+    ]
+    return [group for group in groups if group["items"]]
+
+
+def _may(entry: dict[str, Any], request: HttpRequest) -> bool:
+    permission = entry.get("permission")
+    if permission is None:
+        return True
+    asked = import_string(permission) if isinstance(permission, str) else permission
+    return bool(asked(request))
+
+
+def _entry(entry: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
+    """Return an entry as the theme shows it: with its address, and whether it is the current one.
+
+    The theme finds out by the address which page of a model is the current one.
+    """
+    shown = {name: entry[name] for name in ("title", "icon")} | {"link": str(entry["link"])}
+    if "active" in entry:
+        shown["active"] = entry["active"](request)
+    return shown
 
 
 def _console(

@@ -5,7 +5,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +26,32 @@ from rme.core.environment import redis_url
 from rme.core.redis.connection import redis_client
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
-from tests import databases, factories
+from tests import databases, factories, rendering
 from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
 from tests.service import MIGRATED, Service, data_folder, running
 
 
+def _import_a_share(config: pytest.Config) -> None:
+    """Import a worker's share of all test modules; the other workers find them compiled then.
+
+    Without this, each worker of a fresh checkout compiles all of them.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if worker and config.args == ["tests"]:
+        paths = sorted(Path("tests").rglob("test_*.py"))
+        for path in paths[int(worker) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+            # The collection reports what cannot be imported.
+            with suppress(ImportError, SyntaxError):
+                import_module(".".join(path.with_suffix("").parts))
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Exclude modules and collected tests from garbage collection: they live until the end."""
     gc.disable()
     try:
+        _import_a_share(session.config)
         return (yield)
     finally:
         gc.collect()
@@ -147,6 +164,12 @@ def _nothing_slow_that_is_not_tried() -> None:
     settings.PATIENCE_SECONDS = 60.0
     # Tests with many threads are about what they do, and not about how fast the machine is.
     settings.DATABASES["default"]["OPTIONS"]["pool"]["timeout"] = 60.0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _pages_are_recorded_alone(django_test_environment: None) -> None:
+    """Record of what tests render the pages alone."""
+    rendering.record_pages_alone()
 
 
 @pytest.fixture(scope="session")

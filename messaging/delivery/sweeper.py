@@ -284,11 +284,8 @@ def waiting_channels() -> list[str]:
 
 def _due(status: Status) -> list[DueDelivery]:
     """Lock and return the deliveries of a status that are due, oldest first."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
-        text = _DUE_LEAVING if status is Status.SENDING else _DUE
-        cursor.execute(text, [status, BATCH])
-        return [DueDelivery(*row) for row in cursor.fetchall()]
+    text = _DUE_LEAVING if status is Status.SENDING else _DUE
+    return [DueDelivery(*row) for row in sql.read_in_order(text, [status, BATCH])]
 
 
 def _released(batch: int) -> list[DueDelivery]:

@@ -52,6 +52,7 @@ class CellRouter:
         self.cells = Cells(settings.cells, self.bounds)
         self.owners = Owners(self.cells, self.bounds)
         self.memory = Memory()
+        self._round: asyncio.Task[bool] | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -223,11 +224,17 @@ class CellRouter:
         await _plain(send, 200, b"ok\n")
 
     async def _ask_all(self) -> bool:
-        """Return whether a cell answers; store for the metrics which do.
+        """Return whether a cell answers; store for the metrics which do. Anybody may ask for that,
+        so those who come together share one round of calls.
 
         A cell counts as down for a second after a failed call only, so that alone tells nothing of
         one that nobody calls.
         """
+        if self._round is None or self._round.done():
+            self._round = asyncio.create_task(self._call_all())
+        return await asyncio.shield(self._round)
+
+    async def _call_all(self) -> bool:
         question = {"kind": KeyKind.ORGANIZATION.value, "value": "-"}
 
         async def answers(cell: CellState) -> bool:

@@ -46,6 +46,7 @@ class Owners:
         self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
         self._unknown: OrderedDict[Key, float] = OrderedDict()
         self._under_way: dict[Key, asyncio.Task[CellState | None]] = {}
+        self._asking = 0
 
     async def find(self, key: Key) -> CellState | None:
         """Return the cell of a key; None if no cell knows it. Raise Incomplete, TooManyLookUps."""
@@ -56,8 +57,6 @@ class Owners:
         if self._unknown.get(key, 0.0) > time.monotonic():
             return None
         if (task := self._under_way.get(key)) is None:
-            if len(self._under_way) >= self.bounds.look_ups:
-                raise TooManyLookUps
             task = asyncio.create_task(self._look_up(key))
             self._under_way[key] = task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
@@ -115,30 +114,35 @@ class Owners:
     ) -> tuple[list[tuple[CellState, OwnerAnswer]], bool]:
         """Ask all cells; return the answers of those that know the key, and whether all answered.
 
-        The others are not awaited once `enough` cells have the key as their own.
+        The others are not awaited once `enough` cells have the key as their own. Raise
+        TooManyLookUps: a flood of log-ins, too, asks the cells no more than so much at a time.
         """
+        if self._asking >= self.bounds.look_ups:
+            raise TooManyLookUps
         metrics.LOOK_UPS.labels(key.kind.value).inc()
         question = {"kind": key.kind.value, "value": key.value}
 
-        async def ask(cell: CellState) -> tuple[CellState, OwnerAnswer | None]:
-            return cell, await self.cells.ask_owner(cell, question)
+        async def ask(cell: CellState) -> tuple[CellState, OwnerAnswer | None, bool]:
+            try:
+                return cell, await self.cells.ask_owner(cell, question), True
+            except CellAway:
+                return cell, None, False
 
         tasks = [asyncio.create_task(ask(cell)) for cell in self.cells]
         answers: list[tuple[CellState, OwnerAnswer]] = []
         complete, own = True, 0
+        self._asking += 1
         try:
             for finished in asyncio.as_completed(tasks):
-                try:
-                    cell, answer = await finished
-                except CellAway:
-                    complete = False
-                    continue
+                cell, answer, answered = await finished
+                complete = complete and answered
                 if answer:
                     answers.append((cell, answer))
                     own += answer.cell == cell.name
                 if own >= enough:
                     break
         finally:
+            self._asking -= 1
             for task in tasks:
                 task.cancel()
         return answers, complete

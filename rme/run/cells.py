@@ -19,7 +19,9 @@ KEYS = ("CELL_SECRET", "SECRET_KEY")
 
 
 def up(var: Path, given: Mapping[str, str]) -> int:
-    """Run until a signal comes, or one of the three ends; return the exit code."""
+    """Run until a signal comes, or the router ends; return the exit code. A cell may end: that is
+    something to try out.
+    """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
@@ -51,10 +53,9 @@ def up(var: Path, given: Mapping[str, str]) -> int:
     say(f"rme: the router is at {env['BASE_URL']}, its cells are {env['CELLS']}.")
     try:
         while not stopping.wait(0.25):
-            for name, child in children.items():
-                if child.poll() is not None and name == "router":
-                    say("rme: the router ended.")
-                    return 1
+            if children["router"].poll() is not None:
+                say("rme: the router ended.")
+                return 1
         return 0
     finally:
         for child in reversed(children.values()):

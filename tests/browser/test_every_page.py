@@ -23,6 +23,7 @@ from tests.rest import Api, message, work
 from tests.tenants.access.scene import browser, code_of, log_in, with_totp
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+WIDE, NARROW = 1440, 390
 # Colours must not be on their way from light to dark while they are measured.
 STILL = "*, ::before, ::after { transition: none !important; animation: none !important; }"
 _ADD_STYLE = """text => {
@@ -103,24 +104,28 @@ def new_pages(client, left, seen):
 def faults(page, sidebars):
     """Return what is wrong with a page at both widths and in both colours.
 
-    The widths are the outer loop: another width costs a new layout, other colours do not.
+    Each change costs a new style of all elements. So a page begins as the one before it ended, in
+    light colours and at either width, and only one thing changes at a time.
     """
     page.evaluate(_ADD_STYLE, STILL)
     found = []
-    for width in (1440, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for scheme in ("light", "dark"):
+    first = page.viewport_size["width"]
+    last = WIDE + NARROW - first
+    for scheme, width in (("light", first), ("dark", first), ("dark", last), ("light", last)):
+        dark = scheme == "dark"
+        if width != page.viewport_size["width"]:
+            page.set_viewport_size({"width": width, "height": 900})
+        else:
             page.emulate_media(color_scheme=scheme)
-            dark = scheme == "dark"
-            page.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
-            # The sidebar is the same on all pages, but for which of its entries is the current one.
-            sidebar = (scheme, width, page.evaluate(_SIDEBAR))
-            known = ["#nav-sidebar"] if sidebar in sidebars else []
-            sidebars.add(sidebar)
-            context = {"exclude": [*known, *OTHERS]}
-            broken = violations(page, context, colours_only=dark)
-            found += [(scheme, width, *each) for each in broken]
-            found += [(scheme, width, "scrolls")] if scrolls_sideways(page) else []
+        page.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
+        # The sidebar is the same on all pages, but for which of its entries is the current one.
+        sidebar = (scheme, width, page.evaluate(_SIDEBAR))
+        known = ["#nav-sidebar"] if sidebar in sidebars else []
+        sidebars.add(sidebar)
+        context = {"exclude": [*known, *OTHERS]}
+        broken = violations(page, context, colours_only=dark)
+        found += [(scheme, width, *each) for each in broken]
+        found += [(scheme, width, "scrolls")] if scrolls_sideways(page) else []
     return found
 
 
@@ -131,7 +136,7 @@ def test_every_page(chromium, live_server, org):
     every.append("/admin/console/search/?q=e")
     left, seen, sidebars, found, opened = list(every), set(), set(), [], []
     for client in (*people, browser()):
-        context = chromium.new_context(locale="en-GB", viewport={"width": 1440, "height": 900})
+        context = chromium.new_context(locale="en-GB", viewport={"width": WIDE, "height": 900})
         if cookie := client.cookies.get("sessionid"):
             value = {"name": "sessionid", "value": cookie.value, "url": live_server.url}
             context.add_cookies([value])

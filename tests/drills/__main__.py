@@ -1,5 +1,5 @@
-"""`python -m tests.drills failover [SCENE …]`, `restore` or `move`: play a drill, and write its
-report.
+"""`python -m tests.drills failover [SCENE …]`, `restore`, `move` or `kill-moves`: play a drill,
+and write its report; that of `kill-moves` is printed.
 
 With the numbers of scenes it plays only these, and writes no report.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.drills import (
     failover,
     failover_report,
+    killed_moves,
     moving,
     moving_report,
     restore,
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str]) -> int:
     """Play a drill; return 1 if it did not end as it must."""
     if arguments[:1] == ["move"]:
         return _move()
+    if arguments[:1] == ["kill-moves"]:
+        return _kill_moves()
     with failover.migrated_server() as folder:
         if arguments[:1] == ["restore"]:
             lost, restores = restore.drill(folder)
@@ -52,6 +55,12 @@ def _move() -> int:
     failed = moving_report.failures(account)
     print("\n".join(failed) or "all as it must be")
     moving_report.write(account)
+    return 1 if failed else 0
+
+
+def _kill_moves() -> int:
+    failed = killed_moves.failures(killed_moves.play())
+    print("\n".join(failed) or "all as it must be")
     return 1 if failed else 0
 
 

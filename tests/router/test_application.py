@@ -289,6 +289,23 @@ async def test_a_log_in_goes_to_the_persons_cell_and_shows_nobody_whether_there_
     assert len(s.eu.questions) == len(s.us.questions) == 41
 
 
+def test_floods_of_log_ins_and_of_probes_ask_the_cells_no_more_than_so_much():
+    async def run():
+        async with scene(RouterBounds(look_ups=2)) as s:
+            form = {number: f"username=n{number}&password=x".encode() for number in range(10)}
+            answers = await asyncio.gather(
+                *(s.call("POST", "/admin/login/", body=body) for body in form.values())
+            )
+            assert sorted(each.status for each in answers) == [200] * 2 + [503] * 8
+            assert len(s.eu.questions) == len(s.us.questions) == 2
+            assert (await s.call("POST", "/admin/login/", body=form[9])).status == 200
+            probes = await asyncio.gather(*(s.call(path="/readyz") for _ in range(10)))
+            assert {each.status for each in probes} == {200}
+            assert len(s.eu.questions) == len(s.us.questions) == 4
+
+    asyncio.run(run())
+
+
 @played
 async def test_what_any_cell_may_answer_is_answered_while_one_is_up(s):
     await s.eu.stop()

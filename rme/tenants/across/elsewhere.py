@@ -68,7 +68,8 @@ def _ask(cell: str, person: UUID) -> Elsewhere:
     try:
         answer = cells.ask(cell, calls.ORGANIZATIONS, {"person": str(person)})
         rows = answer["organizations"]
-        assert isinstance(rows, list)
+        if not isinstance(rows, list):
+            return Elsewhere(cell, reached=False)
         return Elsewhere(
             cell, tuple((str(key), str(name)) for key, name in rows), bool(answer["account"])
         )

@@ -1,7 +1,8 @@
-"""`python -m tests.simulation.world [mutants | SEED …]`: play histories, and report on them.
+"""`python -m tests.simulation.world [mutants | merge FILE … | SEED …]`: play histories, and report.
 
 Environment: SEEDS (how many), FIRST (the first), PROCESSES, MUTANT (a defect to play with), REPORT
-(a page into which the report is written, between its marks).
+(a page into which the report is written, between its marks), PART (a file for what was counted,
+to be merged with those of other runs).
 """
 
 import os
@@ -28,19 +29,22 @@ def main(arguments: Sequence[str]) -> int:
     processes = int(os.environ.get("PROCESSES", str(os.cpu_count() or 1)))
     if arguments[:1] == ["mutants"]:
         return _find_mutants(arguments[1:], processes)
+    if arguments[:1] == ["merge"]:
+        return _close(report.merged([Path(each) for each in arguments[1:]]))
     first, count = int(os.environ.get("FIRST", "0")), int(os.environ.get("SEEDS", "100000"))
     seeds = [int(each) for each in arguments] or range(first, first + count)
     mutant = os.environ.get("MUTANT") or None
     tasks = [Task(seeds[at : at + CHUNK], mutant) for at in range(0, len(seeds), CHUNK)]
-    return _report(tasks, len(seeds), min(processes, len(tasks)))
+    run = Run(_command(), len(seeds), min(processes, len(tasks)), seeds[0])
+    return _report(tasks, run)
 
 
-def _report(tasks: Sequence[Task], count: int, processes: int) -> int:
+def _report(tasks: Sequence[Task], run: Run) -> int:
     """Play tasks, and report; if it is stopped, on what was played until then."""
-    run = Run(_command(), count, processes)
+    count = run.wanted
     started = shown_at = time.monotonic()
     try:
-        for played in play(tasks, processes):
+        for played in play(tasks, run.processes):
             run.add(played)
             if played.violations:
                 _show(played, whole=run.violated <= SHOWN)
@@ -52,10 +56,18 @@ def _report(tasks: Sequence[Task], count: int, processes: int) -> int:
                 print(progress, file=sys.stderr, flush=True)
     finally:
         run.seconds = time.monotonic() - started
-        print("\n".join(run.lines()), flush=True)
-        if "REPORT" in os.environ:
-            report.write(Path(os.environ["REPORT"]), "run", run.text())
-    return 1 if run.violated or run.seeds < count else 0
+        code = _close(run)
+    return code
+
+
+def _close(run: Run) -> int:
+    """Report on a run, where the environment says; return the exit code."""
+    print("\n".join(run.lines()), flush=True)
+    if "REPORT" in os.environ:
+        report.write(Path(os.environ["REPORT"]), "run", run.text())
+    if "PART" in os.environ:
+        run.save(Path(os.environ["PART"]))
+    return 1 if run.violated or run.seeds < run.wanted else 0
 
 
 def _command() -> str:

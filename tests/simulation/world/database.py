@@ -122,8 +122,10 @@ def _use(name: str) -> None:
     connections.close_all()
     connection.close_pool()
     settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
-    pool = settings.DATABASES["default"]["OPTIONS"]["pool"]
-    pool |= {"max_size": CONNECTIONS, "timeout": 60.0}
+    options = settings.DATABASES["default"]["OPTIONS"]
+    options["pool"] |= {"max_size": CONNECTIONS, "timeout": 60.0}
+    # Statements of cursors are planned once, too: planning is half of what the server does.
+    options |= {"server_side_binding": True, "prepare_threshold": 1}
 
 
 def template() -> str:

@@ -4,7 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+
+import orjson
 
 from tests.simulation.world.parallel import Played
 
@@ -18,6 +21,10 @@ class Run:
     command: str
     wanted: int
     processes: int
+    first: int = 0
+    """The first seed; the others follow."""
+    parts: int = 1
+    """In how many runs it was played."""
     seeds: int = 0
     steps: int = 0
     checks: int = 0
@@ -35,6 +42,10 @@ class Run:
         self.violated += bool(played.violations)
         self.broken.update({each.partition(":")[0] for each in played.violations})
 
+    def save(self, path: Path) -> None:
+        """Write what was counted, to be merged with that of other runs."""
+        path.write_bytes(orjson.dumps(self, option=orjson.OPT_INDENT_2))
+
     def lines(self) -> list[str]:
         """Return the report."""
         stopped = f" of {self.wanted}, then it was stopped" if self.seeds < self.wanted else ""
@@ -42,7 +53,8 @@ class Run:
         lines = [
             f"seeds {self.seeds}{stopped}",
             f"steps {self.steps}, invariants checked {self.checks}, violations {self.violated}",
-            f"{self.seconds:.0f} s with {self.processes} processes: {rate:.2f} seeds a second",
+            f"{self.seconds:.0f} s with {self.processes} processes: {rate:.2f} seeds a second"
+            + (f" ({self.parts} runs, one after the other)" if self.parts > 1 else ""),
             *_wrapped("faults: ", _counted(self.faults)),
         ]
         return lines + (_wrapped("violated: ", _counted(self.broken)) if self.broken else [])
@@ -50,6 +62,38 @@ class Run:
     def text(self) -> str:
         """Return the report as the documentation has it."""
         return "\n".join([f"`{self.command}`", "", "```", *self.lines(), "```"])
+
+
+def merged(paths: Sequence[Path]) -> Run:
+    """Return the run of which others are parts. Raises SystemExit if a seed is in two of them."""
+    runs = sorted((_read(each) for each in paths), key=lambda run: run.first)
+    for one, following in pairwise(runs):
+        if one.first + one.wanted > following.first:
+            raise SystemExit(f"seed {following.first} is in two runs")
+    wanted = sum(each.wanted for each in runs)
+    first = f"FIRST={runs[0].first} " if runs[0].first else ""
+    whole = Run(
+        f"{first}SEEDS={wanted} make simulate",
+        wanted,
+        max(each.processes for each in runs),
+        runs[0].first,
+        len(runs),
+    )
+    for each in runs:
+        whole.seeds += each.seeds
+        whole.steps += each.steps
+        whole.checks += each.checks
+        whole.violated += each.violated
+        whole.seconds += each.seconds
+        whole.faults += each.faults
+        whole.broken += each.broken
+    return whole
+
+
+def _read(path: Path) -> Run:
+    run = Run(**orjson.loads(path.read_bytes()))
+    run.faults, run.broken = Counter(run.faults), Counter(run.broken)
+    return run
 
 
 @dataclass

@@ -9,7 +9,7 @@ import faulthandler
 import hashlib
 import os
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -69,23 +69,26 @@ class LogicalThread:
 
 
 class _RealThreads:
-    """Threads of this process, each of which keeps its connection from one job to the next."""
+    """Threads of this process, each of which keeps its connection from one job to the next.
+
+    One does what others of its role did before: its connection has prepared those statements.
+    """
 
     def __init__(self) -> None:
-        self._idle: list[SimpleQueue[Callable[[], None]]] = []
+        self._idle: defaultdict[str, list[SimpleQueue[Callable[[], None]]]] = defaultdict(list)
 
-    def run(self, job: Callable[[], None]) -> None:
-        if self._idle:
-            self._idle.pop().put(job)
+    def run(self, role: str, job: Callable[[], None]) -> None:
+        if self._idle[role]:
+            self._idle[role].pop().put(job)
             return
         inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         inbox.put(job)
-        threading.Thread(target=self._work, args=(inbox,), daemon=True).start()
+        threading.Thread(target=self._work, args=(role, inbox), daemon=True).start()
 
-    def _work(self, inbox: "SimpleQueue[Callable[[], None]]") -> None:
+    def _work(self, role: str, inbox: "SimpleQueue[Callable[[], None]]") -> None:
         while True:
             inbox.get()()
-            self._idle.append(inbox)
+            self._idle[role].append(inbox)
 
 
 _real = _RealThreads()
@@ -163,7 +166,7 @@ class Turns:
         if by is not None:
             thread.gate_at = by.gate_at
         self.threads.append(thread)
-        _real.run(lambda: self._run(thread))
+        _real.run(f"{process.name.partition(' ')[0]}/{name}", lambda: self._run(thread))
 
     def _run(self, thread: LogicalThread) -> None:
         thread.turn.acquire()

@@ -1,0 +1,98 @@
+"""The drill of moves that are killed: with SIGKILL, in their pause and right after their switch.
+
+Nobody gives the command again: the workers of both cells, and calls between them, have to end it.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rme.run.places import engine_env
+from tests.drills.moving import Cell, Senders, two_cells
+from tests.drills.postgres import wait_until
+from tests.faults.accounting import Sink
+from tests.service import ROOT
+
+STEPS = ("leaving", "paused", "ready", "switched")
+SETTLE_SECONDS = 60.0
+_MOVE = """
+import os, signal
+from django.conf import settings
+from rme.tenants.cells import moving
+
+def say(text):
+    if text.partition(":")[0] == {step!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+ends = moving.Ends(
+    settings.DATABASES["default"], moving.of_url(settings.MOVE_DATABASE_URL), "us"
+)
+with moving.opened(ends, {organization!r}, say) as mover:
+    mover.move(30)
+"""
+_PHASE = "SELECT phase FROM tenants_placement WHERE organization_id = '{}'"
+
+
+@dataclass(frozen=True)
+class KilledMove:
+    """What became of a move that was killed."""
+
+    step: str
+    seconds: float
+    """From its death until a message was accepted at the router, and both cells agree."""
+    phases: tuple[str, str]
+    """Where it was left, and where it was to come to, at the end."""
+
+
+def play() -> list[KilledMove]:
+    """Kill a move at each step in turn; return what became of each."""
+    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # for PostgreSQL's own user
+        sink = Sink(folder)
+        try:
+            with two_cells(folder, sink) as (source, target):
+                callers = Senders(source, "killed")
+                return [_kill(step, source, target, callers) for step in STEPS]
+        finally:
+            sink.stop()
+
+
+def failures(found: Sequence[KilledMove]) -> list[str]:
+    """Return what did not end as it must."""
+    wanted = dict.fromkeys(STEPS, ("", "ARRIVING")) | {"switched": ("MOVED", "")}
+    return [f"{each.step}: {each.phases}" for each in found if each.phases != wanted[each.step]]
+
+
+def _kill(step: str, source: Cell, target: Cell, callers: Senders) -> KilledMove:
+    organization = callers.demo["org"]
+    url = engine_env(target.var)["DATABASE_URL"]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "rme.run", "--var", str(source.var), "exec", "--"),
+            *(sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c"),
+            _MOVE.format(step=step, organization=organization),
+        ],
+        cwd=ROOT,
+        env={**source.env, "MOVE_DATABASE_URL": url},
+        check=False,
+    )
+    assert done.returncode != 0, "the move was not killed"
+    died = time.monotonic()
+    callers.accept_one()
+
+    def phases() -> tuple[str, str]:
+        rows = [cell.sql(_PHASE.format(organization)) for cell in (source, target)]
+        here, there = (str(each[0][0]) if each else "" for each in rows)
+        return here, there
+
+    wait_until(
+        lambda: not {"PAUSED", "LEAVING"} & {*phases()}, "the end of the pause", SETTLE_SECONDS
+    )
+    found = KilledMove(step, time.monotonic() - died, phases())
+    print(found, flush=True)
+    return found
