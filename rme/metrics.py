@@ -23,6 +23,7 @@ from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
 from rme.core.http import api, edge, request_records
+from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
 from rme.core.redis.counters import Labels
@@ -74,7 +75,7 @@ def _is_local(request: HttpRequest) -> bool:
     if settings.TLS_PROXY or edge.is_forwarded(request.META):
         return False
     name = split_domain_port(request.headers.get("Host", ""))[0].strip("[]")
-    return edge.is_from_here(request) and (name == "localhost" or edge.is_loopback(name))
+    return edge.is_from_here(request) and (name == "localhost" or is_loopback(name))
 
 
 def _has_token(request: HttpRequest) -> bool:

@@ -14,8 +14,8 @@ def lines(**fields: object) -> list[str]:
     return [line for each in entries(**fields) for line in each.lines]
 
 
-def told(**fields: object) -> list[tuple[str, str, str]]:
-    """Return who, the action and the text of entries."""
+def summaries(**fields: object) -> list[tuple[str, str, str]]:
+    """Return the actor, the action and the text of each entry."""
     return [
         (each.entry.actor_name, each.entry.action, each.values.text if each.values else "")
         for each in entries(**fields)

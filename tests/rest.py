@@ -1,5 +1,6 @@
 """A REST client for tests: real tokens, whole answers."""
 
+import base64
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -31,6 +32,11 @@ def token(client_id: str, secret: str, **fields: str) -> Any:
     """Request a token; return the response."""
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     return Client().post("/services/oauth2/token", urlencode({**form, **fields}), FORM)
+
+
+def basic(client_id: str, secret: str) -> str:
+    """Return the header `Authorization` of a client's id and secret."""
+    return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 class Api:

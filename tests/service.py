@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Return what a condition returns once that is true. Fail when the time is over."""
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.05)
+    return found
 
 
 class Service:
@@ -55,12 +64,12 @@ class Service:
             text=True,
         )
         until = time.monotonic() + 120  # a busy machine
-        while "rme is up." not in self.said():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < until, self.said()
+        while "rme is up." not in self.log_text():
+            assert self.process.poll() is None, self.log_text()
+            assert time.monotonic() < until, self.log_text()
             time.sleep(0.1)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return (self.var / "service.log").read_text()
 
     def demo(self) -> dict[str, Any]:

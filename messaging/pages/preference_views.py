@@ -5,7 +5,7 @@ GET changes nothing, because mail scanners follow links.
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from messaging.content import links
 from messaging.models import ConsentEntry
@@ -16,6 +16,7 @@ from messaging.pages.recipient_page import language_of, recipient_page, render_p
 from messaging.pages.wording import LANGUAGES
 from rme.core.http.api import id_of
 from rme.core.http.edge import address_of
+from rme.core.http.pages import see_other
 
 ONE_CLICK = "One-Click"
 
@@ -28,7 +29,7 @@ def show_preferences(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         result = _change(request, recipient)
         # The fragment moves the focus, so that screen readers begin at the result.
-        return _see_other(f"{request.path}?lang={language}&done={result}#result")
+        return see_other(f"{request.path}?lang={language}&done={result}#result")
     done = request.GET.get("done", "")
     wording = LANGUAGES[language]
     categories: dict[str, dict[str, Any]] = {}
@@ -76,12 +77,6 @@ def _submitted(form: QueryDict) -> SubmittedChoices:
 def _key(text: str) -> CategoryChannel:
     category, _, channel = text.partition(".")
     return category, channel
-
-
-def _see_other(url: str) -> HttpResponse:
-    response = HttpResponseRedirect(url)
-    response.status_code = 303
-    return response
 
 
 def _evidence(request: HttpRequest, form: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
@@ -173,14 +172,6 @@ def for_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
         for raw, value in headers
         if (name := raw.lower()) not in HOP_BY_HOP and name not in (b"date", b"server")
     ]
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether an address is a loopback address."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def _named_by_connection(value: str) -> set[bytes]:

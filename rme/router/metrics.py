@@ -11,8 +11,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from rme.core.http.forwarded import is_loopback
 from rme.router.environment import Settings
-from rme.router.heads import Head, is_loopback
+from rme.router.heads import Head
 
 __all__ = ["CONTENT_TYPE_PLAIN_0_0_4", "LOOK_UPS", "REFUSED", "REQUESTS", "SECONDS", "UP"]
 

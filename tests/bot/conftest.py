@@ -90,7 +90,7 @@ def bad(field: str, why: str, error: str = "invalid_parameter") -> Any:
 
 
 def bot_of(org: Organization, **restrictions: Any) -> Bot:
-    """Give an organization a bot."""
+    """Create a bot for an organization."""
     return Bot(org, api_keys.issue(org, "bot", **restrictions)[1], Client())
 
 
@@ -108,7 +108,7 @@ def account(bot: Bot) -> Account:
 
 @pytest.fixture
 def ada(bot: Bot, account: Account) -> Contact:
-    """Give a contact of the account."""
+    """Return a contact of the account."""
     return factories.contact(
         bot.org, email="Ada@Example.org", account=account, phone="+12127365000"
     )

@@ -1,10 +1,12 @@
-"""What bots are told when they are refused."""
+"""The answers that bots get when they are refused."""
+
+from typing import Any
 
 GET, POST = "/bot/api.php", "/bot/api_create.php"
 EMAIL = "a@b.example"
 
 
-def told(response):
+def status_and_body(response: Any) -> tuple[int, Any]:
     return response.status_code, response.json()
 
 

@@ -27,7 +27,7 @@ def owner(org):
 
 
 def shown_key(response):
-    """Give the key that a page shows, of which there is one."""
+    """Return the key that a page shows, of which there is one."""
     (text,) = {
         word for word in response.content.decode().replace("<", " ").replace(">", " ").split()
         if word.startswith("rme_") and word.count("_") >= 2 and len(word) > 40

@@ -97,9 +97,9 @@ def test_duplicates_are_refused_where_the_organization_says_so(bot):
         ("Create_Contact", {"lastName": "L", "email": "a@b.example"}, contact, "Contact"),
         ("Create_Account", {"accountName": "ACME Inc."}, account, "Account"),
     ):
-        told = f"The {kind} exists already"
+        problem = f"The {kind} exists already"
         assert refused(bot.post(action, **fields)) == (
-            409, failure(409, "Conflict", "duplicate", told, id=identifier)
+            409, failure(409, "Conflict", "duplicate", problem, id=identifier)
         )  # fmt: skip
 
 
@@ -155,8 +155,8 @@ def test_an_idempotency_key_is_of_one_kind_of_record(bot):
 @pytest.mark.parametrize("key", ["x" * 256, "ü"])
 def test_an_idempotency_key_that_is_none_is_refused(bot, key):
     response = bot.post("Create_Account", {"Idempotency-Key": key}, accountName="A")
-    told = bad("Idempotency-Key", "must be at most 255 printable characters")
-    assert refused(response) == (400, told)
+    problem = bad("Idempotency-Key", "must be at most 255 printable characters")
+    assert refused(response) == (400, problem)
     assert not Account.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""Fifty identical creates at once make one record, and every one is told its id."""
+"""Fifty identical creates at once make one record, and every answer has its id."""
 
 from concurrent.futures import ThreadPoolExecutor
 

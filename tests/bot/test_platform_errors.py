@@ -1,4 +1,4 @@
-"""Platforms that fail: what bots are told, how soon, and what repeating a create does then."""
+"""Platforms that fail: the answer that bots get, how soon, and the effect of a repeated create."""
 
 import threading
 import time
@@ -22,6 +22,7 @@ from rme.crm.connectors.embedded.connector import EmbeddedConnector
 from rme.crm.models import Account, Case, Contact
 from tests import factories
 from tests.bot.conftest import bot_of, failure
+from tests.bot.refusals_scene import status_and_body
 from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.django_db
@@ -55,10 +56,6 @@ def platform(monkeypatch):
     return Failing
 
 
-def told(response):
-    return response.status_code, response.json()
-
-
 FAULTS = [
     (PlatformLimit(17), 503, "Service Unavailable", "crm_limit", "The platform's quota is used up"),
     (PlatformSlow(), 504, "Gateway Timeout", "crm_timeout", "The platform did not answer in time"),
@@ -83,12 +80,12 @@ FAULTS = [
 def test_a_fault_is_told_in_our_words(bot, platform, error, code, status, name, message):
     platform.on_find = error
     response = bot.get("Confirm_Contact", email=EMAIL)
-    assert told(response) == (code, failure(code, status, name, message))
+    assert status_and_body(response) == (code, failure(code, status, name, message))
     assert response.get("Retry-After") == ("17" if code == 503 else None)
     platform.on_find, platform.on_create = None, error
     response = bot.post("Create_Contact", lastName="L", email=EMAIL)
     more = {"outcome": "unknown"} if code == 504 else {}
-    assert told(response) == (code, failure(code, status, name, message, **more))
+    assert status_and_body(response) == (code, failure(code, status, name, message, **more))
 
 
 def test_a_create_that_timed_out_may_be_repeated(bot, platform):
@@ -125,7 +122,7 @@ def test_what_the_platform_calls_a_duplicate_is_one(bot, platform, known):
         bot = bot_of(factories.organization("other"))
         BotSettings.objects.create(organization=bot.org, on_duplicate_contact="reject")
         response = bot.post("Create_Contact", lastName="L", email=EMAIL)
-    assert told(response) == (409, conflict)
+    assert status_and_body(response) == (409, conflict)
 
 
 def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
@@ -135,7 +132,7 @@ def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
     wanted = failure(
         422, "Unprocessable Entity", "unknown_parent", "AccountID does not exist", "AccountID"
     )
-    assert told(response) == (422, wanted)
+    assert status_and_body(response) == (422, wanted)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +152,12 @@ def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
 def test_what_nobody_foresaw_has_the_same_shape(bot, platform, error, code, status, name, message):
     platform.on_find = error
     response = bot.get("Confirm_Contact", email=EMAIL)
-    assert told(response) == (code, failure(code, status, name, message))
+    assert status_and_body(response) == (code, failure(code, status, name, message))
     assert response["Content-Type"] == "application/json"
     builder = bot_of(factories.organization("builder"))
     BotSettings.objects.create(organization=builder.org, always_200=True)
     response = builder.get("Confirm_Contact", email=EMAIL)
-    assert told(response) == (200, failure(code, status, name, message))
+    assert status_and_body(response) == (200, failure(code, status, name, message))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -182,8 +179,8 @@ def test_an_answer_comes_in_time_whatever_is_locked(redis, settings):
     locked.wait(10)
     try:
         with Stopwatch() as watch:
-            found = told(bot.get("Confirm_Contact", email=EMAIL))
-            made = told(bot.post("Create_Contact", lastName="L", email=EMAIL))
+            found = status_and_body(bot.get("Confirm_Contact", email=EMAIL))
+            made = status_and_body(bot.post("Create_Contact", lastName="L", email=EMAIL))
     finally:
         done.set()
         other.join()

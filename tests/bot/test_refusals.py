@@ -1,4 +1,4 @@
-"""What is refused of keys and of whoever calls, in which order, and how: bodies whole."""
+"""Which keys and callers are refused, in which order, and the whole body of each answer."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ from rme.crm.models import Contact
 from rme.tenants.models import ApiKey, Organization
 from tests import factories
 from tests.bot.conftest import FORM, UNAUTHORIZED, bad, bot_of, failure
-from tests.bot.refusals_scene import EMAIL, GET, POST, refused, told
+from tests.bot.refusals_scene import EMAIL, GET, POST, refused, status_and_body
 
 pytestmark = pytest.mark.django_db
 
@@ -132,7 +132,10 @@ def test_failed_keys_are_throttled_per_address_and_lock_nobody_out(bot, settings
         refused(bot.get("Confirm_Contact", email=EMAIL))
     response = bot.get("Confirm_Contact", email=EMAIL)
     message = "Too many calls; see Retry-After"
-    assert told(response) == (429, failure(429, "Too Many Requests", "too_many_calls", message))
+    assert status_and_body(response) == (
+        429,
+        failure(429, "Too Many Requests", "too_many_calls", message),
+    )
     assert 1 <= int(response["Retry-After"]) <= 60
     elsewhere = bot_of(bot.org)
     elsewhere.key, elsewhere.client = "rme_x_y", Client(REMOTE_ADDR="127.0.0.2")
@@ -146,7 +149,10 @@ def test_an_organization_that_calls_too_often_waits(bot):
     assert bot.confirm("Confirm_Contact", email=EMAIL) == []
     response = bot.get("Confirm_Contact", email=EMAIL)
     message = "Too many calls; see Retry-After"
-    assert told(response) == (429, failure(429, "Too Many Requests", "too_many_calls", message))
+    assert status_and_body(response) == (
+        429,
+        failure(429, "Too Many Requests", "too_many_calls", message),
+    )
     assert response["Retry-After"] == "1"
 
 
@@ -166,7 +172,7 @@ def test_another_method_is_refused_after_the_key(bot, method):
 def test_a_create_by_another_method_is_refused(bot):
     response = bot.client.get(f"{POST}?org={bot.org.pk}", headers=bot.headers())
     message = "This path takes POST alone"
-    assert told(response) == (
+    assert status_and_body(response) == (
         405, failure(405, "Method Not Allowed", "method_not_allowed", message)
     )  # fmt: skip
     assert response["Allow"] == "POST"
@@ -178,11 +184,11 @@ def test_a_create_by_another_method_is_refused(bot):
 def test_always_200_changes_the_status_line_alone(bot):
     BotSettings.objects.create(organization=bot.org, always_200=True)
     wanted = bad("email", "is missing", "missing_parameter")
-    assert told(bot.get("Confirm_Contact")) == (200, wanted)
+    assert status_and_body(bot.get("Confirm_Contact")) == (200, wanted)
     ApiKey.objects.update(actions=["Confirm_Case"])
-    assert told(bot.get("Confirm_Contact")) == (200, UNAUTHORIZED)
+    assert status_and_body(bot.get("Confirm_Contact")) == (200, UNAUTHORIZED)
     bot.key += "x"
-    assert told(bot.get("Confirm_Contact")) == (401, UNAUTHORIZED)
+    assert status_and_body(bot.get("Confirm_Contact")) == (401, UNAUTHORIZED)
 
 
 def test_always_200_holds_for_a_call_too_many(bot):
@@ -191,7 +197,10 @@ def test_always_200_holds_for_a_call_too_many(bot):
     assert bot.confirm("Confirm_Contact", email=EMAIL) == []
     response = bot.get("Confirm_Contact", email=EMAIL)
     message = "Too many calls; see Retry-After"
-    assert told(response) == (200, failure(429, "Too Many Requests", "too_many_calls", message))
+    assert status_and_body(response) == (
+        200,
+        failure(429, "Too Many Requests", "too_many_calls", message),
+    )
     assert response["Retry-After"] == "1"
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.bot.conftest import FORM, bad
-from tests.bot.refusals_scene import EMAIL, GET, POST, refused, told
+from tests.bot.refusals_scene import EMAIL, GET, POST, refused, status_and_body
 
 pytestmark = pytest.mark.django_db
 
@@ -46,30 +46,30 @@ def test_a_query_of_a_thousand_parameters_is_none(bot):
 @pytest.mark.parametrize("action", ["", "Confirm_Nothing", "confirm_contact", "Create_Contact"])
 def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
     wanted = bad("action", "is not one of this path", "unknown_action")
-    assert told(bot.get(action)) == (400, wanted)
-    assert told(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
+    assert status_and_body(bot.get(action)) == (400, wanted)
+    assert status_and_body(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
 
 
 def test_problems_are_told_in_their_order(bot):
-    """Everything is wrong at first, and what was told is set right each time."""
+    """Everything is wrong at first, and each problem is mended as it is reported."""
     path, right, bot.key = f"{POST}?org={bot.org.pk}", bot.key, "wrong"
     form = "action={}&email=x"
 
-    def told_of(method, content_type, action):
+    def answer_to(method, content_type, action):
         body = form.format(action)
         response = bot.client.generic(method, path, body, content_type, headers=bot.headers())
         return response.status_code, response.json().get("error")
 
-    assert told_of("PUT", "application/json", "x") == (401, None)
+    assert answer_to("PUT", "application/json", "x") == (401, None)
     bot.key = right
-    assert told_of("PUT", "application/json", "x") == (405, "method_not_allowed")
-    assert told_of("POST", "application/json", "x") == (415, "unsupported_media_type")
-    assert told_of("POST", FORM, "x") == (400, "unknown_action")
-    assert told_of("POST", FORM, "Create_Contact") == (400, "missing_parameter")
+    assert answer_to("PUT", "application/json", "x") == (405, "method_not_allowed")
+    assert answer_to("POST", "application/json", "x") == (415, "unsupported_media_type")
+    assert answer_to("POST", FORM, "x") == (400, "unknown_action")
+    assert answer_to("POST", FORM, "Create_Contact") == (400, "missing_parameter")
     form += "&lastName=L"
-    assert told_of("POST", FORM, "Create_Contact") == (400, "invalid_email")
+    assert answer_to("POST", FORM, "Create_Contact") == (400, "invalid_email")
     form = form.replace("=x", "=a@b.example")
-    assert told_of("POST", FORM, "Create_Contact") == (200, None)
+    assert answer_to("POST", FORM, "Create_Contact") == (200, None)
 
 
 REQUIRED = [
@@ -86,14 +86,14 @@ REQUIRED = [
 @pytest.mark.parametrize(("action", "name"), REQUIRED)
 def test_a_missing_parameter_is_refused(bot, action, name):
     wanted = (400, bad(name, "is missing", "missing_parameter"))
-    assert told(bot.get(action)) == wanted
-    assert told(bot.get(action, **{name: " \t"})) == wanted
+    assert status_and_body(bot.get(action)) == wanted
+    assert status_and_body(bot.get(action, **{name: " \t"})) == wanted
     nul = bot.get(action, **{name: "a\0b"})
-    assert told(nul) == (400, bad(name, "must not contain NUL characters"))
+    assert status_and_body(nul) == (400, bad(name, "must not contain NUL characters"))
     long = bot.get(action, **{name: "x" * 256})
-    assert told(long) == (400, bad(name, "is longer than 255 characters"))
+    assert status_and_body(long) == (400, bad(name, "is longer than 255 characters"))
     twice = bot.get(action, **{name: "a", name.upper(): "b"})
-    assert told(twice) == (400, bad(name, "is given more than once"))
+    assert status_and_body(twice) == (400, bad(name, "is given more than once"))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_missing_parameter_is_refused(bot, action, name):
 )
 def test_a_missing_field_is_refused(bot, action, fields, name):
     wanted = (400, bad(name, "is missing", "missing_parameter"))
-    assert told(bot.post(action, **fields)) == wanted
+    assert status_and_body(bot.post(action, **fields)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,21 @@ def test_a_missing_field_is_refused(bot, action, fields, name):
 )
 def test_a_bad_email_is_refused(bot, email):
     wanted = (400, bad("email", "is not an email address", "invalid_email"))
-    assert told(bot.post("Create_Contact", lastName="L", email=email)) == wanted
+    assert status_and_body(bot.post("Create_Contact", lastName="L", email=email)) == wanted
     if " " not in email:
-        assert told(bot.get("Confirm_Contact", email=email)) == wanted
+        assert status_and_body(bot.get("Confirm_Contact", email=email)) == wanted
 
 
 @pytest.mark.parametrize("phone", ["x", "1", "+", "+999999999999999999", "12" * 40])
 def test_a_bad_phone_is_refused(bot, phone):
     wanted = (400, bad("phone", "is not a phone number", "invalid_phone"))
-    assert told(bot.get("Confirm_Contact_Phone", phone=phone)) == wanted
+    assert status_and_body(bot.get("Confirm_Contact_Phone", phone=phone)) == wanted
 
 
 def test_an_issue_may_be_long_and_not_longer(bot):
     assert bot.create("Create_Case", Subject="S", Issue="x" * 32_000)[1]
     response = bot.post("Create_Case", Subject="S", Issue="x" * 32_001)
-    assert told(response) == (400, bad("Issue", "is longer than 32,000 characters"))
+    assert status_and_body(response) == (400, bad("Issue", "is longer than 32,000 characters"))
 
 
 def test_names_are_read_in_any_case_and_unknown_ones_passed_over(bot):

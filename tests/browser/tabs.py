@@ -1,4 +1,4 @@
-"""Tabs of a real Chromium that leave nothing behind: no request, no error that nobody saw."""
+"""Tabs of a real Chromium that leave nothing behind: no request, and no error that no test saw."""
 
 import threading
 import time

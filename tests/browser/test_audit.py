@@ -60,7 +60,7 @@ def test_a_person_acts_as_another_reads_the_audit_and_ends_it(tab, journey, olga
     assert download.value.suggested_filename == "audit-acme.csv"
     journey.click("button", "End")
     expect(banner).to_have_count(0)
-    assert [(who, action) for who, action, _ in audited.told(actor_name="root")] == [
+    assert [(who, action) for who, action, _ in audited.summaries(actor_name="root")] == [
         ("root", "ACTING_BEGUN"), ("root", "EXPORTED"), ("root", "ACTING_ENDED"),
     ]  # fmt: skip
     assert journey.count <= 7

@@ -1,4 +1,4 @@
-"""Each client runs a list of steps against a service, and says what became of each."""
+"""Each client runs a list of steps against a service, and reports the result of each."""
 
 import asyncio
 import json

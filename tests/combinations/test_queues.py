@@ -1,4 +1,4 @@
-"""RabbitMQ's queues change their type where nobody uses them."""
+"""RabbitMQ's queues change their type while no process uses them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a broken server does, and what that is to whoever reads and to whoever creates."""
+"""How a server breaks, and the error of a read and of a create then."""
 
 import socket
 from typing import Any

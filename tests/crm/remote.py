@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import connection
+
 from rme.crm import mapping
 from rme.crm.connectors.base import Connector
 from rme.crm.connectors.odoo.connector import OdooConnector
@@ -11,6 +13,7 @@ from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
 from rme.transport import AddressPolicy, Transport
+from tests.fakes.http1 import Seen
 from tests.fakes.odoo import DATABASE, KEY, OdooServer
 from tests.fakes.salesforce import SalesforceServer
 from tests.fakes.tls import ca_pem
@@ -191,3 +194,28 @@ class OdooRows:
     def exhibitor(self, *, event_id: str, contact_id: str, booth: str) -> str:
         own = {"event_id": int(event_id), "partner_id": int(contact_id)}
         return self.server.add("event.sponsor", x_booth=booth, **own)
+
+
+def open_transactions(odoo: OdooServer) -> list[list[str]]:
+    """Return a list that gets, each time the platform is asked, the open transaction of the asker.
+
+    The asker is this thread, which has one connection for the whole test.
+    """
+    states: list[list[str]] = []
+    whole = odoo.answer
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        ((asker,),) = cursor.fetchall()
+
+    def answer(wire: Any, seen: Seen) -> bool | None:
+        with connection.cursor() as cursor:  # this thread's own
+            cursor.execute(
+                "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE pid = %s", [asker]
+            )
+            ((state, is_free),) = cursor.fetchall()
+            states.append([] if is_free else [state])
+        connection.close()
+        return whole(wire, seen)
+
+    odoo.answer = answer  # type: ignore[method-assign]
+    return states

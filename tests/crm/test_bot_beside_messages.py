@@ -1,4 +1,4 @@
-"""The real web server while a platform hangs: its bots are told in time, and messages go on."""
+"""The real web server while a platform hangs: bots get answers in time, and messages go on."""
 
 import os
 import subprocess
@@ -86,16 +86,16 @@ def test_messages_go_on_while_a_platform_hangs(keeper, on_odoo, web):
         asked = [pool.submit(ask, each) for each in range(BOTS)]
         time.sleep(0.5)
         first = send()
-        told = [each.result() for each in asked]
-    assert {(code, error) for code, error, _ in told} == {(504, "crm_timeout")}
-    assert max(took for *_, took in told) < 4
+        results = [each.result() for each in asked]
+    assert {(code, error) for code, error, _ in results} == {(504, "crm_timeout")}
+    assert max(took for *_, took in results) < 4
     assert first[0] == 202
     assert first[1] < 4  # it waited for a thread, once
     with ThreadPoolExecutor(BOTS) as pool:
         asked = [pool.submit(ask, each) for each in range(BOTS)]
         time.sleep(0.1)
         later = [send() for _ in range(5)]
-        told = [each.result() for each in asked]
-    assert {(code, error) for code, error, _ in told} == {(504, "crm_timeout")}
+        results = [each.result() for each in asked]
+    assert {(code, error) for code, error, _ in results} == {(504, "crm_timeout")}
     assert {code for code, _ in later} == {202}
     assert max(took for _, took in later) < 1

@@ -1,4 +1,4 @@
-"""What bots are told while a remote platform is broken, how soon, and what repeating does then."""
+"""Bots while a remote platform is broken: the answer, how soon, and the effect of a repetition."""
 
 import time
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from rme.crm.connectors.base import PlatformSlow
 from tests.bot.conftest import failure
+from tests.bot.refusals_scene import status_and_body
 from tests.crm.bots import connect
 from tests.crm.breaking import BREAKS
 from tests.fakes import tcp
@@ -31,10 +32,6 @@ CREATES = {
     "Create_Contact": {"lastName": "L", "email": "ada@example.org"},
     "Create_Case": {"Subject": "S", "Issue": "I"},
 }
-
-
-def told(response: Any) -> Any:
-    return response.status_code, response.json()
 
 
 def expected(error: Any, **more: str) -> Any:
@@ -63,7 +60,7 @@ def test_a_look_up_is_told_in_time(bot, rows, name):
     rows.server.answer = answer
     with Stopwatch() as watch:
         response = bot.get("Confirm_Contact", email="ada@example.org")
-    assert told(response) == expected(reading)
+    assert status_and_body(response) == expected(reading)
     assert watch.seconds < 4
 
 
@@ -76,7 +73,7 @@ def test_a_create_is_told_in_time_and_may_be_repeated(bot, rows, name):
         response = bot.post("Create_Case", Subject="S", Issue="I")
     if name == "redirect" and rows.connector.label == "Salesforce":
         making = reading  # simple-salesforce follows none: nothing was made
-    assert told(response) == expected(making, outcome="unknown")
+    assert status_and_body(response) == expected(making, outcome="unknown")
     assert watch.seconds < 4
     rows.server.answer = whole
     assert bot.create("Create_Case", Subject="S", Issue="I")[1]
@@ -85,7 +82,7 @@ def test_a_create_is_told_in_time_and_may_be_repeated(bot, rows, name):
 @pytest.mark.parametrize("action", LOOK_UPS)
 def test_every_look_up_is_told(bot, rows, action):
     rows.server.answer = BREAKS["resets"][0]
-    assert told(bot.get(action, **LOOK_UPS[action])) == expected(BREAKS["resets"][1])
+    assert status_and_body(bot.get(action, **LOOK_UPS[action])) == expected(BREAKS["resets"][1])
 
 
 @pytest.mark.parametrize("action", CREATES)
@@ -103,7 +100,7 @@ def test_a_create_whose_answer_was_lost_made_one_record(bot, rows, action):
 
     break_creates(rows.server, lose)
     response = bot.post(action, **CREATES[action])
-    assert told(response) == expected(PlatformSlow, outcome="unknown")
+    assert status_and_body(response) == expected(PlatformSlow, outcome="unknown")
     rows.server.answer = whole
     again, made = bot.create(action, **CREATES[action])
     assert not made
@@ -118,10 +115,12 @@ def test_a_platform_that_hangs_is_left_alone_and_comes_back(keeper, on_odoo, set
     bot.confirm("Confirm_Contact", email="ada@example.org")
     whole, rows.server.answer = rows.server.answer, BREAKS["hangs"][0]
     for _ in range(3):
-        assert told(bot.get("Confirm_Contact", email="ada@example.org")) == expected(PlatformSlow)
+        assert status_and_body(bot.get("Confirm_Contact", email="ada@example.org")) == expected(
+            PlatformSlow
+        )
     with Stopwatch() as watch:
         for _ in range(5):
-            found = told(bot.get("Confirm_Contact", email="ada@example.org"))
+            found = status_and_body(bot.get("Confirm_Contact", email="ada@example.org"))
             assert found == expected(PlatformSlow)
     assert watch.seconds < 1
     rows.server.answer = whole

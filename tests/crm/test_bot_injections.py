@@ -9,6 +9,7 @@ import pytest
 
 from bot import actions
 from tests.bot.conftest import FORM, UNAUTHORIZED, bad, failure
+from tests.bot.refusals_scene import status_and_body
 from tests.crm.conformance import INJECTIONS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("opened")]
@@ -62,10 +63,6 @@ def look_ups(there: dict[str, str]) -> dict[str, tuple[dict[str, str], str]]:
     }
 
 
-def told(response: Any) -> Any:
-    return response.status_code, response.json()
-
-
 def unknown(name: str) -> Any:
     message = f"{name} does not exist"
     return 422, failure(422, "Unprocessable Entity", "unknown_parent", message, name)
@@ -87,7 +84,7 @@ def test_a_look_up_finds_nothing_by_it(any_bot, there, text):
             asked = {**given, name: text}
             wanted = answer_to(name)
             if wanted:
-                assert told(any_bot.get(action, **asked)) == wanted
+                assert status_and_body(any_bot.get(action, **asked)) == wanted
             else:
                 assert any_bot.confirm(action, **asked) == []
     finds_what_is_there(any_bot, there)
@@ -130,24 +127,23 @@ def test_a_create_keeps_it_as_a_text(any_bot, there, text):
 def test_it_is_nobodys_parent_address_action_organization_or_key(any_bot, there, text):
     case = {"Subject": "S", "Issue": "I"}
     for name in ("ContactID", "AccountID"):
-        assert told(any_bot.post("Create_Case", **case, **{name: text})) == unknown(name)
-    assert told(any_bot.post("Create_Contact", lastName="L", AccountID=text)) == unknown(
+        assert status_and_body(any_bot.post("Create_Case", **case, **{name: text})) == unknown(name)
+    assert status_and_body(any_bot.post("Create_Contact", lastName="L", AccountID=text)) == unknown(
         "AccountID"
     )
     wrong = any_bot.post("Create_Contact", lastName="L", email=text)
-    assert told(wrong) == (400, bad("email", "is not an email address", "invalid_email"))
+    assert status_and_body(wrong) == (400, bad("email", "is not an email address", "invalid_email"))
     for response in (any_bot.get(text), any_bot.post(text)):
         wanted = bad("action", "is not one of this path", "unknown_action")
-        assert told(response) == (400, wanted)
+        assert status_and_body(response) == (400, wanted)
     stranger = any_bot.client.get(
         "/bot/api.php", {"action": "Confirm_Contact", "org": text}, headers=any_bot.headers()
     )
-    assert told(stranger) == (401, UNAUTHORIZED)
+    assert status_and_body(stranger) == (401, UNAUTHORIZED)
     headers = {"X-API-Key": text.encode().decode("latin-1")}
     body = f"action=Create_Account&org={any_bot.org.pk}&accountName=A"
-    assert told(any_bot.client.post("/bot/api_create.php", body, FORM, headers=headers)) == (
-        401, UNAUTHORIZED
-    )  # fmt: skip
+    response = any_bot.client.post("/bot/api_create.php", body, FORM, headers=headers)
+    assert status_and_body(response) == (401, UNAUTHORIZED)
     finds_what_is_there(any_bot, there)
 
 

@@ -2,7 +2,6 @@
 becomes of a send when it fails.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -21,22 +20,9 @@ from tests import factories
 from tests.crm import remote
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer, Refused
-from tests.fakes.salesforce import SalesforceServer
 from tests.rest import Api, error, message, work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("opened")]
-
-
-@pytest.fixture
-def odoo() -> Iterator[OdooServer]:
-    with OdooServer() as running:
-        yield running
-
-
-@pytest.fixture
-def salesforce() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
 
 
 def connect(org: Any, kind: str, settings: dict[str, Any], raw: dict[str, Any]) -> None:

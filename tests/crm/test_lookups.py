@@ -1,4 +1,4 @@
-"""What a platform gives is compared again: nobody but the one who was asked for is told of."""
+"""What a platform returns is compared again: only records that match are reported."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from messaging.consent import suppression_import
 from messaging.models import Suppression
@@ -30,28 +29,7 @@ def odoo(org: Any) -> Iterator[OdooServer]:
 
 @pytest.fixture
 def transactions(odoo: OdooServer) -> list[list[str]]:
-    """Return what transactions of the asker were open, each time the platform was asked.
-
-    The asker is the test's own thread, which has one connection for the whole test.
-    """
-    states: list[list[str]] = []
-    whole = odoo.answer
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        ((asker,),) = cursor.fetchall()
-
-    def answer(wire: Any, seen: Any) -> bool | None:
-        with connection.cursor() as cursor:  # this thread's own
-            cursor.execute(
-                "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE pid = %s", [asker]
-            )
-            ((state, is_free),) = cursor.fetchall()
-            states.append([] if is_free else [state])
-        connection.close()
-        return whole(wire, seen)
-
-    odoo.answer = answer  # type: ignore[method-assign]
-    return states
+    return remote.open_transactions(odoo)
 
 
 def form(org: Any, contact_id: str) -> dict[str, Any]:

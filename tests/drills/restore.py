@@ -258,7 +258,7 @@ def _manage(env: dict[str, str], *arguments: str) -> str:
 
 
 def _decide_held(server: Server, env: dict[str, str], log: "Counter[str]") -> int:
-    """Give up what the mail server has, and send the rest again; return how many were given up."""
+    """Give up what the mail server has of what is held, send the rest again; return how many."""
     rows = server.sql(
         "SELECT id::text, message_id::text, organization_id FROM messaging_delivery "
         "WHERE status = 'UNKNOWN' AND due_at IS NULL"

@@ -117,7 +117,9 @@ class Broken:
     def failures(self) -> list[str]:
         """Return the lines of the log that tell of a failed task or request."""
         marks = ("task.failed", "unprompted.failed", "request.failed", "oauth.failed", "status=500")
-        return [line for line in self.service.said().splitlines() if any(m in line for m in marks)]
+        return [
+            line for line in self.service.log_text().splitlines() if any(m in line for m in marks)
+        ]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A service as `make run` starts it: what is slow, hung, killed or late holds up nobody else."""
+"""A service as `make run` starts it: what is slow, hung, killed or late does not delay the rest."""
 
 import json
 import os
@@ -261,7 +261,7 @@ def test_death_of_one_web_process_leaves_the_others(service):
         while time.monotonic() < until:
             seen.update(statuses(service, "/livez"))
         # What was just being accepted is lost with it.
-        assert seen[200] > 0.9 * seen.total(), service.said()[-2000:]
+        assert seen[200] > 0.9 * seen.total(), service.log_text()[-2000:]
         wait_for(lambda main=main: [listens(each) for each in main.children()] == [True, True])
         assert main.is_running()
 
@@ -283,7 +283,7 @@ def test_workers_that_are_killed_come_back_whenever_that_happens(service):
                 continue
         time.sleep(0.05)
     wait_for(lambda: all_there(service))
-    assert "rme: email ended (signal 9, SIGKILL) after" in service.said()
+    assert "rme: email ended (signal 9, SIGKILL) after" in service.log_text()
     message = send(service)
     done = f"SELECT 1 FROM messaging_delivery WHERE message_id = '{message}' AND status = 'SENT'"
     wait_for(lambda: service.sql(done))

@@ -1,4 +1,4 @@
-"""A mail server that hangs, drips, resets or refuses for ever: nobody but its own mail feels it."""
+"""A mail server that hangs, drips, resets or refuses for ever: only its own mail is late."""
 
 import json
 import os

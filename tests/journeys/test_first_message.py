@@ -6,7 +6,6 @@ import shlex
 import socket
 import subprocess
 import tempfile
-import time
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 import requests
 from aiosmtpd.controller import Controller
 
-from tests.service import ROOT, free_port, running
+from tests.service import ROOT, free_port, running, wait_for
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -30,14 +29,6 @@ class Mailbox:
             (envelope.rcpt_tos, message_from_bytes(envelope.content, policy=policy.default))
         )
         return "250 OK"
-
-
-def wait_for(condition, seconds=15):
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
-    return found
 
 
 def readme_block(heading: str) -> str:

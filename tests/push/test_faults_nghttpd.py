@@ -1,4 +1,4 @@
-"""A push service that somebody else wrote: nghttpd."""
+"""A push service by another implementation of HTTP/2: nghttpd."""
 
 import shutil
 import subprocess

@@ -39,11 +39,11 @@ class TwoCells:
             stderr=subprocess.STDOUT,
         )
         until = time.monotonic() + START_SECONDS
-        while self.said().count("rme is up.") < 2:
-            assert self.process.poll() is None and time.monotonic() < until, self.said()
+        while self.log_text().count("rme is up.") < 2:
+            assert self.process.poll() is None and time.monotonic() < until, self.log_text()
             time.sleep(0.2)
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return (self.var / "cells.log").read_text()
 
     def demo(self, cell: str) -> dict[str, Any]:

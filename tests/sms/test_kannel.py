@@ -1,4 +1,4 @@
-"""SMS through a real gateway, and what comes back from it."""
+"""SMS through a real gateway, and the receipts and inbound SMS from it."""
 
 import shutil
 import time
@@ -37,7 +37,7 @@ def transport():
 
 @pytest.fixture
 def kannel(org, live_server, settings, tmp_path):
-    """Give a gateway whose reports and letters come to our own web, for an account of ours."""
+    """Yield a gateway that passes receipts and inbound SMS to our own web, for one account."""
     settings.BASE_URL = live_server.url
     gateway = Kannel(tmp_path)
     account = ProviderAccount.objects.create(

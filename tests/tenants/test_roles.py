@@ -1,4 +1,4 @@
-"""Roles are sets of permissions; nobody grants more than its own."""
+"""Roles are sets of permissions; no role grants more than its own."""
 
 import importlib
 

@@ -25,16 +25,9 @@ from rme.core.credentials import (
     keep_secrets,
     types_of,
 )
+from rme.tenants.admin.widgets import SecretTextarea
 
 KEEPS_STORED = "Leave empty to keep the stored one. "
-
-
-# The theme has no types.
-class SecretTextarea(widgets.UnfoldAdminTextareaWidget):
-    """A field for a secret of several lines, which is never shown."""
-
-    def format_value(self, value: object) -> str:
-        return ""
 
 
 def setting_name(kind: str, name: str) -> str:

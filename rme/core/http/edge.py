@@ -13,7 +13,6 @@ passes headers with underscores lets its clients overwrite the header that it se
 from collections.abc import Callable, Mapping, MutableMapping
 from functools import lru_cache
 from io import BytesIO
-from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
@@ -107,15 +106,7 @@ def came_in_clear(request: HttpRequest) -> bool:
 
 def is_from_here(request: HttpRequest) -> bool:
     """Return whether the connection of a request comes from this machine."""
-    return is_loopback(str(request.META.get("REMOTE_ADDR", "")))
-
-
-def is_loopback(address: str) -> bool:
-    """Return whether an address is a loopback address."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+    return forwarded.is_loopback(str(request.META.get("REMOTE_ADDR", "")))
 
 
 def files_allowed(view: Any, allowed: Callable[[HttpRequest], bool], limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Parsing of the headers in which a proxy passes a client's address and scheme. No Django."""
+"""A client's address: its kind, and the headers in which a proxy passes it. No Django."""
 
 from ipaddress import ip_address
 
@@ -23,3 +23,11 @@ def node(text: str) -> str:
         return str(ip_address(bare))
     except ValueError:
         return ""
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is a loopback address."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False

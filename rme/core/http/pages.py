@@ -1,6 +1,6 @@
-"""The error page for browsers."""
+"""Answers for browsers: the error page, and where to go after a form."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 
 from rme.core import errors
@@ -14,3 +14,10 @@ def error_page(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     headers = {**error.headers, "Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     page = render_to_string("error.html", context)
     return HttpResponse(page, status=error.status, headers=headers)
+
+
+def see_other(url: str) -> HttpResponse:
+    """Return a redirect that the browser follows by GET (303), so that a reload sends no form."""
+    response = HttpResponseRedirect(url)
+    response.status_code = 303
+    return response

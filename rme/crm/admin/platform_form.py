@@ -21,6 +21,7 @@ from rme.crm.models import Platform
 from rme.crm.platform_check import error_text
 from rme.crm.presets import PRESETS
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.widgets import SecretTextarea
 
 _LONG = frozenset({"private_key", "ca_pem"})
 _HELP = {
@@ -59,19 +60,12 @@ def settings_of(kind: str) -> dict[str, FieldInfo]:
     return fields
 
 
-class _SecretTextarea(widgets.UnfoldAdminTextareaWidget):
-    """A text area for a secret; it never shows the value."""
-
-    def format_value(self, value: object) -> str:
-        return ""
-
-
 def _setting_field(name: str, info: FieldInfo) -> forms.Field:
     secret = is_secret(info)
     if name in _LONG:
         rows = {"rows": 4}
         plain = widgets.UnfoldAdminTextareaWidget(attrs=rows)
-        widget: Any = _SecretTextarea(attrs=rows) if secret else plain
+        widget: Any = SecretTextarea(attrs=rows) if secret else plain
     elif secret:
         widget = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
     else:

@@ -22,7 +22,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db import IntegrityError, transaction
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -30,6 +30,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from rme.core import cell_calls
+from rme.core.http.pages import see_other
 from rme.tenants import audit, latest
 from rme.tenants.access import sessions
 from rme.tenants.across import elsewhere, hand_off
@@ -73,7 +74,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     )
     entries = audit.about_person(user, Action.HANDED_OVER, text=f"cell {cell}")
     audit.record(audit.actor_of(request), entries)
-    response = _see_other(reverse("cells_enter"))
+    response = see_other(reverse("cells_enter"))
     _set(response, hand_off.COOKIE, cookie, hand_off.SECONDS, reverse("cells_enter"))
     _set(response, cell_calls.CELL_COOKIE, cell, cell_calls.CELL_COOKIE_SECONDS, "/")
     return response
@@ -87,7 +88,7 @@ def enter(request: HttpRequest) -> HttpResponse:
         given = hand_off.take(request.COOKIES.get(hand_off.COOKIE, ""))
     except InvalidHandOff:
         messages.error(request, NOT_VALID)
-        response = _see_other(reverse("admin:login"))
+        response = see_other(reverse("admin:login"))
     else:
         elsewhere.forget(UUID(given.person))
         user = User.objects.filter(person=given.person, is_active=True, is_staff=True).first()
@@ -127,10 +128,10 @@ def _arrive(request: HttpRequest, given: HandOff) -> HttpResponse:
     }
     connect_page = reverse("cells_connect")
     if request.user.is_authenticated:
-        return _see_other(connect_page)
+        return see_other(connect_page)
     messages.info(request, "Log in here once, to connect your account in this cell.")
     query = urlencode({"next": connect_page, "cell": settings.CELL})
-    return _see_other(f"{reverse('admin:login')}?{query}")
+    return see_other(f"{reverse('admin:login')}?{query}")
 
 
 @never_cache
@@ -153,7 +154,7 @@ def connect(request: HttpRequest) -> HttpResponse:
             audit.record(audit.actor_of(request), entries)
     except IntegrityError:
         messages.error(request, "Another account of this cell is connected already.")
-        return _see_other(reverse("admin:index"))
+        return see_other(reverse("admin:index"))
     elsewhere.forget(user.person)
     return _go_to(request, arrival["organization"])
 
@@ -163,14 +164,8 @@ def _go_to(request: HttpRequest, organization: str) -> HttpResponse:
     rows = organizations_for(request, Permission.SEE_MESSAGES)
     if organization and rows.filter(pk=organization).exists():
         latest.remember(request, organization)
-        return _see_other(reverse("console:messages", args=[organization]))
-    return _see_other(reverse("admin:index"))
-
-
-def _see_other(url: str) -> HttpResponse:
-    response = HttpResponseRedirect(url)
-    response.status_code = 303
-    return response
+        return see_other(reverse("console:messages", args=[organization]))
+    return see_other(reverse("admin:index"))
 
 
 def _set(response: HttpResponse, name: str, value: str, seconds: int, path: str) -> None:

@@ -1,7 +1,8 @@
 """Admin pages of organizations, people and keys. Importing them registers them.
 
 Admin modules of other packages build on `base`, `choices`, `lists`, `imports`,
-`prepared_imports`, `keys`, `shown_once` and `json_fields`; `role_page` says what each role may do.
+`prepared_imports`, `keys`, `shown_once`, `json_fields` and
+`widgets`; `role_page` says what each role may do.
 """
 
 from rme.tenants.admin import keys, pages

@@ -1,10 +1,8 @@
 """The form of a platform, and the test of its connection."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.admin.platform_form import mapping_name
@@ -16,23 +14,9 @@ from rme.transport import per_thread
 from tests import audited, factories
 from tests.admin.scene import button, page, person
 from tests.crm import remote
-from tests.fakes.http1 import Seen
-from tests.fakes.odoo import KEY, OdooServer
-from tests.fakes.salesforce import SalesforceServer
+from tests.fakes.odoo import KEY
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("opened")]
-
-
-@pytest.fixture
-def odoo() -> Iterator[OdooServer]:
-    with OdooServer() as running:
-        yield running
-
-
-@pytest.fixture
-def salesforce() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
 
 
 @pytest.fixture
@@ -99,23 +83,7 @@ def test_names_are_compared_with_the_platforms_own(owner, org, odoo):
 
 @pytest.mark.django_db(transaction=True)
 def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
-    states: list[list[str]] = []
-    whole = odoo.answer
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        ((asker,),) = cursor.fetchall()  # it has one connection for the whole test
-
-    def answer(wire: Any, seen: Seen) -> bool | None:
-        with connection.cursor() as cursor:  # this thread's own
-            cursor.execute(
-                "SELECT state, xact_start IS NULL FROM pg_stat_activity WHERE pid = %s", [asker]
-            )
-            ((state, is_free),) = cursor.fetchall()
-            states.append([] if is_free else [state])
-        connection.close()
-        return whole(wire, seen)
-
-    odoo.answer = answer
+    states = remote.open_transactions(odoo)
     given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     assert owner.post(page(Platform, "add"), given).status_code == 302
     assert owner.post(page(Platform, "change", org.pk), given).status_code == 302

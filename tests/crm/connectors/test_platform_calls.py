@@ -17,7 +17,7 @@ RESETS = Failure(FailureKind.UNKNOWN, "reset")
 GOOD = Reply(200, {}, b"{}")
 
 
-class Wire:
+class ScriptedTransport:
     """Stands in for the transport: takes requests, and gives what is next."""
 
     def __init__(self, *results: Reply | Failure) -> None:
@@ -36,14 +36,14 @@ def caller(wire: Any, known: Circuit | None = None, seconds: float = 60.0) -> Pl
 
 
 def test_a_connection_takes_a_second_and_an_answer_three():
-    wire = Wire(GOOD)
+    wire = ScriptedTransport(GOOD)
     caller(wire).call(URL)
     assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(1.0, 3.0)]
 
 
 def test_the_time_that_is_left_bounds_both(monkeypatch):
     clock = StandingClock(monkeypatch, base)
-    wire = Wire(GOOD)
+    wire = ScriptedTransport(GOOD)
     calling = caller(wire, seconds=0.75)
     clock.advance(0.25)
     calling.call(URL)
@@ -51,13 +51,13 @@ def test_the_time_that_is_left_bounds_both(monkeypatch):
 
 
 def test_a_read_is_tried_once_more_and_a_create_never():
-    wire = Wire(RESETS, GOOD)
+    wire = ScriptedTransport(RESETS, GOOD)
     assert caller(wire).call(URL) is GOOD
-    wire = Wire(RESETS, RESETS, GOOD)
+    wire = ScriptedTransport(RESETS, RESETS, GOOD)
     with pytest.raises(PlatformAway):
         caller(wire).call(URL)
     assert len(wire.seen) == 2
-    wire = Wire(RESETS, GOOD)
+    wire = ScriptedTransport(RESETS, GOOD)
     with pytest.raises(PlatformSlow):
         caller(wire).call(URL, creates=True)
     assert len(wire.seen) == 1
@@ -73,7 +73,7 @@ def opened(clock: Any = time.monotonic) -> Circuit:
 
 
 def test_a_platform_that_hangs_is_called_no_more():
-    wire, known = Wire(GOOD), opened()
+    wire, known = ScriptedTransport(GOOD), opened()
     with pytest.raises(PlatformSlow):
         caller(wire, known).call(URL)
     assert wire.seen == []

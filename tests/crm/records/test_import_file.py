@@ -136,8 +136,8 @@ def test_a_cases_number_is_one_cases(org):
 
 @pytest.mark.parametrize("moment", ["2026-13-01T00:00:00Z", "2026-01-01T00:00:00", "soon"])
 def test_a_time_without_a_zone_is_none(org, moment):
-    told = "is not a time like 2026-01-31T12:00:00Z"
-    assert run(org, Event, f"name,startsAt\nE,{moment}\n")[1] == [("2", "startsAt", told)]
+    problem = "is not a time like 2026-01-31T12:00:00Z"
+    assert run(org, Event, f"name,startsAt\nE,{moment}\n")[1] == [("2", "startsAt", problem)]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_file_is_imported_by_a_person(org, redis):
     )
     assert b"people.csv" in editor.get(page(Contact, "imports")).content
     assert b"people.csv" not in editor.get(page(Account, "imports")).content
-    assert audited.told() == [
+    assert audited.summaries() == [
         ("editor", "IMPORTED", "file of 2 rows uploaded"),
         ("editor", "IMPORTED", "2 rows started"),
     ]

@@ -94,7 +94,7 @@ def test_what_belongs_to_the_contact_follows(root, org, two):
     assert Device.objects.get().contact_id == str(stays.pk)
     assert Case.objects.get().contact == row
     lines = audited.lines(object_id=str(stays.pk))
-    assert audited.told() == [("root", "MERGED", f"with {goes.pk}")]
+    assert audited.summaries() == [("root", "MERGED", f"with {goes.pk}")]
     assert "reason: one person" in lines
     assert "first_name: – → Ada" in lines
 

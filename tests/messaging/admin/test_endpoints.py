@@ -31,7 +31,7 @@ def errors(response):
 
 
 def logged():
-    return [(action, text) for _, action, text in audited.told()]
+    return [(action, text) for _, action, text in audited.summaries()]
 
 
 def test_the_secret_is_shown_once(root, org):

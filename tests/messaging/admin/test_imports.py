@@ -68,7 +68,7 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     assert list(
         Suppression.objects.order_by("address").values_list("organization_id", "address", "source")
     ) == [(org.pk, "a@b.example", "IMPORT"), (org.pk, "c@d.example", "IMPORT")]
-    assert audited.told() == [
+    assert audited.summaries() == [
         ("root", "IMPORTED", "file of 3 rows uploaded"),
         ("root", "IMPORTED", "3 rows started"),
     ]
@@ -103,7 +103,7 @@ def test_a_file_with_columns_of_its_own_is_tried_and_then_imported(root, org, re
     assert (run.state, run.added, run.rejected) == ("DONE", 1, 1)
     rows = Suppression.objects.order_by("address").values_list("address", "reason", "note")
     assert list(rows) == [("known@b.example", "STOP", ""), ("new@b.example", "MANUAL", "x")]
-    assert [text for _, _, text in audited.told()] == [
+    assert [text for _, _, text in audited.summaries()] == [
         "file of 4 rows uploaded", "dry run of 4 rows started", "4 rows started",
     ]  # fmt: skip
 
@@ -162,7 +162,7 @@ def test_an_import_is_cancelled(root, org):
     shown = root.get(run_page(run)).content
     assert REFRESH not in shown
     assert b"Cancel<" not in shown
-    assert audited.told() == [("root", "IMPORTED", "cancelled")]
+    assert audited.summaries() == [("root", "IMPORTED", "cancelled")]
 
 
 def test_who_may_import_and_export(org):
@@ -221,7 +221,7 @@ def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
     assert header == b"channel,address,contactId,reason,note,expiresAt,source,createdAt"
     assert row.startswith(b"SMS,'+12127365000,,STOP,'=1+1,,API,2")
     assert end == b""
-    assert audited.told(organization_id=org.pk) == [("root", "EXPORTED", "suppressions")]
+    assert audited.summaries(organization_id=org.pk) == [("root", "EXPORTED", "suppressions")]
 
 
 def test_the_list_of_suppressions_leads_there(root, org):

@@ -2,21 +2,14 @@
 clean.
 """
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import requests
 
+from tests.service import wait_for
+
 pytestmark = pytest.mark.xdist_group("service")
-
-
-def wait_for(condition, seconds=30):
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)
-    return found
 
 
 def call(demo, token, path, body):

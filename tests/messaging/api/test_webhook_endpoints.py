@@ -229,7 +229,7 @@ def test_each_change_is_in_the_audit_without_a_secret(api, org):
         api.call("POST", f"{PATH}/{key}/{action}")
     api.call("POST", f"{PATH}/{key}/replay", {})
     api.call("DELETE", f"{PATH}/{key}")
-    told = audited.told()
+    told = audited.summaries()
     name = f"application {api.application.pk}"
     assert [(who, action) for who, action, _ in told] == [
         (name, each)

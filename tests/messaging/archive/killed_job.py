@@ -1,4 +1,4 @@
-"""`python -m tests.messaging.archive.killed_job`: runs the job and kills it, as it is told.
+"""`python -m tests.messaging.archive.killed_job`: runs the job and kills it where its input says.
 
 Each line of standard input names a function; a fork of this process runs the job and kills itself
 when that function returns. Forks start in no time, while Django does not.

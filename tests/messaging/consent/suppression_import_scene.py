@@ -1,4 +1,4 @@
-"""Importing a file of suppressions, and what became of it."""
+"""Importing a file of suppressions, and the result."""
 
 import io
 

@@ -36,7 +36,7 @@ def test_export_has_everything_of_a_person_and_nothing_of_others(api, org, ada, 
         ("CHANGED", [["email", "", SECRET]])
     ] * 2
     assert "olga" not in json.dumps(found)  # who did it is not the person's data
-    assert audited.told(action="EXPORTED") == [("command-line", "EXPORTED", "all of a person")]
+    assert audited.summaries(action="EXPORTED") == [("command-line", "EXPORTED", "all of a person")]
     assert list(PrivacyRequest.objects.values_list("kind", "state", "contact_id")) == [
         ("EXPORT", "DONE", str(ada.pk))
     ]

@@ -1,4 +1,4 @@
-"""Erasing a person: whole, again and again, and nobody else."""
+"""Erasing a person: completely, repeatedly, and no other person."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Importing files of suppressions part by part: what becomes of rows, and of the import."""
+"""Importing files of suppressions part by part: the result of each row, and of the import."""
 
 import os
 import subprocess

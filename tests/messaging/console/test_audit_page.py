@@ -181,7 +181,7 @@ def test_roles_keys_and_invitations_have_actions_of_their_own(owner, org):
     assert last() == ("owner", "KEY_CREATED", "tenants.apikey", "acme")
     key = ApiKey.objects.get()
     owner.post(button(ApiKey, key, "rotate"))
-    assert [each[1] for each in audited.told()[-2:]] == ["KEY_ROTATED", "KEY_CREATED"]
+    assert [each[1] for each in audited.summaries()[-2:]] == ["KEY_ROTATED", "KEY_CREATED"]
     owner.post(button(ApiKey, key, "revoke"))
     assert last() == ("owner", "KEY_REVOKED", "tenants.apikey", "acme")
     actions = list(AuditEntry.objects.values_list("action", flat=True))
@@ -240,9 +240,9 @@ def test_reading_contents_is_recorded_once_a_page(org):
         viewer.get(url("html", key, 0))
         support.get(url("message", key))
         support.get(page(Message, "change", key))
-    assert audited.told() == [("VIEWER", "READ", "to recipient 1")]
+    assert audited.summaries() == [("VIEWER", "READ", "to recipient 1")]
     viewer.get(page(Message, "change", key))
-    assert audited.told()[1:] == [("VIEWER", "READ", "all recipients")]
+    assert audited.summaries()[1:] == [("VIEWER", "READ", "all recipients")]
     assert {line.entry.object_id for line in audited.entries()} == {str(key)}
 
 
@@ -262,7 +262,7 @@ def test_a_frame_that_is_opened_alone_is_recorded_too(owner, org):
     content = {"subject": "Hi", "html": "<b>Hello</b>"}
     Api(org).send(message(factories.contact(org), template=None, content=content))
     owner.get(url("html", Message.objects.get().pk, 0))
-    assert audited.told() == [("owner", "READ", "to recipient 1")]
+    assert audited.summaries() == [("owner", "READ", "to recipient 1")]
 
 
 def test_who_logs_in_from_where_stands_in_each_entry(org):

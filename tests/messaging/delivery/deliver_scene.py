@@ -1,4 +1,4 @@
-"""A provider that answers what it is told to, and the one delivery that it is about."""
+"""A provider that answers as the test says, and the one delivery that it is about."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from rme.transport import Transport
 
 
 class Scripted(Provider):
-    """A provider at the far end of no wire: answers what its account is told to, and counts."""
+    """A provider without a service: answers what the test has set for its account, and counts."""
 
     kind = "scripted"
     label = "Scripted"

@@ -1,4 +1,4 @@
-"""Sending a window: what is looked at again, what waits, and what comes back."""
+"""Sending a window: what is checked again, what waits, and what returns to the queue."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID

@@ -9,10 +9,10 @@ from messaging.models import Delivery, ProviderAccount
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Retryable, Unknown
 from tests import factories
-from tests.messaging.delivery.accounts.test_routing import Told, told
+from tests.messaging.delivery.accounts.test_routing import Scripted, scripted
 from tests.rest import message, work
 
-__all__ = ["told"]
+__all__ = ["scripted"]
 
 pytestmark = pytest.mark.django_db
 
@@ -29,51 +29,51 @@ def _ready():
 
 @pytest.mark.parametrize(("state", "by"), [("DRAINING", "first"), ("PAUSED", "second")])
 def test_a_retry_is_ended_by_an_account_that_drains_and_not_by_one_that_is_paused(
-    api, org, told, state, by
+    api, org, scripted, state, by
 ):
-    told("first", Retryable("down"), priority=1)
+    scripted("first", Retryable("down"), priority=1)
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
     assert Delivery.objects.get().waiting == "PROVIDER"
-    told("second", Accepted("1"), priority=2)
-    Told.answers["first"] = Accepted("1")
-    Told.sent.clear()
+    scripted("second", Accepted("1"), priority=2)
+    Scripted.answers["first"] = Accepted("1")
+    Scripted.sent.clear()
     _set(state)
     later = api.send(message(factories.contact(org))).json()
     _ready()
     assert (api.get(message_id)["provider"], later["provider"]) == (by, "second")
-    assert sum(Told.sent.values()) == 2
+    assert sum(Scripted.sent.values()) == 2
 
 
-def test_an_unknown_outcome_is_sent_again_by_the_account_that_drains(api, org, told):
-    told("first", Unknown("no answer"))
+def test_an_unknown_outcome_is_sent_again_by_the_account_that_drains(api, org, scripted):
+    scripted("first", Unknown("no answer"))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
     _set("DRAINING")
-    Told.answers["first"] = Accepted("1")
+    Scripted.answers["first"] = Accepted("1")
     Delivery.objects.update(due_at=datetime.now(UTC))
     sweeper.resolve_unknown()
     _ready()
-    assert (api.get(message_id)["status"], Told.sent["first"]) == ("SENT", 2)
+    assert (api.get(message_id)["status"], Scripted.sent["first"]) == ("SENT", 2)
 
 
-def test_without_another_account_messages_wait_for_one_that_is_paused(api, org, told):
-    told("first", Accepted("1"))
+def test_without_another_account_messages_wait_for_one_that_is_paused(api, org, scripted):
+    scripted("first", Accepted("1"))
     _set("PAUSED")
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
-    assert (Delivery.objects.get().waiting, Told.sent) == ("PROVIDER", {})
+    assert (Delivery.objects.get().waiting, Scripted.sent) == ("PROVIDER", {})
     _set("ACTIVE")
     _ready()
-    assert (api.get(message_id)["status"], Told.sent) == ("SENT", {"first": 1})
+    assert (api.get(message_id)["status"], Scripted.sent) == ("SENT", {"first": 1})
 
 
-def test_without_another_account_messages_are_refused_while_one_drains(api, org, told):
-    told("first", Accepted("1"))
+def test_without_another_account_messages_are_refused_while_one_drains(api, org, scripted):
+    scripted("first", Accepted("1"))
     early = api.send(message(factories.contact(org))).json()["messageId"]
     _set("DRAINING")
     answer = api.send(message(factories.contact(org)))
     expected = "No provider account for EMAIL."
     assert (answer.status_code, answer.json()["error"]["message"]) == (502, expected)
     work()  # what was accepted and not tried waits for another account
-    assert (api.get(early)["recipients"][0]["waiting"], Told.sent) == ("PROVIDER", {})
+    assert (api.get(early)["recipients"][0]["waiting"], Scripted.sent) == ("PROVIDER", {})

@@ -1,4 +1,4 @@
-"""An account that is asked what became of messages, and when that is."""
+"""An account whose provider is polled for receipts, and when."""
 
 from collections import Counter
 from itertools import count

@@ -24,15 +24,43 @@ ANSWERS: dict[str, tuple[int, bytes]] = {
 }
 
 
-class Scene:
+class AccountScene:
+    """One account of a service on this machine, which answers as its scene says."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] | None = None
+    account: ProviderAccount
+
+    def __init__(self, org: Organization) -> None:
+        self.org = org
+        self.server = Http1Server(
+            lambda c, _: http1.respond(c, self.status, self.body, self.headers)
+        )
+        self.transport = Transport(AddressPolicy(["127.0.0.1"]))
+
+    def __exit__(self, *error: object) -> None:
+        self.transport.close()
+        self.server.__exit__(*error)
+
+    @property
+    def url(self) -> str:
+        receiver = callbacks.find_account(self.account.public_id)
+        assert receiver is not None
+        return receiver.url
+
+    def call(self, call: Call) -> int:
+        """Call back; return the status of the answer."""
+        return post(self.account.public_id, call)
+
+
+class Scene(AccountScene):
     """One account and its gateway."""
 
     def __init__(self, org: Organization, kind: str, **fields: Any) -> None:
         self.kind = kind
         self.status, self.body = ANSWERS[kind]
-        self.server = Http1Server(lambda c, _: http1.respond(c, self.status, self.body))
-        self.transport = Transport(AddressPolicy(["127.0.0.1"]))
-        self.org = org
+        super().__init__(org)
         self.fields = fields
 
     def __enter__(self) -> "Scene":
@@ -51,26 +79,12 @@ class Scene:
         TtlCache.clear_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.transport.close()
-        self.server.__exit__(*error)
-
-    @property
-    def url(self) -> str:
-        receiver = callbacks.find_account(self.account.public_id)
-        assert receiver is not None
-        return receiver.url
-
     def send(self, api: Api, person: Any, **fields: Any) -> str:
         """Send a message to a person and give its id."""
         answer = api.send(message(person, channel="SMS", **fields))
         assert answer.status_code == 202
         work(self.transport)
         return str(answer.json()["messageId"])
-
-    def call(self, call: Call) -> int:
-        """Call back, and give the status of the answer."""
-        return post(self.account.public_id, call)
 
     def texts(self) -> list[str]:
         """Return the raw requests that the gateway received."""

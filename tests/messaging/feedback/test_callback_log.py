@@ -1,4 +1,4 @@
-"""The log of provider callbacks: one entry for each, with what became of it and no content."""
+"""The log of provider callbacks: one entry for each, with its result and no content."""
 
 from datetime import timedelta
 

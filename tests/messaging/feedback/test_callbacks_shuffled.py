@@ -129,7 +129,7 @@ def settle():
 
 
 def state_of(deliveries):
-    """Give what all came to: by the number of the message its status and its events, and who is
+    """Return what all came to: by the number of the message its status and its events, and who is
     suppressed.
     """
     number = {one: place for place, one in enumerate(deliveries)}

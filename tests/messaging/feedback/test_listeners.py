@@ -1,4 +1,4 @@
-"""What comes over kept links: from another's SMSC into events, consent and suppressions."""
+"""What arrives over SMPP sessions: from another's SMSC into events, consent and suppressions."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Asking a provider that cannot call us what became of messages."""
+"""Polling a provider that cannot call us for receipts."""
 
 import time
 from collections import Counter

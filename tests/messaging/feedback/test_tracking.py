@@ -48,13 +48,13 @@ def happened(message_id):
 
 def test_tracking_is_off_by_default(org, api, mail_scene):
     mail_scene.send(api, **OWN)
-    assert mail_scene.said()["HtmlBody"] == CONTENT["html"]
+    assert mail_scene.last_request()["HtmlBody"] == CONTENT["html"]
 
 
 def test_only_the_html_is_tracked(org, api, mail_scene):
     track(org, track_opens=True, track_clicks=True)
     mail_scene.send(api, **OWN)
-    sent = mail_scene.said()
+    sent = mail_scene.last_request()
     assert sent["TextBody"] == CONTENT["text"]
     leads = f'<a href="{link()}">x</a>'
     shown = f'<img src="{image()}" width="1" height="1" alt="" border="0">'
@@ -69,7 +69,7 @@ def test_only_the_html_is_tracked(org, api, mail_scene):
 def test_opens_and_clicks_are_set_separately(org, api, mail_scene, fields, found):
     track(org, **fields)
     mail_scene.send(api, **OWN)
-    assert re.findall(r"/t/[oc]/", mail_scene.said()["HtmlBody"]) == found
+    assert re.findall(r"/t/[oc]/", mail_scene.last_request()["HtmlBody"]) == found
 
 
 def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
@@ -83,7 +83,7 @@ def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
     )
     template = {"name": "news", "language": "en_US"}
     mail_scene.send(api, person, template=template, category="MARKETING")
-    sent = mail_scene.said()
+    sent = mail_scene.last_request()
     assert re.findall(r'href="http://testserver(/[a-z]/)', sent["HtmlBody"]) == ["/p/", "/t/"]
     assert "/t/" not in sent["TextBody"]
     assert "https://x.example" in sent["TextBody"]

@@ -29,7 +29,7 @@ _D, _M = Delivery._meta.db_table, Message._meta.db_table
 
 
 def former(message_id):
-    """Give the deliveries of a message ids of their own, as former releases did."""
+    """Store ids of their own for the deliveries of a message, as former releases did."""
     for key in Delivery.objects.filter(of_message(message_id)).values_list("pk", flat=True):
         Delivery.objects.filter(pk=key).update(id=ids.new_id())
 

@@ -83,7 +83,7 @@ def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, mai
     message_id = mail_scene.send(api, person)
     for number in range(3):
         event = MAKERS["postmark"](str(attempt()), "unsubscribed")
-        mail_scene.tell({**event, "Number": number})
+        mail_scene.call_signed({**event, "Number": number})
         settle()
     (entry,) = ConsentEntry.objects.all()
     assert (entry.organization_id, entry.contact_id, entry.channel, entry.category) == (
@@ -114,7 +114,7 @@ def test_the_services_opens_say_who_made_them(api, mail_scene):
     message_id = mail_scene.send(api)
     for agent in ("x (via ggpht.com GoogleImageProxy)", "Mozilla/5.0 (X11) Firefox/140"):
         event = MAKERS["postmark"](str(attempt()), "open")
-        mail_scene.tell({**event, "UserAgent": agent})
+        mail_scene.call_signed({**event, "UserAgent": agent})
         settle()
     rows = Event.objects.filter(message_id=message_id, type="open").order_by("id")
     assert list(rows.values_list("detail", flat=True)) == [{"machine": True}, None]
@@ -209,7 +209,7 @@ def opened_transport(topics):
 def test_a_call_of_many_events_is_taken(api, mail_scene):
     mail_scene.send(api)
     events_ = [MAKERS["postmark"](str(attempt()), "delivered")] * 2
-    assert mail_scene.tell({"Details": "x" * 500_000, **events_[0]}) == 200
+    assert mail_scene.call_signed({"Details": "x" * 500_000, **events_[0]}) == 200
     started = time.perf_counter()
     assert callbacks.apply_due()[0] == 1
     assert time.perf_counter() - started < 2

@@ -1,4 +1,4 @@
-"""Health: what the service stands on, what becomes of sends, and what a person must set right."""
+"""Health: dependencies, the results of sends, and what a person must set right."""
 
 from datetime import UTC, datetime, timedelta
 

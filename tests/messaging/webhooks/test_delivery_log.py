@@ -8,22 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery
 from messaging.webhooks import delivery_log, outbox, replays
-from tests.messaging.webhooks.webhook_scene import endpoint, pass_time
+from tests.messaging.webhooks.webhook_scene import count, end, endpoint, pass_time
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
 S = WebhookDelivery.Status
-
-
-def end(status, *, days=0):
-    """Set all deliveries to a final status, queued some days ago."""
-    WebhookDelivery.objects.update(
-        status=status, due_at=None, tries=10, queued_at=datetime.now(UTC) - timedelta(days=days)
-    )
-
-
-def count(**by):
-    return WebhookDelivery.objects.filter(**by).count()
 
 
 @pytest.mark.parametrize(

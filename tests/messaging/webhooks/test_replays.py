@@ -10,23 +10,12 @@ from messaging.models import Event, WebhookDelivery
 from messaging.webhooks import outbox, replays
 from rme.core import ids
 from tests import factories
-from tests.messaging.webhooks.webhook_scene import endpoint
+from tests.messaging.webhooks.webhook_scene import count, end, endpoint
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
 S = WebhookDelivery.Status
-
-
-def end(status, *, days=0):
-    """Set all deliveries to a final status, queued some days ago."""
-    WebhookDelivery.objects.update(
-        status=status, due_at=None, tries=10, queued_at=datetime.now(UTC) - timedelta(days=days)
-    )
-
-
-def count(**by):
-    return WebhookDelivery.objects.filter(**by).count()
 
 
 def test_failed_deliveries_are_replayed_from_the_first_attempt(api, org):

@@ -1,7 +1,7 @@
 """Webhook endpoints on loopback, and a worker that dispatches to them."""
 
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -111,3 +111,14 @@ def verified(seen: Seen, *secrets: str) -> list[Any]:
     """Return the body as the Standard Webhooks library reads it with each secret."""
     headers = {name.lower(): value for name, value in seen.headers}
     return [Webhook(secret).verify(seen.body, headers) for secret in secrets]
+
+
+def end(status: str, *, days: int = 0) -> None:
+    """Set all deliveries to a final status, queued some days ago."""
+    WebhookDelivery.objects.update(
+        status=status, due_at=None, tries=10, queued_at=datetime.now(UTC) - timedelta(days=days)
+    )
+
+
+def count(**by: Any) -> int:
+    return WebhookDelivery.objects.filter(**by).count()

@@ -140,7 +140,9 @@ def test_it_ends_after_half_an_hour(org, sam):
     with time_machine.travel(1_900_001_800, tick=False):
         assert client.get("/admin/")["Location"] == "/admin/"
         assert seen_as(client) == ("root", False)
-    assert audited.told(action="ACTING_ENDED") == [("root", "ACTING_ENDED", "its time was over")]
+    assert audited.summaries(action="ACTING_ENDED") == [
+        ("root", "ACTING_ENDED", "its time was over")
+    ]
 
 
 def test_it_ends_when_it_is_not_allowed_any_more_and_with_the_log_out(org, sam):
@@ -153,11 +155,11 @@ def test_it_ends_when_it_is_not_allowed_any_more_and_with_the_log_out(org, sam):
     Membership.objects.filter(organization="b").delete()
     begin(client, sam)
     client.post("/admin/logout/")
-    assert [text for *_, text in audited.told(action="ACTING_ENDED")] == [
+    assert [text for *_, text in audited.summaries(action="ACTING_ENDED")] == [
         "it is not allowed any more", "it is not allowed any more",  # of both organizations
         "logged out",
     ]  # fmt: skip
-    assert audited.told()[-1] == ("olga", "LOGGED_OUT", "")
+    assert audited.summaries()[-1] == ("olga", "LOGGED_OUT", "")
     assert olga.pk
 
 

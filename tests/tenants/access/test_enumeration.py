@@ -1,6 +1,6 @@
-"""Nobody learns which accounts exist: a thousand tries have one answer and cost one work.
+"""Strangers cannot learn which accounts exist: a thousand tries have one answer and cost one work.
 
-The work is counted in hashes of passwords and in statements; seconds would tell of the machine.
+The work is counted in hashes of passwords and in statements; seconds would depend on the machine.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Sessions end; whoever needs a second factor sees nothing before."""
+"""Sessions end; a person who needs a second factor sees nothing before it."""
 
 import pytest
 import time_machine

@@ -76,7 +76,7 @@ def test_a_person_goes_to_an_organization_of_another_cell_without_a_log_in(org, 
     assert other.get(answer["Location"]).status_code == 200
     assert other.session["rme_began"] == began
     assert is_in(here)
-    assert audited.told() == [
+    assert audited.summaries() == [
         ("sam", "LOGGED_IN", "password"),
         ("sam", "HANDED_OVER", "cell us"),
         ("sam", "LOGGED_IN", "cell eu, password"),
@@ -140,7 +140,7 @@ def test_a_second_factor_is_proven_once_for_all_cells(org, there):
     here.post(CODE, {"code": code_of()})
     other = there(here)
     assert other.get(ENTER)["Location"] == "/admin/console/acme/messages/"
-    assert audited.told(action="LOGGED_IN")[-1][2] == "cell eu, password, second factor"
+    assert audited.summaries(action="LOGGED_IN")[-1][2] == "cell eu, password, second factor"
 
 
 def test_a_second_factor_that_was_not_proven_is_asked_for(org, there):
@@ -181,7 +181,7 @@ def test_accounts_are_connected_once_by_a_log_in_to_both(org, there):
     assert User.objects.get(pk=user.pk).person != before  # not before it was confirmed
     assert other.post(CONNECT)["Location"] == "/admin/console/acme/messages/"
     assert User.objects.get(pk=user.pk).person == before
-    assert audited.told(action="CONNECTED") == [("sam", "CONNECTED", "cell eu")]
+    assert audited.summaries(action="CONNECTED") == [("sam", "CONNECTED", "cell eu")]
     assert other.get(CONNECT).status_code == 404  # once
 
 

@@ -53,7 +53,7 @@ def us(other, settings):
 
 @pytest.fixture
 def scene(org, us):
-    """Give an organization messages that were sent and that wait, a ledger, and people."""
+    """Create an organization with sent and waiting messages, a ledger, and people."""
     Organization.objects.update(calls_per_second=100_000)
     api, person = Api(org), factories.contact(org)
     for _ in range(3):

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rme.tenants.oauth import views
-from tests.rest import FORM, token
+from tests.rest import FORM, basic, token
 from tests.tenants.conftest import GRANT, KEY
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
@@ -150,10 +150,6 @@ def test_credentials_beside_an_assertion_count(program):
     assert exchange(**good).status_code == 200
     wrong = exchange(client_id=program.client_id, client_secret="wrong")
     assert (wrong.status_code, wrong.json()) == (401, {"error": "invalid_client"})
-
-
-def basic(client_id, secret):
-    return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 @pytest.mark.parametrize(

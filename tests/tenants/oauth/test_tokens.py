@@ -1,6 +1,5 @@
 """The token endpoint: client credentials, every refusal with its whole answer, and API keys."""
 
-import base64
 import time
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode
@@ -15,7 +14,7 @@ from oauth2_provider.models import AccessToken
 from rme.core.cache import TtlCache
 from rme.tenants import api_keys
 from tests import factories
-from tests.rest import FORM, token
+from tests.rest import FORM, basic, token
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +23,6 @@ URL = "/services/oauth2/token"
 
 def post(body, content_type=FORM, **headers):
     return Client().post(URL, body, content_type, headers=headers)
-
-
-def basic(client_id, secret):
-    return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
 
 def refused(response, status, error, description=None):

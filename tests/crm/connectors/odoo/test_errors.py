@@ -1,6 +1,6 @@
 """Odoo's errors as it was seen to write them, and what a broken server is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,32 +17,16 @@ from rme.crm.connectors.base import (
     UnknownParent,
 )
 from rme.crm.connectors.odoo.connector import OdooConnector
-from rme.crm.connectors.records import NewAccount, NewCase, NewContact
+from rme.crm.connectors.records import NewCase, NewContact
 from rme.crm.platforms import PlatformRecord
 from rme.crm.presets import PRESETS
 from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
+from tests.crm.connectors.errors_scene import find, make
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer, Refused
 from tests.stopwatch import Stopwatch
-
-
-@pytest.fixture
-def server() -> Iterator[OdooServer]:
-    with OdooServer() as running:
-        yield running
-
-
-def find(connector: OdooConnector, seconds: float = 4.0) -> Any:
-    return connector.find_contacts_by_email(
-        "a@b.example", limit=1, deadline=Deadline.after(seconds)
-    )
-
-
-def make(connector: OdooConnector, seconds: float = 4.0) -> str:
-    return connector.create(NewAccount("Acme"), deadline=Deadline.after(seconds))
-
 
 READ = {
     "no key": (Refused(401, "werkzeug.exceptions.Unauthorized", "Invalid apikey"), PlatformRefused),
@@ -101,7 +85,7 @@ def test_a_parent_that_is_not_there_is_named(server, new, field):
 
 
 def test_a_parent_that_only_the_database_misses_is_named(server):
-    told = (
+    message = (
         "The operation cannot be completed: Another model is using the record you are trying to "
         "delete.\n\nThe troublemaker is: 'Ticket' (helpdesk.ticket)\nThanks to the following "
         "constraint: 'Customer' (partner_id)\nHow about archiving the record instead?"
@@ -109,7 +93,7 @@ def test_a_parent_that_only_the_database_misses_is_named(server):
     connector = remote.odoo(server)
     connector.find_cases("a@b.example", limit=1, deadline=Deadline.after(4))
     connector._types("helpdesk.ticket")
-    server.refuse = [Refused(422, "odoo.exceptions.ValidationError", told)]
+    server.refuse = [Refused(422, "odoo.exceptions.ValidationError", message)]
     with pytest.raises(UnknownParent) as raised:
         connector.create(NewCase("S", "I", contact_id="7"), deadline=Deadline.after(4))
     assert raised.value.field == "contact_id"

@@ -1,18 +1,10 @@
 """Salesforce, by what every platform must do, over a stub that reads SOQL and SOSL."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.crm import remote
 from tests.crm.conformance import Conformance
 from tests.fakes.salesforce import SalesforceServer
-
-
-@pytest.fixture
-def server() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
 
 
 class TestSalesforce(Conformance):

@@ -1,7 +1,5 @@
 """What is asked of Salesforce: how many calls, and what they find."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from rme.crm.connectors.base import Deadline
@@ -9,13 +7,7 @@ from rme.crm.connectors.salesforce.connector import quote
 from tests.crm import remote
 from tests.crm.conformance import INJECTIONS
 from tests.fakes import soql
-from tests.fakes.salesforce import SalesforceServer, identifier
-
-
-@pytest.fixture
-def server() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
+from tests.fakes.salesforce import identifier
 
 
 @pytest.mark.parametrize("text", [*INJECTIONS, "a\nb\r\tc\b\f", "\\'", "ü\u2028😀"])

@@ -1,7 +1,5 @@
 """Salesforce's errors, and what a broken server comes to."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from rme.crm.connectors.base import (
@@ -19,17 +17,10 @@ from rme.crm.connectors.salesforce.connector import SalesforceConnector
 from rme.transport import AddressPolicy, Transport
 from tests.crm import remote
 from tests.crm.breaking import BREAKS
-from tests.crm.connectors.salesforce.errors_scene import find, make
+from tests.crm.connectors.errors_scene import find, make
 from tests.fakes.http1 import respond
-from tests.fakes.salesforce import Refused, SalesforceServer, identifier
+from tests.fakes.salesforce import Refused, identifier
 from tests.stopwatch import Stopwatch
-
-
-@pytest.fixture
-def server() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
-
 
 # --- errors -------------------------------------------------------------------------------------
 ERRORS = {
@@ -69,7 +60,7 @@ def test_a_duplicate_is_told_with_its_id(server, name):
 
 
 @pytest.mark.parametrize(
-    ("refusal", "told"),
+    ("refusal", "known_id"),
     [
         (Refused(400, "DUPLICATES_DETECTED", duplicateResult={"matchResults": []}), ""),
         (Refused(400, "DUPLICATES_DETECTED", duplicateResult=None), ""),
@@ -84,11 +75,11 @@ def test_a_duplicate_is_told_with_its_id(server, name):
     ],
     ids=["none", "null", "unique field"],
 )
-def test_a_duplicate_is_told_as_far_as_it_is_said(server, refusal, told):
+def test_a_duplicate_is_told_as_far_as_it_is_said(server, refusal, known_id):
     server.refuse = [refusal]
     with pytest.raises(Duplicate) as raised:
         make(remote.salesforce(server))
-    assert raised.value.id == told
+    assert raised.value.id == known_id
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Salesforce's sessions: one log-in for many, and what is wrong with one."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import jwt
@@ -11,14 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from rme.crm.connectors.base import PlatformAway, PlatformRefused
 from tests.crm import remote
-from tests.crm.connectors.salesforce.errors_scene import find, make
-from tests.fakes.salesforce import Refused, SalesforceServer
-
-
-@pytest.fixture
-def server() -> Iterator[SalesforceServer]:
-    with SalesforceServer() as running:
-        yield running
+from tests.crm.connectors.errors_scene import find, make
+from tests.fakes.salesforce import Refused
 
 
 def test_a_session_serves_many_connectors(server):

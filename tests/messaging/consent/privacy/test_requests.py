@@ -58,7 +58,7 @@ def test_an_export_is_stored_downloaded_and_expires(api, org, ada, bob, settings
     assert found["contact"]["id"] == str(ada.pk)
     assert [each["state"] for each in found["requests"]] == ["RUNNING"]
     assert requests.file_of(row).expires_at - row.finished_at <= timedelta(days=7, minutes=1)
-    told = [each for each in audited.told() if each[0] == "olga"]
+    told = [each for each in audited.summaries() if each[0] == "olga"]
     assert [each[1:] for each in told[-4:]] == [
         ("ADDED", ""), ("ORDERED", ""), ("EXPORTED", "all of a person"),
         ("EXPORTED", "file downloaded"),
@@ -150,7 +150,7 @@ def test_a_request_is_opened_once_and_decided_once(org, ada):
     assert requests.refuse(row, "no proof of identity", OLGA)
     assert not requests.refuse(row, "again", OLGA)
     assert not requests.order(row, OLGA)
-    assert ("olga", "REFUSED", "") in audited.told()
+    assert ("olga", "REFUSED", "") in audited.summaries()
 
 
 def test_what_is_late_is_a_finding_until_it_is_answered(org, ada, settings):

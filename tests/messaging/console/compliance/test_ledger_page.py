@@ -49,7 +49,7 @@ def test_a_verification_is_ordered_seen_and_kept(root, org, recorded):
     assert "The chain holds" in done
     assert recorded[-1].digest in done
     assert LedgerCheck.objects.count() == 1
-    assert [each[1] for each in audited.told()] == ["VERIFIED", "VERIFIED"]
+    assert [each[1] for each in audited.summaries()] == ["VERIFIED", "VERIFIED"]
 
 
 def test_a_broken_link_names_its_place(root, org, recorded):
@@ -79,7 +79,7 @@ def test_the_ledger_leaves_as_a_file_and_the_audit_says_so(root, org, recorded):
     assert "no-store" in done["Cache-Control"]
     lines = [json.loads(line) for line in b"".join(done).splitlines()]
     assert [line["digest"] for line in lines] == [entry.digest for entry in recorded]
-    assert audited.told() == [
+    assert audited.summaries() == [
         ("root", "EXPORTED", "consent ledger as CSV"),
         ("root", "EXPORTED", "consent ledger as NDJSON"),
     ]

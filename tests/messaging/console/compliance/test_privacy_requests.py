@@ -65,7 +65,7 @@ def test_an_export_from_the_persons_page_to_the_file(root, org, ada):
     assert "no-store" in file["Cache-Control"]
     with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
         assert json.loads(archive.read("person.json"))["contact"]["email"] == ada.email
-    assert audited.told()[-1] == ("root", "EXPORTED", "file downloaded")
+    assert audited.summaries()[-1] == ("root", "EXPORTED", "file downloaded")
     assert "Data export requested on" in text_of(root, "person", ada.pk)
     PrivacyFile.objects.update(expires_at=clock.now())
     assert root.post(url("privacy_file", row.pk)).status_code == 404

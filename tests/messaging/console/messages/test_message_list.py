@@ -141,7 +141,7 @@ def test_an_export_has_the_filtered_rows_and_is_logged(root, org):
     assert header[:5] == ["time", "message", "contact", "person", "address"]
     assert [row[3] for row in rows] == ["First2 Last2", "First1 Last1", "First0 Last0"]
     assert {row[8] for row in rows} == {"DELIVERED"}
-    assert audited.told() == [("root", "EXPORTED", "messages")]
+    assert audited.summaries() == [("root", "EXPORTED", "messages")]
     assert audited.lines() == ["filter: – → Status: Delivered"]
 
 

@@ -121,7 +121,7 @@ def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
     assert (entry.status, entry.source, entry.evidence, entry.recorded_by) == (
         "OPTED_OUT", "ADMIN", {"note": "by phone"}, "root",
     )  # fmt: skip
-    assert audited.told() == [("root", "CONSENT", "OPTED_OUT")]
+    assert audited.summaries() == [("root", "CONSENT", "OPTED_OUT")]
     assert "evidence: – → by phone" in audited.lines()
 
 

@@ -45,7 +45,7 @@ def test_an_account_that_works(root, org):
     assert row.checked_at is not None
     assert row.check_problem == ""
     assert "UTC: works." in shown
-    ((who, action, text),) = audited.told()
+    ((who, action, text),) = audited.summaries()
     assert (who, action, text.partition(":")[0]) == ("root", "TESTED", "connection")
     assert (checklist(org), server.mails) == ((True, True), [])
     row.state = "PAUSED"

@@ -1,4 +1,4 @@
-"""A draft is saved while somebody types, and nobody's text is overwritten."""
+"""A draft is saved while a person types, and no other person's text is overwritten."""
 
 import pytest
 from django.db import connection
@@ -41,7 +41,7 @@ def test_the_first_change_of_what_is_active_makes_a_draft_and_the_next_ones_chan
     assert draft_of(row).subject == "Newer"
     row.refresh_from_db()
     assert (row.subject, row.state) == (factories.TEXTS["EMAIL"]["subject"], "ACTIVE")
-    assert audited.told(action="ADDED", kind="messaging.templateversion") == [
+    assert audited.summaries(action="ADDED", kind="messaging.templateversion") == [
         ("ann", "ADDED", "draft")
     ]
 

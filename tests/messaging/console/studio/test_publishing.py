@@ -47,7 +47,7 @@ def test_a_draft_is_published_and_the_version_before_comes_back(ann, row):
     ]  # fmt: skip
     assert words(do(ann, "publish", row)) == ["Version 1 is active."]
     assert states(row) == {1: "ACTIVE", 2: "ARCHIVED"}
-    told = [name for name, *_ in audited.told(action="PUBLISHED")]
+    told = [name for name, *_ in audited.summaries(action="PUBLISHED")]
     assert told == ["ann", "ann"]
 
 
@@ -72,7 +72,7 @@ def test_without_a_second_person_nothing_is_published_where_the_rules_want_one(
     assert words(do(ann, "approve", new)) == [OTHER]
     assert words(do(ben, "approve", new)) == ["1 draft is approved."]
     assert words(do(ann, "publish", new)) == ["Version 2 is active."]  # ben has agreed
-    assert audited.told(action="APPROVED") == [("ben", "APPROVED", "")]
+    assert audited.summaries(action="APPROVED") == [("ben", "APPROVED", "")]
     assert words(do(ann, "publish", row)) == ["Version 1 is active."]  # it was active before
 
 
@@ -128,7 +128,7 @@ def test_versions_are_published_at_their_time_by_a_fixed_number_of_statements(an
         rows = TemplateVersion.objects.filter(template__name__endswith=f"-{number}", version=2)
         assert set(rows.values_list("state", "publish_at")) == {("ACTIVE", None)}
     assert counts == [12, 12]
-    assert {each[:2] for each in audited.told(action="PUBLISHED")} == {("ann", "PUBLISHED")}
+    assert {each[:2] for each in audited.summaries(action="PUBLISHED")} == {("ann", "PUBLISHED")}
     publish_templates()  # nothing is left
 
 
@@ -176,4 +176,4 @@ def test_a_test_goes_to_the_own_contact_with_the_text_of_the_draft(ann, org, row
         "Version 2 is on its way to ann@example.com."
     ]
     assert Delivery.objects.get().address == "ann@example.com"
-    assert audited.told(action="TESTED")[0][0] == "ann"
+    assert audited.summaries(action="TESTED")[0][0] == "ann"

@@ -65,7 +65,7 @@ def test_an_import_shows_what_it_would_do_and_then_does_it(ann, org):
     assert set(TemplateVersion.objects.filter(state="DRAFT").values_list("html", flat=True)) == {
         "<p>New</p>", "<p>Two</p>",
     }  # fmt: skip
-    assert len(audited.told(action="ADDED", actor_name="ann")) == 3
+    assert len(audited.summaries(action="ADDED", actor_name="ann")) == 3
     again = upload(ann, data)
     assert "Nothing differs from what is there." in again.content.decode()
     assert words(press(ann, again, "publish")) == [
@@ -111,7 +111,7 @@ def test_an_export_is_what_an_import_takes(ann, org):
     assert answer["Content-Disposition"] == 'attachment; filename="templates-acme.zip"'
     data = b"".join(answer.streaming_content)
     assert {each.kind for each in upload(ann, data).context["changes"]} == {"unchanged"}
-    assert audited.told(action="EXPORTED") == [("ann", "EXPORTED", "templates")]
+    assert audited.summaries(action="EXPORTED") == [("ann", "EXPORTED", "templates")]
 
 
 def test_the_pages_ask_no_more_for_more(ann):

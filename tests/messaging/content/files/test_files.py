@@ -108,7 +108,8 @@ def test_a_push_makes_drafts_and_publishing_makes_them_active(org):
         ("<p>Hello</p>", 1, "ann"), ("<p>Two</p>", 2, "ann"),
     ]  # fmt: skip
     assert (
-        audited.told(kind="messaging.templateversion") == [("ann", "ADDED", "draft of a file")] * 2
+        audited.summaries(kind="messaging.templateversion")
+        == [("ann", "ADDED", "draft of a file")] * 2
     )
     done = push(org.pk, files, ANN, publish=True)
     assert [(each.kind, each.is_published) for each in done] == [("unchanged", True)] * 2

@@ -1,4 +1,4 @@
-"""The history of circuits: written on a change alone, by whoever caused it."""
+"""The history of circuits: written on a change alone, by the process that caused it."""
 
 from datetime import timedelta
 

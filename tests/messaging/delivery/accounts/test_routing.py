@@ -64,11 +64,11 @@ def test_try_last_keeps_the_order_of_the_rest():
     assert [names(each) for each in waiting] == [["a3", "a1", "a2"], ["a1"]]
 
 
-class Told(Provider):
-    """Answers what its account is told to, and counts."""
+class Scripted(Provider):
+    """Answers what the test has set for its account, and counts."""
 
-    kind = "told"
-    label = "Told"
+    kind = "scripted"
+    label = "Scripted"
     channels = frozenset(Channel)
     answers: dict[str, object] = {}
     sent: Counter[str] = Counter()
@@ -82,24 +82,24 @@ class Told(Provider):
 
 
 @pytest.fixture
-def told(org):
+def scripted(org):
     """Register the provider; gives a function that adds an account with its answer."""
-    providers.REGISTRY["told"] = Told
-    Told.answers, Told.sent = {}, Counter()
+    providers.REGISTRY["scripted"] = Scripted
+    Scripted.answers, Scripted.sent = {}, Counter()
 
     def add(name, answer, channel="EMAIL", **fields):
-        Told.answers[name] = answer
+        Scripted.answers[name] = answer
         return ProviderAccount.objects.create(
             organization=org,
             name=name,
-            kind="told",
+            kind="scripted",
             channel=channel,
             credentials=f'{{"name": "{name}"}}',
             **fields,
         )
 
     yield add
-    del providers.REGISTRY["told"]
+    del providers.REGISTRY["scripted"]
 
 
 def send(api, people):
@@ -108,39 +108,39 @@ def send(api, people):
 
 
 @pytest.mark.django_db
-def test_a_failing_account_is_left_alone_after_one_window(api, org, told):
-    told("bad", Retryable("down"), priority=1)
-    told("good", Accepted("1"), priority=2)
+def test_a_failing_account_is_left_alone_after_one_window(api, org, scripted):
+    scripted("bad", Retryable("down"), priority=1)
+    scripted("good", Accepted("1"), priority=2)
     send(api, factories.contacts(org, 120))
     # The first window of 50 finds out; of the next, nothing goes there.
-    assert Told.sent == {"bad": 50, "good": 120}
+    assert Scripted.sent == {"bad": 50, "good": 120}
     assert set(Delivery.objects.values_list("status", flat=True)) == {"SENT"}
 
 
 @pytest.mark.django_db
-def test_a_refused_account_is_left_alone_and_comes_back(api, org, told, settings):
+def test_a_refused_account_is_left_alone_and_comes_back(api, org, scripted, settings):
     settings.CIRCUIT_OPEN_SECONDS = 0.0
-    row = told("bad", Misconfigured("wrong key"), priority=1)
-    told("good", Accepted("1"), priority=2)
+    row = scripted("bad", Misconfigured("wrong key"), priority=1)
+    scripted("good", Accepted("1"), priority=2)
     people = factories.contacts(org, 20)
     send(api, people)
-    Told.answers["bad"] = Accepted("1")
-    Told.sent.clear()
+    Scripted.answers["bad"] = Accepted("1")
+    Scripted.sent.clear()
     send(api, people)
-    assert Told.sent == {"bad": 5, "good": 15}  # half open: five may try
+    assert Scripted.sent == {"bad": 5, "good": 15}  # half open: five may try
     assert circuits.states([row.pk]) == {row.pk: CircuitState.CLOSED}
-    Told.sent.clear()
+    Scripted.sent.clear()
     send(api, people)
-    assert Told.sent == {"bad": 20}
+    assert Scripted.sent == {"bad": 20}
 
 
 @pytest.mark.django_db
-def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, told):
-    row = told("only", Retryable("down"))
+def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, scripted):
+    row = scripted("only", Retryable("down"))
     people = factories.contacts(org, 25)
     send(api, people)
     assert circuits.states([row.pk]) == {row.pk: CircuitState.OPEN}
-    Told.answers["only"] = Accepted("1")
+    Scripted.answers["only"] = Accepted("1")
     message_id = api.send(message(people[0])).json()["messageId"]
     until = time.monotonic() + 20
     while api.get(message_id)["status"] != "SENT" and time.monotonic() < until:
@@ -151,15 +151,15 @@ def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, told):
 
 
 @pytest.mark.django_db
-def test_an_account_that_asked_for_time_goes_last_though_another_failed(api, org, told):
-    told("busy", Retryable("busy", 60.0), priority=1)
-    told("other", Retryable("down"), priority=2)
+def test_an_account_that_asked_for_time_goes_last_though_another_failed(api, org, scripted):
+    scripted("busy", Retryable("busy", 60.0), priority=1)
+    scripted("other", Retryable("down"), priority=2)
     (person,) = factories.contacts(org, 1)
     send(api, [person])
-    Told.answers["other"] = Accepted("1")
-    Told.sent.clear()
+    Scripted.answers["other"] = Accepted("1")
+    Scripted.sent.clear()
     send(api, [person])
-    assert set(Told.sent) == {"other"}
+    assert set(Scripted.sent) == {"other"}
 
 
 def _until_the_end(heard, own):
@@ -173,14 +173,14 @@ def _until_the_end(heard, own):
 
 
 @pytest.mark.django_db
-@pytest.mark.xdist_group("scripts")  # one forgotten meanwhile would be told, and asked, again
+@pytest.mark.xdist_group("scripts")  # one forgotten meanwhile would be loaded again
 @pytest.mark.parametrize(("believed", "asked"), [(0.0, 2), (600.0, 0)])
 def test_what_redis_is_asked_does_not_grow_with_the_sends(
-    api, org, told, redis, monkeypatch, believed, asked
+    api, org, scripted, redis, monkeypatch, believed, asked
 ):
     monkeypatch.setattr(circuits._known_closed, "seconds", believed)
-    told("one", Accepted("1"))
-    told("two", Accepted("1"))
+    scripted("one", Accepted("1"))
+    scripted("two", Accepted("1"))
 
     own = redis.connection_pool.connection_kwargs["db"]
 
@@ -203,8 +203,8 @@ def test_what_redis_is_asked_does_not_grow_with_the_sends(
 
 
 @pytest.mark.django_db
-def test_health_shows_the_circuit(api, org, told):
-    told("bad", Misconfigured("wrong key"))
+def test_health_shows_the_circuit(api, org, scripted):
+    scripted("bad", Misconfigured("wrong key"))
     send(api, factories.contacts(org, 1))
     shown = api.call("GET", "/health").json()["providers"]
     circuits = [(each["name"], each["channel"], each["circuit"]) for each in shown]
@@ -219,9 +219,9 @@ def test_health_shows_the_circuit(api, org, told):
 
 
 @pytest.mark.django_db
-def test_an_accept_names_the_account_that_stands_well(api, org, told):
-    told("bad", Misconfigured("wrong key"), priority=1)
-    told("good", Accepted("1"), priority=2)
+def test_an_accept_names_the_account_that_stands_well(api, org, scripted):
+    scripted("bad", Misconfigured("wrong key"), priority=1)
+    scripted("good", Accepted("1"), priority=2)
     first, second = factories.contacts(org, 2)
     assert api.send(message(first)).json()["provider"] == "bad"
     work()
@@ -230,30 +230,30 @@ def test_an_accept_names_the_account_that_stands_well(api, org, told):
 
 
 @pytest.mark.django_db
-def test_accepting_takes_no_probe_from_who_sends(api, org, told, settings):
+def test_accepting_takes_no_probe_from_who_sends(api, org, scripted, settings):
     settings.CIRCUIT_OPEN_SECONDS = 0.0
-    told("bad", Misconfigured("wrong key"), priority=1)
-    told("good", Accepted("1"), priority=2)
+    scripted("bad", Misconfigured("wrong key"), priority=1)
+    scripted("good", Accepted("1"), priority=2)
     people = factories.contacts(org, 8)
     send(api, people[:1])
-    Told.answers["bad"] = Accepted("1")
-    Told.sent.clear()
+    Scripted.answers["bad"] = Accepted("1")
+    Scripted.sent.clear()
     for person in people:
         TtlCache.clear_all()
         api.send(message(person))
     work()
-    assert Told.sent == {"bad": 5, "good": 3}
+    assert Scripted.sent == {"bad": 5, "good": 3}
 
 
 @pytest.mark.django_db
-def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, told):
-    told("apple", Accepted("1"), channel="PUSH", priority=1, match=["IOS"])
+def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, scripted):
+    scripted("apple", Accepted("1"), channel="PUSH", priority=1, match=["IOS"])
     (person,) = factories.contacts(org, 1)
     factories.device(org, person)  # ANDROID
     push = message(person, channel="PUSH")
     assert api.send(push).json()["error"]["message"] == "No provider account for PUSH."
-    told("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
+    scripted("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
     TtlCache.clear_all()
     assert api.send(push).json()["provider"] == "google"
     work()
-    assert Told.sent == {"google": 1}
+    assert Scripted.sent == {"google": 1}

@@ -1,0 +1,11 @@
+"""Form fields that pages of several packages use."""
+
+from unfold import widgets
+
+
+# The theme has no types.
+class SecretTextarea(widgets.UnfoldAdminTextareaWidget):
+    """A text area for a secret; it never shows the value."""
+
+    def format_value(self, value: object) -> str:
+        return ""
