@@ -6,9 +6,9 @@ from tests.simulation.world.parallel import Task, mutant_names, play
 
 pytestmark = pytest.mark.django_db  # only so that there is a migrated database to copy
 
-SEEDS = 60
+SEEDS = 20
 """CI plays 1,000 beside the tests, by `make simulate`."""
-REPLAYED = [3, 17, 40]
+REPLAYED = [19, 11, 17]  # in another order: what was played before must not matter
 MUTANT_SEEDS = 1000
 QUICK = ("no lease", "receipts backwards", "attempts stay", "no idempotency key",
          "attempts after the send")  # fmt: skip

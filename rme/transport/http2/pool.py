@@ -61,7 +61,8 @@ class Http2Pool:
         for host in [host for host in self._hosts.values() if host.waiting]:
             connection = self._usable(host)
             if connection is None:
-                self._open(host)
+                if host.waiting:  # the last one may have ended with the connection
+                    self._open(host)
                 continue
             while host.waiting and connection.has_room:
                 stream = host.waiting.popleft()

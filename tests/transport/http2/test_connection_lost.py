@@ -273,6 +273,26 @@ def test_server_that_closes_at_once_is_tried_once_for_each_request(
         assert server.connections == 3
 
 
+def test_no_connection_is_opened_for_nobody(transport: Transport) -> None:
+    may_end = threading.Event()
+
+    def talk(sock: socket.socket, number: int) -> None:
+        sock.sendall(raw(SETTINGS, 0, 0, b"\0\3\0\0\0\0"))
+        assert may_end.wait(5)
+
+    in_flight: RequestsInFlight[str] = RequestsInFlight(transport)
+    with tcp.TcpServer(talk, server_context("h2")) as server:
+        in_flight.add("only", ask(server))
+        (host,) = transport.connections._http2._hosts.values()
+        while not (host.connection and host.connection.ready):
+            assert in_flight.step(5.0) == []
+        may_end.set()
+        assert server.wait_until_closed()
+        ((_, result),) = in_flight.step(5.0)  # before it sends, it finds that its host has left
+        assert statuses([result]) == [NOT_SENT]
+        assert (host.connection, server.connections) == (None, 1)
+
+
 def test_host_without_http2_is_remembered(transport: Transport) -> None:
     with Http1Server(tls=server_context("http/1.1")) as server:
         for _ in range(3):
