@@ -227,8 +227,8 @@ class CellRouter:
         """Return whether a cell answers; store for the metrics which do. Anybody may ask for that,
         so those who come together share one round of calls.
 
-        A cell counts as down for a second after a failed call only, so that alone tells nothing of
-        one that nobody calls.
+        A cell counts as down only for a second after a failed call, so one that gets no calls has
+        to be asked.
         """
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self._call_all())

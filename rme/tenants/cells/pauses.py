@@ -49,7 +49,7 @@ WHERE phase = 'PAUSED' AND pause = ANY(%s::uuid[]) RETURNING organization_id
 
 
 class PauseState(StrEnum):
-    """What became of a pause."""
+    """How a pause has ended, or that it has not."""
 
     OPEN = "OPEN"
     SWITCHED = "SWITCHED"
@@ -66,7 +66,7 @@ _STATE_BY_STEP = {
 def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the states of pauses of this cell's moves, by id. Two statements.
 
-    Whoever asks ends the pauses of dead moves too, even where no worker runs.
+    The question ends the pauses of dead moves too, even where no worker runs.
     """
     pauses = given["pauses"]
     if not isinstance(pauses, list) or len(pauses) > AT_ONCE:

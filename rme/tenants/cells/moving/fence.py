@@ -1,4 +1,4 @@
-"""The phases of an organization on both sides of a move, and waiting until nobody writes any more.
+"""The phases of an organization on both sides of a move, and waiting until no process writes.
 
 A placement that is committed is known to all processes after `KNOWN_SECONDS`; statements that ask
 the database know it at once. Whatever began before is a transaction that is open then: it is
