@@ -167,7 +167,8 @@ def test_empty_states_name_the_next_step(root, org):
     assert "No minute was counted yet." in text
     count()
     text = shown(root).content.decode()
-    assert "Nothing was sent in the last two weeks." in text
+    assert "Nothing was sent in the two weeks until <time " in text
+    assert "Later messages are counted\n    within two minutes." in text
     assert "Nothing waits: all that is ready has gone." in text
     assert page(ProviderAccount, "changelist") in text
 
