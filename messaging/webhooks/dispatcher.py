@@ -173,6 +173,8 @@ class Dispatcher:
                     spans.end_webhook(span, 0, is_ok=False)
             else:
                 self.requests.add(DispatchedRequest(queue, delivery, monotonic(), span), request)
+        if queue.is_finished and not queue.results:  # its lease has ended
+            self.queues.discard(queue)
 
 
 def _request(

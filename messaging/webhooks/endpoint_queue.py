@@ -8,6 +8,7 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from time import monotonic
 
 from messaging.models import WebhookDelivery
 from messaging.webhooks.outbox import (
@@ -79,7 +80,12 @@ class EndpointQueue:
         return not self.due and not self.in_flight
 
     def take(self) -> Iterator[DueWebhookDelivery]:
-        """Return the deliveries to send now: a single one until the endpoint has accepted one."""
+        """Return the deliveries to send now: a single one until the endpoint has accepted one.
+
+        Once the lease has ended another worker may send them, so they are left to it.
+        """
+        if monotonic() >= self.claim.until:
+            self.due.clear()
         limit = ENDPOINT_LIMIT if self.succeeded else 1
         while self.due and self.in_flight + len(self.results) < limit:
             self.in_flight += 1

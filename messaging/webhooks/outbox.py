@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
+from time import monotonic
 from typing import Any, NamedTuple, TypedDict
 from uuid import UUID
 
@@ -144,12 +145,15 @@ class ClaimedEndpoint:
     endpoint: WebhookEndpoint
     fence: int
     due: Sequence[DueWebhookDelivery]
+    until: float
+    """When the lease ends, or a little before (monotonic)."""
 
 
 def claim(limit: int) -> list[ClaimedEndpoint]:
     """Claim the queues of at most `limit` endpoints, in two statements."""
     age = GIVE_UP.total_seconds()
     parameters: dict[str, float] = {"limit": limit, "lease": LEASE_SECONDS, "give_up": age}
+    until = monotonic() + LEASE_SECONDS
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM.replace(":trace", spans.context_of("m.id")), parameters)
         rows = [_ClaimedRow.of(row) for row in cursor.fetchall()]
@@ -157,7 +161,7 @@ def claim(limit: int) -> list[ClaimedEndpoint]:
         return []
     endpoints = WebhookEndpoint.objects.in_bulk({row.endpoint_id for row in rows})
     return [
-        ClaimedEndpoint(endpoints[endpoint_id], fence, [_due_delivery(row) for row in group])
+        ClaimedEndpoint(endpoints[endpoint_id], fence, [_due_delivery(row) for row in group], until)
         for (endpoint_id, fence), group in groupby(rows, lambda row: (row.endpoint_id, row.fence))
         if endpoint_id in endpoints
     ]

@@ -1,5 +1,6 @@
 """Claiming queues: leases, dead workers, and statement counts."""
 
+import math
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery
-from messaging.webhooks import dispatcher, outbox
+from messaging.webhooks import dispatcher, endpoint_queue, outbox
 from messaging.webhooks.endpoint_queue import ENDPOINT_LIMIT, EndpointQueue, EndpointResponse
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
@@ -33,6 +34,26 @@ def test_after_a_worker_died_another_sends_the_same_ids(org, receiver):
     dispatch_all()
     ids = [identifier for identifier, _ in receiver.received]
     assert sorted(ids) == sorted([str(expected[0]), *map(str, expected)])
+    assert states() == [(S.DELIVERED, 1)] * 3
+
+
+@pytest.mark.parametrize("sent", [0, 1])
+def test_a_worker_sends_nothing_once_its_lease_has_ended(org, receiver, monkeypatch, sent):
+    queue(endpoint(org, receiver.url), 3)
+    late = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
+    claims = outbox.claim(10)
+    with monkeypatch.context() as patch:
+        if sent:
+            late.start(claims)
+        patch.setattr(endpoint_queue, "monotonic", lambda: math.inf)  # it was stopped so long
+        if not sent:
+            late.start(claims)
+        late.finish()
+    late.close()
+    assert (len(receiver.seen), late.queues) == (sent, set())
+    pass_time(seconds=outbox.LEASE_SECONDS + 1)
+    dispatch_all()
+    assert len(receiver.seen) == 3
     assert states() == [(S.DELIVERED, 1)] * 3
 
 

@@ -1,13 +1,14 @@
 """A customer's webhook endpoint: it answers, fails, or lets the dispatcher wait."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from messaging.webhooks import dispatcher
+from messaging.webhooks import dispatcher, outbox
+from messaging.webhooks.outbox import ClaimedEndpoint
 from rme.transport import Failure, FailureKind, Reply, Request
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.turns import Threading, Turns
@@ -18,6 +19,18 @@ SHARE = 0.2
 FATES = {"accepts": 70, "accepts slowly": 10, "fails": 10, "does not answer": 10}
 SLOW_SECONDS = (0.3, 4.0, 12.0)
 TIMEOUT_SECONDS = 15.0
+LEASE_SECONDS = outbox.LEASE_SECONDS
+
+
+_real_claim = outbox.claim
+
+
+class Acceptance(NamedTuple):
+    """An event that an endpoint has accepted."""
+
+    at: float
+    lease_until: float
+    """Until when nobody else might send it."""
 
 
 class Endpoints:
@@ -27,10 +40,18 @@ class Endpoints:
         self.rng, self.turns, self.faults = rng, turns, faults
         self.are_called = rng.random() < SHARE
         self.at_rest = False
-        self.accepted: Counter[tuple[str, str]] = Counter()
-        """How often each endpoint has accepted each event, by URL and webhook-id."""
+        self.accepted: defaultdict[tuple[str, str], list[Acceptance]] = defaultdict(list)
+        """What each endpoint has accepted, by URL and webhook-id."""
+        self._leases: dict[tuple[int, int], float] = {}
+        """Until when the claim of an endpoint lasts, by endpoint and fence."""
 
-    def answer(self, request: Request) -> tuple[float, Reply | Failure]:
+    def _claim(self, limit: int) -> list[ClaimedEndpoint]:
+        until = self.turns.clock.now + LEASE_SECONDS
+        claims = _real_claim(limit)
+        self._leases |= {(each.endpoint.pk, each.fence): until for each in claims}
+        return claims
+
+    def answer(self, request: Request, claim: ClaimedEndpoint) -> tuple[float, Reply | Failure]:
         """Take a request; return after how many seconds it is answered, and how."""
         fate = self.rng.choices(list(FATES), list(FATES.values()))[0]
         if self.at_rest:
@@ -41,13 +62,15 @@ class Endpoints:
             return seconds, Reply(500)
         if fate == "does not answer":
             return TIMEOUT_SECONDS, Failure(FailureKind.UNKNOWN, "no answer")
-        self.accepted[request.url, dict(request.headers)["webhook-id"]] += 1
+        accepted = Acceptance(self.turns.clock.now, self._leases[claim.endpoint.pk, claim.fence])
+        self.accepted[request.url, dict(request.headers)["webhook-id"]].append(accepted)
         return seconds, Reply(200)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Stand where the dispatcher's transport does."""
         with ExitStack() as stack:
+            stack.enter_context(patch.object(outbox, "claim", self._claim))
             stack.enter_context(patch.object(dispatcher, "threading", Threading))
             stack.enter_context(patch.object(dispatcher, "Transport", lambda *_, **__: self))
             stack.enter_context(patch.object(dispatcher, "RequestsInFlight", _InFlight))
@@ -67,7 +90,7 @@ class _InFlight:
 
     def add(self, key: Any, request: Request) -> None:
         """Start a request."""
-        seconds, result = self._endpoints.answer(request)
+        seconds, result = self._endpoints.answer(request, key.queue.claim)
         self._active.append((self._endpoints.turns.clock.after(seconds), key, result))
 
     def step(self, seconds: float) -> list[tuple[Any, Reply | Failure]]:

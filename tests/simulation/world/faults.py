@@ -40,7 +40,6 @@ class Faults:
         self.intensity = rng.choice(INTENSITIES)
         self.left = MOST if self.intensity else 0
         self.turns.jumps = JUMPS if rng.random() < 0.7 else ()
-        self.has_jumps = bool(self.turns.jumps)
         self.interleaves = rng.random() < INTERLEAVED
 
     def stop(self) -> None:

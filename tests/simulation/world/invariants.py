@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from itertools import pairwise
 from unittest.mock import patch
 
 from django.conf import settings
@@ -332,15 +333,15 @@ def dispatched(state: State) -> Finding:
     called = history.endpoints
     if not called.are_called:
         return
-    was_calm = not history.faults.intensity and not history.faults.has_jumps
     for row in WebhookDelivery.objects.all():
         taken = called.accepted[history.stage.endpoints[row.endpoint_id], str(row.event_id)]
         if row.status != WebhookDelivery.Status.DELIVERED:
             yield f"the webhook delivery {row.pk} is {row.status}, due {row.due_at}"
         elif not taken:
             yield f"the webhook delivery {row.pk} is {row.status}, and nobody took it"
-        elif taken > 1 and was_calm:
-            yield f"the webhook delivery {row.pk} was sent {taken} times without a fault"
+        for earlier, later in pairwise(taken):
+            if later.at < earlier.lease_until:
+                yield f"the webhook delivery {row.pk} was sent at {earlier.at} and at {later.at}"
 
 
 def counts(state: State) -> Finding:
