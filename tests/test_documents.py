@@ -1,25 +1,23 @@
 """What the documents name exists: pages, sections, commands, targets, settings and log events."""
 
 import re
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 from django.core.management import get_commands
 
 from tests.deploy import variables
 from tests.service import ROOT
 
-_LISTED = subprocess.run(
-    ["git", "ls-files", "-co", "--exclude-standard", "*.md"],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-)
-PAGES = {path: path.read_text() for path in map(ROOT.joinpath, _LISTED.stdout.split())}
-if not PAGES:
-    pytest.skip("There is no git checkout.", allow_module_level=True)
+FOLDERS = ("docs", "rme", "messaging", "push", "bot", "tests", "bench", "deploy", "clients")
+PAGES = {
+    path: path.read_text()
+    for path in [
+        *ROOT.glob("*.md"),
+        *(page for each in FOLDERS for page in (ROOT / each).rglob("*.md")),
+    ]
+    if "node_modules" not in path.parts
+}
 CODE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]*)\)")
 SOURCE = re.compile(r"`((?:rme|messaging|push|bot|tests|bench|deploy|clients)/[\w/.-]+\.\w+)")
