@@ -6,7 +6,6 @@ The standby is promoted at once: how long a manager takes to notice a loss comes
 
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 import requests
 
 from tests.drills.callers import BULK, BULK_EVERY, THREADS, Accepted, Callers
+from tests.drills.machine import folder_with_sink, machine_folder
 from tests.drills.postgres import Server, wait_until
 from tests.faults.accounting import IN_DOUBT, Sink
 from tests.service import ROOT, own_engines, running
@@ -93,10 +93,9 @@ class Account:
 
 def play(scene: Scene, migrated: Path) -> Account:
     """Play a scene on a copy of a migrated server's folder."""
-    with machine_folder() as folder:
+    with folder_with_sink() as (folder, sink):
         primary, standby = Server(folder / "a"), Server(folder / "b")
         subprocess.run(["cp", "-a", migrated / "postgres", primary.var], check=True)
-        sink = Sink(folder)
         try:
             primary.start()
             primary.keep_wal()
@@ -110,7 +109,6 @@ def play(scene: Scene, migrated: Path) -> Account:
             with running(var, DATABASE_URL=url, SMTP_URL=mail, **SERVICE) as service:
                 return _lose(scene, primary, standby, Callers(service, scene.level), sink)
         finally:
-            sink.stop()
             for server in (primary, standby):
                 if server.process:
                     server.stop()
@@ -223,24 +221,16 @@ def _health(callers: Callers) -> str:
 
 
 @contextmanager
-def machine_folder() -> Iterator[Path]:
-    """Make a folder that the servers' user may enter, and remove it."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@contextmanager
 def migrated_server() -> Iterator[Path]:
     """Make a server's folder with a migrated database."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        server = Server(Path(name))
+    with machine_folder() as folder:
+        server = Server(folder)
         server.start()
         try:
             env = {**own_engines(), "DATABASE_URL": f"postgres://rme@{server.address}/rme"}
-            env |= {"RME_VAR": name, "REDIS_URL": "unix:///nowhere"}
+            env |= {"RME_VAR": str(folder), "REDIS_URL": "unix:///nowhere"}
             command = [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"]
             subprocess.run(command, cwd=ROOT, env=env, check=True)
         finally:
             server.stop()
-        yield Path(name)
+        yield folder

@@ -5,16 +5,13 @@ Nobody gives the command again: the workers of both cells, and calls between the
 
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rme.run.places import engine_env
 from tests.drills.moving import Cell, Senders, two_cells
 from tests.drills.postgres import wait_until
-from tests.faults.accounting import Sink
 from tests.service import ROOT
 
 STEPS = ("leaving", "paused", "ready", "switched")
@@ -50,16 +47,9 @@ class KilledMove:
 
 def play() -> list[KilledMove]:
     """Kill a move at each step in turn; return what became of each."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # for PostgreSQL's own user
-        sink = Sink(folder)
-        try:
-            with two_cells(folder, sink) as (source, target):
-                callers = Senders(source, "killed")
-                return [_kill(step, source, target, callers) for step in STEPS]
-        finally:
-            sink.stop()
+    with two_cells() as (source, target, _sink):
+        callers = Senders(source, "killed")
+        return [_kill(step, source, target, callers) for step in STEPS]
 
 
 def failures(found: Sequence[KilledMove]) -> list[str]:

@@ -1,9 +1,32 @@
-"""The machine on which a drill was played, and tables, for reports."""
+"""The machine on which a drill is played: its folder and mail server; and tables, for reports."""
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.faults.accounting import Sink
+
+
+@contextmanager
+def machine_folder() -> Iterator[Path]:
+    """Make a folder that the servers' user may enter, and remove it."""
+    with TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@contextmanager
+def folder_with_sink() -> Iterator[tuple[Path, Sink]]:
+    """Make a folder that the servers' user may enter, with a mail server; remove both."""
+    with machine_folder() as folder:
+        sink = Sink(folder)
+        try:
+            yield folder, sink
+        finally:
+            sink.stop()
 
 
 def described() -> str:

@@ -6,7 +6,6 @@ import re
 import secrets
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ import requests
 
 from rme.run.places import engine_env
 from tests.drills.callers import BULK_EVERY, Callers
+from tests.drills.machine import folder_with_sink
 from tests.drills.postgres import wait_until
 from tests.faults.accounting import IN_DOUBT, Sink
 from tests.service import ROOT, Service, free_port, own_engines
@@ -110,21 +110,22 @@ class Senders(Callers):
 
 
 @contextmanager
-def two_cells(folder: Path, sink: Sink) -> Iterator[tuple[Cell, Cell]]:
-    """Run two cells and a router, with the cells prepared for a move."""
+def two_cells() -> Iterator[tuple[Cell, Cell, Sink]]:
+    """Run two cells and a router, with the cells prepared for a move, and their mail server."""
     ports = {"eu": free_port(), "us": free_port()}
     router = free_port()
-    env = {
-        **FEW,
-        "SECRET_KEY": secrets.token_urlsafe(48),
-        "CELL_SECRET": secrets.token_urlsafe(48),
-        "CELLS": ",".join(f"{name}=http://127.0.0.1:{port}" for name, port in ports.items()),
-        "BASE_URL": f"http://127.0.0.1:{router}",
-        "SMTP_URL": f"smtp+plain://127.0.0.1:{sink.port}",
-        "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
-    }
     with ExitStack() as stack:
-        cells = []
+        folder, sink = stack.enter_context(folder_with_sink())
+        env = {
+            **FEW,
+            "SECRET_KEY": secrets.token_urlsafe(48),
+            "CELL_SECRET": secrets.token_urlsafe(48),
+            "CELLS": ",".join(f"{name}=http://127.0.0.1:{port}" for name, port in ports.items()),
+            "BASE_URL": f"http://127.0.0.1:{router}",
+            "SMTP_URL": f"smtp+plain://127.0.0.1:{sink.port}",
+            "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
+        }
+        cells: list[Cell] = []
         for name, port in ports.items():
             (folder / name).mkdir(mode=0o755)
             cell = Cell(folder / name, router, **env, CELL=name, TLS_PROXY="1")
@@ -145,7 +146,7 @@ def two_cells(folder: Path, sink: Sink) -> Iterator[tuple[Cell, Cell]]:
         stack.callback(process.wait)
         stack.callback(process.terminate)
         wait_until(lambda: _is_ready(router), "the router", 60)
-        yield cells[0], cells[1]
+        yield cells[0], cells[1], sink
 
 
 def _is_ready(port: int) -> bool:
@@ -168,15 +169,8 @@ def _end(cell: Cell) -> None:
 
 def play() -> Account:
     """Play the drill; return the account."""
-    with tempfile.TemporaryDirectory(prefix="rme-drill-", dir="/var/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # for PostgreSQL's own user
-        sink = Sink(folder)
-        try:
-            with two_cells(folder, sink) as (source, target):
-                return _move(source, target, sink)
-        finally:
-            sink.stop()
+    with two_cells() as (source, target, sink):
+        return _move(source, target, sink)
 
 
 def _move(source: Cell, target: Cell, sink: Sink) -> Account:

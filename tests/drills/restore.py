@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.drills.callers import Callers
-from tests.drills.failover import ENDED, SERVICE, machine_folder
+from tests.drills.failover import ENDED, SERVICE
+from tests.drills.machine import folder_with_sink
 from tests.drills.postgres import Server, wait_until
 from tests.faults.accounting import Sink
 from tests.service import ROOT, Service, own_engines, running
@@ -81,13 +82,9 @@ class Restored:
 
 def drill(migrated: Path) -> tuple[Lost, list[Restored]]:
     """Lose a service, and restore it three times."""
-    with machine_folder() as folder:
-        sink = Sink(folder)
-        try:
-            lost = _lose(folder, migrated, sink)
-            return lost, [_latest(lost), _as_described(lost), _as_it_is(lost)]
-        finally:
-            sink.stop()
+    with folder_with_sink() as (folder, sink):
+        lost = _lose(folder, migrated, sink)
+        return lost, [_latest(lost), _as_described(lost), _as_it_is(lost)]
 
 
 # --- the loss -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from rme.core.db.availability import BoundedConnection
-from tests.drills.failover import machine_folder
+from tests.drills.machine import machine_folder
 from tests.drills.postgres import Server, wait_until
 
 
