@@ -255,6 +255,10 @@ def test_with_a_router_routes_lead_to_it():
     routes = str([*of_kind(manifests, "Ingress", "HTTPRoute").values()])
     backends = set(re.findall(r"'name': '(msg-rme-\w+)', 'port'", routes))
     assert backends == {"msg-rme-router"}
+    policies = of_kind(manifests, "NetworkPolicy")
+    (rule,) = policies["NetworkPolicy msg-rme-web"]["spec"]["ingress"]
+    callers = [each["podSelector"]["matchLabels"] for each in rule["from"] if "podSelector" in each]
+    assert callers == [selector]  # whatever `ingressFrom` names
     assert "settings.CELLS must list the cells" in refusal(router=router)
 
 
