@@ -5,12 +5,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from tests.browser import tabs
 from tests.browser.journey import Journey, KeyboardJourney
 
 CHROMIUM = shutil.which("chromium")
+PAGES_ALONE = shutil.which("chromium-headless-shell") or CHROMIUM
+"""The same browser without its own surface, of which a tab costs two thirds of the CPU time. It
+shows no notifications."""
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -23,18 +26,30 @@ ARGUMENTS = [
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    """Return the browser; without one, tests that need it are reported as skipped."""
+def playwright() -> Iterator[Playwright]:
+    """Return what launches browsers; without one, tests that need it are reported as skipped."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the PATH")
     # Playwright runs an event loop in this thread, in which Django would refuse its database. No
     # other test is to run beside that loop, so it ends with this folder's tests.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+        yield playwright
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="package")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    """Return the browser."""
+    with playwright.chromium.launch(executable_path=PAGES_ALONE, args=ARGUMENTS) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def whole_chromium(playwright: Playwright) -> Iterator[Browser]:
+    """Return the browser with its own surface."""
+    with playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser:
+        yield browser
 
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])

@@ -24,9 +24,9 @@ def ada(live_server, transactional_db):
 
 
 @pytest.fixture
-def tab(chromium, live_server, ada):
+def tab(whole_chromium, live_server, ada):
     faults = {"allows": tabs.LOAD_FAILED, "failed_requests": True, "timeout": 10_000}
-    with tabs.opened(chromium, permissions=["notifications"], **faults) as page:
+    with tabs.opened(whole_chromium, permissions=["notifications"], **faults) as page:
         page.goto(f"{live_server.url}/push-demo")
         page.get_by_label("Username").fill("editor")
         page.locator("input[name=password]").fill("secret")

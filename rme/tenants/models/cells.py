@@ -81,7 +81,8 @@ class Move(models.Model):
     pause = models.UUIDField(null=True)
     """The last pause. One that was switched or given up stays so, and the next has another id."""
     users = models.JSONField(default=dict)
-    """The ids of people in the target that they had before the move, by their ids here."""
+    """The ids of people in the target, by their ids here: other ones that they had there before the
+    move, and the same for those whom the move has copied."""
     began_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ import threading
 
 import psycopg
 import pytest
+from allauth.mfa.models import Authenticator
 from django.conf import settings as project
 from django.core.management import CommandError
 from django.db import connection, connections
@@ -147,3 +148,31 @@ def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
     assert here == {name: each.rows for name, each in report.digests.items() if each.rows}
     with us():
         assert counts() == here
+
+
+def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, scene):
+    ann = User.objects.get(username="ann")
+    bob = User.objects.create(username="bob", email="bob@example.org", password="bob's")
+    Membership.objects.create(user=bob, organization_id="acme", role="SUPPORT")
+    Authenticator.objects.create(user=ann, type="totp", data={"secret": "old"})
+    with us():  # whose account there is his own
+        User.objects.create(username="bob", email="bob@example.org", password="another")
+
+    def change(text):
+        if text == "leaving":
+            User.objects.update(password="new")
+            ann.authenticator_set.update(data={"secret": "new"})
+            Authenticator.objects.create(user=ann, type="recovery_codes", data={})
+        if text == "paused":
+            User.objects.filter(pk=ann.pk).update(is_active=False)
+
+    with moving.opened(ends(), "acme", change) as mover:
+        mover.move(30)
+    with us():
+        there = User.objects.get(pk=ann.pk)
+        assert (there.password, there.is_active) == ("new", False)
+        found = Authenticator.objects.filter(user=there).order_by("type")
+        assert list(found.values_list("type", "data")) == [
+            ("recovery_codes", {}), ("totp", {"secret": "new"})
+        ]  # fmt: skip
+        assert User.objects.get(username="bob").password == "another"

@@ -112,9 +112,14 @@ def test_people_whose_names_are_taken_get_free_ones(us, scene):
         psycopg.connect(databases.url_of(connection.settings_dict["NAME"])) as source,
         psycopg.connect(us.url) as target,
     ):
-        arrived = people.copy(source, target, "acme", "eu")
-        again = people.copy(source, target, "acme", "eu")
-    assert arrived.renamed == {"ann": f"ann.eu.{own.pk}", "b" * 150: f"{'b' * 147}.eu"}
-    assert (arrived.ids, again.ids, again.renamed) == ({}, {}, {})
+        arriving = people.find(source, target, "acme", "eu")
+        people.copy(source, target, arriving)
+        known = people.find(source, target, "acme", "eu")
+        again = people.find(source, target, "acme", "eu", arriving.ids)
+    assert arriving.renamed == {"ann": f"ann.eu.{own.pk}", "b" * 150: f"{'b' * 147}.eu"}
+    assert known == ({}, {}, {})
+    assert again == arriving
+    assert all(old == new for old, new in arriving.ids.items())
+    assert {own.pk, other.pk} <= arriving.ids.keys() == arriving.user_names.keys()
     with us():
         assert User.objects.get(pk=own.pk).person == own.person

@@ -58,7 +58,7 @@ class Copier:
         self.source, self.target, self.tables = source, target, tables
         self.shapes, self.organization_id = shapes, organization_id
         self.users: Mapping[int, int] = {}
-        """The ids of people who have others in the target."""
+        """The ids of people in the target: of those who have others there, and of those copied."""
 
     # --- passes -----------------------------------------------------------------------------------
     def oldest(self) -> int:
@@ -195,9 +195,10 @@ class Copier:
         )
 
     def _user_value(self, table: CarriedTable, name: str) -> str:
-        if not self.users:
+        others = {old: new for old, new in self.users.items() if old != new}
+        if not others:
             return f't."{name}"'
-        cases = " ".join(f"WHEN {old} THEN {new}" for old, new in self.users.items())
+        cases = " ".join(f"WHEN {old} THEN {new}" for old, new in others.items())
         if table.model._meta.get_field(name).get_internal_type() != "ArrayField":
             return f'CASE t."{name}" {cases} ELSE t."{name}" END'
         return (

@@ -164,10 +164,14 @@ class Mover:
                 self.say(f"copied {count:,} rows of {partition}")
 
     def _copy_people(self) -> None:
-        arrivals = people.copy(self.source, self.target, self.organization_id, self.own.name)
-        self.copier.users = {**self.copier.users, **arrivals.ids}
-        self.report.renamed = {**self.report.renamed, **arrivals.renamed}
+        copied = [old for old, new in self.copier.users.items() if old == new]
+        arriving = people.find(
+            self.source, self.target, self.organization_id, self.own.name, copied
+        )
+        self.copier.users = {**self.copier.users, **arriving.ids}
+        self.report.renamed = {**self.report.renamed, **arriving.renamed}
         self.journal.note_users(self.copier.users)
+        people.copy(self.source, self.target, arriving)
 
     def _catch_up(self) -> None:
         """Copy what was written meanwhile, until little is left."""

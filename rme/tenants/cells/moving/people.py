@@ -1,12 +1,12 @@
 """People of an organization that moves: those with a role, and its integration users.
 
 Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
-the person already: by `User.person`, or by user name and email. A person is copied once; what
-changes later, as a password, is not. A person whose user name is another's in the target gets a new
-one there.
+the person already: by `User.person`, or by user name and email. Such an account stays as it is.
+Whom the move has copied it copies again until the switch: a password that is changed meanwhile must
+not stay valid there. A person whose user name is another's in the target gets a new one there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -45,6 +45,8 @@ INSERT INTO tenants_user_groups (user_id, group_id)
 SELECT given.user_id, g.id FROM unnest(%s::bigint[], %s::text[]) given(user_id, name)
 JOIN auth_group g ON g.name = given.name ON CONFLICT DO NOTHING
 """
+_COPIED_AGAIN = ("password", "email", "first_name", "last_name", "is_staff", "is_active")
+_UPDATE = "(id) DO UPDATE SET " + ", ".join(f"{each} = excluded.{each}" for each in _COPIED_AGAIN)
 NAME_LENGTH = 150
 
 
@@ -59,16 +61,26 @@ class Person(NamedTuple):
 
 
 class ArrivingPeople(NamedTuple):
-    """The ids in the target of people who have others there, and who got a new user name."""
+    """The people of an organization, as the target is to have them."""
 
     ids: Mapping[int, int]
+    """The ids there of those who have others, and of those who are copied, who keep theirs."""
+    user_names: Mapping[int, str]
+    """The names there of those who are copied."""
     renamed: Mapping[str, str]
+    """The names there of those who have others."""
 
 
-def copy(source: Connection, target: Connection, organization_id: str, cell: str) -> ArrivingPeople:
-    """Copy the people who are not there yet; `cell` is where they come from. Raise KeysOverlap.
+def find(
+    source: Connection,
+    target: Connection,
+    organization_id: str,
+    cell: str,
+    copied: Collection[int] = (),
+) -> ArrivingPeople:
+    """Find out who is to be copied; `cell` is where they come from. Raise KeysOverlap.
 
-    The number of statements does not depend on the number of people.
+    `copied` are those whom the move has copied before, and copies again.
     """
     own = [Person(*row) for row in source.execute(_OF, {"organization": organization_id})]
     wanted = [name for each in own for name in _names(each, cell)]
@@ -92,10 +104,14 @@ def copy(source: Connection, target: Connection, organization_id: str, cell: str
             names[each.id] = next(name for name in _names(each, cell) if name not in by_name)
         elif same.id != each.id:
             ids[each.id] = same.id
-    if names:
-        _insert(source, target, names)
+        elif each.id in copied:
+            names[each.id] = same.username
     renamed = {each.username: names[each.id] for each in own if each.id in names}
-    return ArrivingPeople(ids, {old: new for old, new in renamed.items() if old != new})
+    return ArrivingPeople(
+        ids | {each: each for each in names},
+        names,
+        {old: new for old, new in renamed.items() if old != new},
+    )
 
 
 def _names(person: Person, cell: str) -> Iterator[str]:
@@ -105,21 +121,28 @@ def _names(person: Person, cell: str) -> Iterator[str]:
         yield f"{person.username[: NAME_LENGTH - len(suffix)]}{suffix}"
 
 
-def _insert(source: Connection, target: Connection, names: Mapping[int, str]) -> None:
-    ids = list(names)
+def copy(source: Connection, target: Connection, people: ArrivingPeople) -> None:
+    """Copy people as they are now. The number of statements does not depend on how many."""
+    ids = list(people.user_names)
+    if not ids:
+        return
     with target.transaction():
         for table, text in _ROWS.items():
+            # An email address that is another account's there stays that account's.
+            then = "DO NOTHING"
             rows = [row for (row,) in source.execute(text, [ids]).fetchall()]
+            if table == _USERS:
+                for row in rows:
+                    row |= {"username": people.user_names[row["id"]], "is_superuser": False}
+                then = _UPDATE
+            else:
+                target.execute(f"DELETE FROM {table} WHERE user_id = ANY(%s)", [ids])
             if not rows:
                 continue
-            for row in rows if table == _USERS else ():
-                row |= {"username": names[row["id"]], "is_superuser": False}
             columns = ", ".join(f'"{name}"' for name in rows[0])
-            # An email address that is another account's there stays that account's.
-            kept = "" if table == _USERS else "ON CONFLICT DO NOTHING"
             target.execute(
                 f"INSERT INTO {table} ({columns}) SELECT {columns} "
-                f"FROM jsonb_populate_recordset(NULL::{table}, %s) {kept}",
+                f"FROM jsonb_populate_recordset(NULL::{table}, %s) ON CONFLICT {then}",
                 [Jsonb(rows)],
             )
         groups = source.execute(_GROUPS, [ids]).fetchall()
