@@ -65,10 +65,16 @@ def test_each_dashboard_has_what_grafana_requires():
         ids = [each["id"] for each in dashboard["panels"]]
         assert len(ids) == len({*ids})
         assert dashboard["uid"] == f"rme-{name}"
-        assert [each["name"] for each in dashboard["templating"]["list"]] == ["datasource"]
+        variables = {each["name"]: each for each in dashboard["templating"]["list"]}
+        assert variables.keys() == {"datasource", "namespace"}
+        assert variables["namespace"]["allValue"] == ".*"  # also what has no namespace
         for panel in panels(dashboard):
             assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
             assert panel["fieldConfig"].keys() == {"defaults", "overrides"}
+            for target in panel["targets"]:  # of the chosen cells alone
+                _, *chosen = re.split(r"\brme[:_]", target["expr"])
+                assert chosen, panel["title"]
+                assert all(re.match(r'\w+(:\w+)*{namespace=~"\$namespace"[,}]', e) for e in chosen)
             refs = [each["refId"] for each in panel["targets"]]
             assert len(refs) == len({*refs})
             if panel["type"] == "timeseries":
