@@ -91,10 +91,10 @@ check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
 
 browser:  ## install Debian's Chromium and Firefox, for the tests in tests/browser (as root)
-	@for each in chromium chromium-headless-shell firefox-esr; do command -v $$each >/dev/null 2>&1 || \
-	  { apt-get update -qq && \
+	@for each in chromium "chromium-headless-shell chromium" firefox-esr; do \
+	  command -v $${each%% *} >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$each >/dev/null; } || \
-	  echo "$$each cannot be installed here: tests take Chromium in its place, or are skipped." >&2; done
+	  echo "$${each%% *} cannot be installed here: tests take Chromium in its place, or are skipped." >&2; done
 
 gateway:  ## install Debian's Kannel, nghttpd and libfaketime, for tests that need them (as root)
 	@test -x /usr/lib/kannel/test/fakesmsc || { apt-get update -qq && \
