@@ -177,12 +177,16 @@ def reclaim() -> int:
 
 # --- unknown outcomes -----------------------------------------------------------------------------
 
+# An attempt that turned out to be accepted after it was sent again counts as well: it made a copy.
 _IN_DOUBT = f"""
-SELECT a.delivery_id, count(DISTINCT a.fence), max(a.started_at)
-FROM unnest(%s::uuid[], %s::text[]) due(id, channel)
-JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "due.id")}
-WHERE a.channel = due.channel AND (a.outcome IS NULL OR a.outcome = 'Unknown')
-GROUP BY a.delivery_id
+SELECT id, count(DISTINCT fence), max(started_at) FROM (
+  SELECT due.id, a.fence, a.started_at,
+    bool_or(a.outcome IS DISTINCT FROM 'Accepted') OVER (PARTITION BY due.id, a.device_id)
+      AS is_in_doubt
+  FROM unnest(%s::uuid[], %s::text[]) due(id, channel)
+  JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "due.id")}
+  WHERE a.channel = due.channel AND (a.outcome IS NULL OR a.outcome IN ('Unknown', 'Accepted'))
+) sent WHERE is_in_doubt GROUP BY id
 """
 
 
