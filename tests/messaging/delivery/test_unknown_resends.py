@@ -70,6 +70,18 @@ def test_a_server_that_resets_after_the_mail_gets_four_copies(api, org, resettin
     assert told.count() == 3
 
 
+def test_a_copy_that_is_known_late_to_be_accepted_counts_as_a_resend(api, org, script):
+    script("only", Unknown("no answer"))
+    api.send(message(factories.contact(org)))
+    assert live(3) == [0, 1]
+    first = Attempt.objects.order_by("started_at").first()
+    Attempt.objects.filter(pk=first.pk).update(outcome="Accepted")  # after it was sent again
+    live(60)
+    assert Attempt.objects.count() == 4
+    assert Event.objects.filter(detail__decision="RESEND").count() == 3
+    assert (delivery().status, delivery().due_at) == ("UNKNOWN", None)
+
+
 def test_every_resend_is_told_by_the_events_and_the_trace(api, org, script):
     script("only", Unknown("no answer"))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
