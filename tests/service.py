@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +123,20 @@ class Service:
                 continue  # its parent took it along
 
     def token(self, demo: dict[str, Any]) -> str:
+        """Return a token, also where an earlier test has just killed the web."""
         form = {
             "grant_type": "client_credentials",
             "client_id": demo["client_id"],
             "client_secret": demo["client_secret"],
         }
-        answer = requests.post(f"{demo['auth_url']}/services/oauth2/token", form, timeout=10)
-        return str(answer.json()["access_token"])
+        url = f"{demo['auth_url']}/services/oauth2/token"
+
+        def asked() -> str | None:
+            with suppress(requests.ConnectionError):
+                return str(requests.post(url, form, timeout=10).json()["access_token"])
+            return None
+
+        return str(wait_for(asked))
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.database) as connection:

@@ -33,11 +33,11 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{40,6000}")
 _PIECES = re.compile(
     r"<!--.*?(?:-->|\Z)"
     r"|<(script|style|title|textarea)\b.*?(?:</\1\s*>|\Z)"
-    r"""|<a\s(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?""",
+    r"""|<a\s(?:[^<>"']++|"[^"]*+"|'[^']*+')*>?""",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTES = re.compile(
-    r"""([^\s=>"'/]++)(?:(\s*+=\s*+)("[^"]*+"|'[^']*+'|[^\s"'>]++))?+""", re.IGNORECASE | re.DOTALL
+    r"""([^\s=>"'/]++)(?:(\s*+=\s*+)("[^"]*+"|'[^']*+'|[^\s"'>]++))?""", re.IGNORECASE | re.DOTALL
 )
 _BODY = re.compile(r"</body", re.IGNORECASE)
 _WEB = re.compile(r"https?://[^\s\x00-\x20\x7f\\\\<>\"]+", re.IGNORECASE)

@@ -9,7 +9,7 @@ from django.core.validators import validate_email
 
 _PRINTABLE_ASCII = re.compile(r"^[\x21-\x7e]+$")
 _PLAIN = re.compile(
-    r"[a-z0-9_+-]++(?:\.[a-z0-9_+-]++)*+@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}"
+    r"[a-z0-9_+-]++(?:\.[a-z0-9_+-]++)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}"
 )
 """Most addresses: Django's validator accepts them, at five times the cost."""
 _WORD = re.compile(r"\S++")

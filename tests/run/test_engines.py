@@ -88,7 +88,7 @@ def test_exec_gives_the_commands_exit_code_and_leaves_nothing(var):
 
 
 def run(*argv, **env):
-    """Run `python -m rme.run`; gives its exit code and what it said."""
+    """Run `python -m rme.run`; return its exit code and output."""
     kept = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
     return subprocess.run(
         [sys.executable, "-m", "rme.run", *argv],
@@ -148,6 +148,7 @@ def tree(var):
     yield process, mark, var
     process.kill()
     process.wait()
+    assert gone(str(postgres_data(var)), str(sockets(var)))  # or they write into what is removed
 
 
 def gone(*words, seconds=15):

@@ -1,13 +1,16 @@
 """`DATABASE_URL`: one server, or several of which one accepts writes.
 
-`postgres://user:password@a:5432,b:5432/name`: libpq's own form, which `urlsplit` does not read.
+`postgres://user:password@a:5432,b:5432/name`: libpq's own form, which `urlsplit` does not read:
+newer versions of it refuse an address in brackets after another host.
 """
 
+import re
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import dj_database_url
 
+_AUTHORITY = re.compile(r"[^:/?#]++://([^/?#]*+)")
 PRIMARY_ONLY = "read-write"
 """libpq's target_session_attrs: a host that accepts no writes counts as one that is away."""
 
@@ -18,7 +21,8 @@ def parse(url: str) -> dict[str, Any]:
     With several hosts a connection is made to the first that accepts writes, unless the URL has
     another `target_session_attrs`. Raises ValueError for an invalid URL, without quoting it.
     """
-    authority = urlsplit(url).netloc
+    found_authority = _AUTHORITY.match(url)
+    authority = found_authority[1] if found_authority else ""
     user, at, hosts = authority.rpartition("@")
     if "," not in hosts:
         return {**dj_database_url.parse(url)}

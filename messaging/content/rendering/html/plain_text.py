@@ -10,7 +10,7 @@ _TAG = re.compile(
     r"""(?P<comment><!--)
       | <!(?:\[endif\])?[^>]*+>?
       | <(?P<end>/?)(?P<name>[a-zA-Z][a-zA-Z0-9:-]*+)
-        (?P<rest>(?:[^"'>]|"[^"]*+"|'[^']*+')*+)(?P<close>>)?
+        (?P<rest>(?:[^"'>]++|"[^"]*+"|'[^']*+')*)(?P<close>>)?
       | (?P<open><[!/a-zA-Z])""",
     re.VERBOSE,
 )

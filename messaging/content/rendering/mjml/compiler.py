@@ -31,7 +31,7 @@ _HTML_DEPTH = 400
 _VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
 _TAG = re.compile(
     r"""(?P<open><!--(?!\[if)|<!\[CDATA\[)|<[!?]
-      | <(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:[^<>"']|"[^"]*+"|'[^']*+')*+(?P<close>>)?
+      | <(?P<end>/?)(?P<name>[a-zA-Z][^\s/<>]*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*(?P<close>>)?
       | (?P<bare><)""",
     re.VERBOSE,
 )
