@@ -1,7 +1,7 @@
 # rme: `make run` brings the service up, `make test` proves it. `make` lists the rest.
 
-# A distribution's Python comes first: it is built with optimizations, which others on the PATH often are not (pyenv's
-# takes a third more CPU time for the same work). It must be able to make an environment.
+# A distribution's Python comes first: it is built with optimizations, which others on the PATH often are not, such as
+# pyenv's. It must be able to make an environment.
 PYTHON ?= $(shell for p in /usr/bin/python3.14 /usr/bin/python3.13 /usr/bin/python3.12 /usr/bin/python3.11 \
 	python3.14 python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' \
