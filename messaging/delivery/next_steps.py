@@ -171,9 +171,8 @@ class OutgoingDelivery:
 
     def receipts(self, attempts: Sequence[SendAttempt]) -> list[Receipt]:
         """Return the receipts that came with the outcomes of attempts (the simulator's)."""
-        delivery_id = UUID(self.claimed.id)
         return [
-            Receipt(delivery_id, kind)
+            Receipt(UUID(self.claimed.id), kind)
             for attempt in attempts
             if isinstance(attempt.outcome, Accepted)
             for kind in attempt.outcome.receipts

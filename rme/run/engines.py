@@ -32,6 +32,9 @@ SETTINGS = {
     "random_page_cost": "1.1",
     "jit": "off",
     "autovacuum_naptime": "15s",
+    # An autovacuum is cancelled for whoever has waited this long. By default, a second, changes of
+    # partitions have given up before (`rme.core.db.partitions`).
+    "deadlock_timeout": "100ms",
     "log_min_messages": "warning",
 }
 START_SECONDS = 30.0

@@ -36,14 +36,18 @@ class Histogram:
         """Count values, each with its labels, all at once. Those below 0, of clocks that differ,
         count as 0.
         """
-        found: defaultdict[Labels, float] = defaultdict(float)
-        bucket, total = self.name + BUCKET, self.name + SUM
+        counts: defaultdict[tuple[Labels, int], int] = defaultdict(int)
+        sums: defaultdict[Labels, float] = defaultdict(float)
         for seconds, labels in values:
             bounded = max(0.0, seconds)
-            found[(bucket, *labels, str(bisect_left(self.bounds, bounded)))] += 1
-            found[(total, *labels)] += bounded
-        if found:
-            counters.add_each(found)
+            counts[labels, bisect_left(self.bounds, bounded)] += 1
+            sums[labels] += bounded
+        if sums:
+            bucket, total = self.name + BUCKET, self.name + SUM
+            counters.add_each(
+                {(bucket, *labels, str(place)): count for (labels, place), count in counts.items()}
+                | {(total, *labels): amount for labels, amount in sums.items()}
+            )
 
     def family(self, found: Mapping[str, Mapping[Labels, float]]) -> HistogramMetricFamily:
         """Build the metric from the counters of all processes (`counters.read`)."""

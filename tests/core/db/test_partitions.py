@@ -256,6 +256,26 @@ def test_an_update_that_commits_during_the_move_is_kept():
     assert query(f"SELECT status FROM {TABLE} WHERE id = %s", identifier) == [("SENT",)]
 
 
+def test_a_partition_is_created_though_its_table_is_locked_for_a_moment():
+    def hold():
+        with transaction.atomic():
+            query(f"SELECT 1 FROM {TABLE}_default LIMIT 1")
+            held.set()
+            time.sleep((repartition.LOCK_MS + 100) / 1000)  # the first try fails
+
+    held = threading.Event()
+    holder, _ = in_thread(hold)
+    assert held.wait(60)
+    assert partitions.create_ahead([TABLE], now=FAR, ahead=0) == [MAY]
+    holder.join(60)
+
+
+def test_an_autovacuum_makes_way_before_a_change_of_partitions_gives_up():
+    """PostgreSQL cancels an autovacuum for whoever has waited for `deadlock_timeout`."""
+    [(least,)] = query("SELECT setting::int FROM pg_settings WHERE name = 'deadlock_timeout'")
+    assert least * 2 <= repartition.LOCK_MS
+
+
 def test_writers_lose_nothing_and_wait_little_while_the_default_partition_is_moved():
     keys = add(FAR, 6_000)
     april = add(FAR - timedelta(days=30), 3)

@@ -40,9 +40,9 @@ def split_default(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> bool:
     `clear` removes. Must not run in a transaction, because it needs several.
     """
     _create_copy(table, bounds)
-    done = _try(table, _mirror_statements(table))
+    done = run_with_retries(table, _mirror_statements(table))
     if done:
-        done = _copy(table) and _try(table, _swap_statements(table, bounds))
+        done = _copy(table) and run_with_retries(table, _swap_statements(table, bounds))
     if not done:
         clear(table)
     return done
@@ -59,7 +59,7 @@ def clear(table: str) -> bool:
         f'DROP FUNCTION IF EXISTS "{_copy_of(table)}_apply"()',
         f'DROP TABLE "{_copy_of(table)}"',
     ]
-    return _try(table, statements, each_ms=0)
+    return run_with_retries(table, statements, each_ms=0)
 
 
 def _copy_of(table: str) -> str:
@@ -175,10 +175,11 @@ def _swap_statements(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> lis
     ]
 
 
-def _try(table: str, statements: Sequence[str], each_ms: int = CHANGE_MS) -> bool:
+def run_with_retries(name: str, statements: Sequence[str], each_ms: int = CHANGE_MS) -> bool:
+    """Run statements as `run` does, up to TRIES times: an autovacuum may hold a table for long."""
     for number in range(TRIES):
         time.sleep(PAUSE_SECONDS * number)
-        if run(table, statements, each_ms):
+        if run(name, statements, each_ms):
             return True
     return False
 

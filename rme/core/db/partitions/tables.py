@@ -164,7 +164,11 @@ def _create(table: str, new: Sequence[Partition]) -> list[str]:
     if new and not _is_empty(f"{table}_default"):
         borders = {each.name: each.bounds for each in new}
         return list(borders) if repartition.split_default(table, borders) else []
-    return [each.name for each in new if run(each.name, _create_statements(each), CHANGE_MS)]
+    return [
+        each.name
+        for each in new
+        if repartition.run_with_retries(each.name, _create_statements(each))
+    ]
 
 
 def _create_statements(new: Partition) -> list[str]:
