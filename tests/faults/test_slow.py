@@ -52,8 +52,10 @@ LATE = """
 SELECT round(extract(epoch FROM percentile_cont(%s) WITHIN GROUP (
   ORDER BY a.started_at - m.created_at))::numeric, 3)::float8, count(*)
 FROM messaging_attempt a JOIN messaging_message m ON m.id = a.delivery_id
-WHERE a.organization_id = 'quiet' AND m.created_at > %s AND a.outcome IS NOT NULL
+WHERE a.organization_id = 'quiet' AND m.id = ANY('{%s}') AND a.outcome IS NOT NULL
 """
+CLOCK_ERROR = timedelta(seconds=0.25)
+"""By how much a process may be late that did not run when the database told it the time."""
 
 
 def drip(connection, number):
@@ -120,18 +122,17 @@ class Caller:
 
 def watch(service, caller):
     """Send steadily for a while; return the median and the 99th percentile until it leaves."""
-    began = service.sql("SELECT statement_timestamp()::text")[0][0]
     body = caller.body(template={"name": "welcome"}, context={"variables": {"note": "n"}})
-    count = 0
+    messages = []
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
-        caller.call("", body)
-        count += 1
+        messages.append(caller.call("", body)["messageId"])
         time.sleep(1 / RATE)
+    ids, count = ",".join(messages), len(messages)
     deadline = time.monotonic() + 30
-    while service.sql(LATE % (0.5, f"'{began}'"))[0][1] < count and time.monotonic() < deadline:
+    while service.sql(LATE % (0.5, ids))[0][1] < count and time.monotonic() < deadline:
         time.sleep(0.2)
-    (median, sent), (p99, _) = (service.sql(LATE % (q, f"'{began}'"))[0] for q in (0.5, 0.99))
+    (median, sent), (p99, _) = (service.sql(LATE % (q, ids))[0] for q in (0.5, 0.99))
     assert sent == count
     return median, p99
 
@@ -166,7 +167,7 @@ def test_a_broken_mail_server_delays_no_other(fault):
         (started,) = service.sql(
             f"SELECT started_at FROM messaging_attempt WHERE delivery_id = '{late['messageId']}'"
         )[0]
-        assert timedelta(0) <= started - at < timedelta(seconds=2)
+        assert -CLOCK_ERROR <= started - at < timedelta(seconds=2)
         in_doubt = "SELECT count(*) FROM messaging_attempt WHERE outcome IS NULL"
         assert service.sql(in_doubt)[0][0] <= 2 * 50
         if talk is None:

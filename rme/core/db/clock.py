@@ -21,7 +21,10 @@ def _read() -> tuple[datetime, float]:
 
 
 def now() -> datetime:
-    """Return the current time by the database's clock, in UTC."""
+    """Return the current time by the database's clock, in UTC.
+
+    It is late by as long as the database's answer took to be read, and never early.
+    """
     reading = _readings.get("now", _read)
     assert reading is not None  # _read returns or raises
     moment, read_at = reading
