@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Pause, ProviderAccount
 from messaging.reports import health
+from messaging.statistics.minutes import hour_of
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.tenants.models import Organization
@@ -21,7 +22,7 @@ from tests.rest import Api, message, work
 
 pytestmark = pytest.mark.django_db
 HOME = "/admin/"
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def shown(client, **query):
@@ -143,15 +144,15 @@ def test_an_accounts_hours_are_coloured_by_success(root, org):
     account = ProviderAccount.objects.create(
         organization=org, name="mail", kind="simulator", channel="EMAIL"
     )
-    now = clock.now().replace(second=0, microsecond=0) - 2 * MINUTE
+    last = hour_of(clock.now()) - HOUR  # wholly over, whatever the minute is
     for hours, outcomes in ((0, "AAAA"), (3, "AAR"), (5, "ARRR"), (7, "G")):
-        at = now - timedelta(hours=hours)
+        at = last - hours * HOUR
         row = delivery(at, organization=org.pk)
         for letter in outcomes:
             name = {"A": "Accepted", "R": "Retryable", "G": "Gone"}[letter]
             attempt(row, name, at, account_id=account.pk)
-    begin(now.replace(minute=0) - timedelta(hours=8))
-    run(clock.now())
+    begin(last - 8 * HOUR)
+    run(last + HOUR + timedelta(seconds=30))
     (strip,) = shown(root).context["strips"]
     assert (strip.name, strip.status, len(strip.chart.bars)) == ("mail", "Sends", 24)
     assert [bar.colour for bar in strip.chart.bars[-8:]] == [
