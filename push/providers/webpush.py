@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import http_ece
 import orjson
@@ -154,7 +153,7 @@ class PushSubscription:
     @cached_property
     def host(self) -> str:
         """Return the push service's host, with its port if it has one."""
-        return urlsplit(self.endpoint).netloc
+        return self.endpoint.partition("//")[2].partition("/")[0]
 
     @cached_property
     def _receiver(self) -> tuple[EllipticCurvePublicKey, bytes]:
