@@ -5,10 +5,12 @@ from itertools import count
 from urllib.parse import parse_qs
 
 import orjson
+import pytest
 
 from messaging.feedback import polling
 from messaging.models import ProviderReference
 from rme.core.db import clock
+from tests.clocks import StandingClock
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server
 from tests.messaging.feedback.sms_scene import Scene
@@ -46,6 +48,12 @@ class Twilio(Scene):
     def poll(self):
         """Ask what is due, once; gives how many messages that were."""
         return polling.poll_batch(self.transport)[0]
+
+
+def stop_clock(patch: pytest.MonkeyPatch) -> None:
+    """Let the process's clock stand: how long a message waits is told by it to the second."""
+    clock.now()  # so that it stands at the time of this call
+    StandingClock(patch, clock)
 
 
 def due():

@@ -16,14 +16,15 @@ from rme.core.cache import TtlCache
 from rme.core.db import clock
 from tests import factories
 from tests.fakes.providers import SETTINGS
-from tests.messaging.feedback.polling_scene import Twilio, due, waits
+from tests.messaging.feedback.polling_scene import Twilio, due, stop_clock, waits
 from tests.messaging.feedback.sms_scene import state
 from tests.rest import events
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_delivery_is_found_by_polling(org, api, twilio):
+def test_a_delivery_is_found_by_polling(org, api, twilio, monkeypatch):
+    stop_clock(monkeypatch)
     (sent, *_) = [twilio.send(api, factories.contact(org))]
     assert (state(), waits()) == ("SENT", [15])
     assert twilio.poll() == 0
@@ -67,8 +68,9 @@ def test_a_dead_number_is_suppressed(org, api, twilio):
     assert waits() == [None]
 
 
-def test_an_open_message_is_polled_again_when_three_times_as_old(org, api, twilio):
+def test_an_open_message_is_polled_again_when_three_times_as_old(org, api, twilio, monkeypatch):
     twilio.send(api, factories.contact(org))
+    stop_clock(monkeypatch)
     twilio.told = {"status": "sent"}
     attempt_id = Attempt.objects.get().pk
     found, age = [], timedelta(seconds=15)
@@ -93,7 +95,8 @@ def test_a_final_delivery_is_not_polled(org, api, twilio):
     assert (twilio.poll(), twilio.asked, waits()) == (1, Counter(), [None])
 
 
-def test_a_delivery_in_progress_is_polled_later(org, api, twilio):
+def test_a_delivery_in_progress_is_polled_later(org, api, twilio, monkeypatch):
+    stop_clock(monkeypatch)
     twilio.send(api, factories.contact(org))
     Delivery.objects.update(status="SENDING")
     due()

@@ -2,25 +2,30 @@
 
 import time
 from collections import Counter
+from datetime import timedelta
 
 import orjson
 import pytest
 
 from messaging.delivery.accounts import CircuitState, circuits
 from messaging.feedback import polling
-from messaging.models import Delivery, ProviderAccount
+from messaging.models import Delivery, ProviderAccount, ProviderReference
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.fakes import http1, tcp
 from tests.fakes.providers import SETTINGS
 from tests.fakes.tcp import free_port
-from tests.messaging.feedback.polling_scene import Twilio, due, waits
+from tests.messaging.feedback.polling_scene import Twilio, due, stop_clock, waits
 from tests.messaging.feedback.sms_scene import state
+from tests.messaging.webhooks.webhook_scene import database_time
 
 pytestmark = pytest.mark.django_db
 
 
-def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(org, api, twilio):
+def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(
+    org, api, twilio, monkeypatch
+):
+    stop_clock(monkeypatch)
     twilio.send_all(api, factories.contacts(org, 60))
     twilio.refuses = 429
     due()
@@ -54,7 +59,8 @@ def test_a_silent_account_delays_no_other(org, api, twilio):
     assert sorted(Delivery.objects.values_list("status", flat=True)) == ["DELIVERED", "SENT"]
 
 
-def test_deleted_accounts_are_not_polled_and_broken_ones_later(org, api, twilio):
+def test_deleted_accounts_are_not_polled_and_broken_ones_later(org, api, twilio, monkeypatch):
+    stop_clock(monkeypatch)
     twilio.send(api, factories.contact(org))
     ProviderAccount.objects.update(credentials="{}")
     due()
@@ -67,8 +73,12 @@ def test_deleted_accounts_are_not_polled_and_broken_ones_later(org, api, twilio)
 def test_what_a_dead_worker_took_is_polled_after_its_lease(org, api, twilio):
     twilio.send(api, factories.contact(org))
     due()
+    before = database_time()
     (taken,) = polling._take(())
-    assert (taken.reference, waits()) == ("SM1", [60])
+    after = database_time()
+    (ask_at,) = ProviderReference.objects.values_list("ask_at", flat=True)
+    assert taken.reference == "SM1"
+    assert before <= ask_at - timedelta(seconds=60) <= after
     assert twilio.poll() == 0
 
 
@@ -87,16 +97,20 @@ def elsewhere(connection, seen):
 
 
 @pytest.mark.parametrize("fault", [silent, half, elsewhere, lambda connection, seen: False])
-def test_a_broken_answer_changes_nothing(org, api, fault):
-    with Twilio(org, settings={"status_by": "POLL", "timeout": 1}) as scene:
+def test_a_broken_answer_changes_nothing(org, api, fault, monkeypatch):
+    stop_clock(monkeypatch)
+    with Twilio(org) as scene:
         scene.send(api, factories.contact(org))
+        credentials = orjson.loads(ProviderAccount.objects.get().credentials) | {"timeout": 1}
+        ProviderAccount.objects.update(credentials=orjson.dumps(credentials).decode())
         scene.server.answer = fault
         due()
         assert polling.poll_batch(scene.transport) == (1, {scene.account.pk})
     assert (state(), waits()) == ("SENT", [30])
 
 
-def test_a_refused_connection_changes_nothing(org, api, twilio):
+def test_a_refused_connection_changes_nothing(org, api, twilio, monkeypatch):
+    stop_clock(monkeypatch)
     twilio.send(api, factories.contact(org))
     settings = {**SETTINGS["twilio"], "status_by": "POLL"}
     settings["base_url"] = f"http://127.0.0.1:{free_port()}"
