@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from messaging.models import IdempotencyKey, Message, Suppression
 from rme.core.cache import TtlCache
 from tests import factories
-from tests.rest import Api, error, message
+from tests.rest import Api, error, message, work
 from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -209,7 +209,7 @@ def test_a_key_whose_request_still_waits_is_in_progress(api, org):
     waiting = []
     call = threading.Thread(
         target=lambda: (
-            waiting.append(api.send(body, Prefer="wait=3", **KEY)),
+            waiting.append(api.send(body, Prefer="wait=30", **KEY)),
             connections.close_all(),
         )
     )
@@ -217,6 +217,7 @@ def test_a_key_whose_request_still_waits_is_in_progress(api, org):
     while not IdempotencyKey.objects.exists():
         time.sleep(0.01)
     assert api.send(body, **KEY).status_code == 409
+    work()  # ends the wait
     call.join()
     again = api.send(body, **KEY)
     assert (again.status_code, again.content) == (waiting[0].status_code, waiting[0].content)

@@ -91,9 +91,9 @@ def test_a_failure_among_successes_waits_alone(org, receiver):
     receiver.statuses = [200, 200, 500]
     row = endpoint(org, receiver.url)
     queue(row, 20)
-    dispatch_all(0.5)
+    dispatch_all()
     pass_time(seconds=2)
-    dispatch_all(0.5)
+    dispatch_all()
     counts = [status for status, _ in states()]
     assert (counts.count(S.DELIVERED), counts.count(S.PENDING)) == (19, 1)
     row.refresh_from_db()
