@@ -172,10 +172,15 @@ def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_mos
         people = factories.contacts(other, 60)
         Api(other).bulk([message(person) for person in people])
 
+        most = 0
+
         def work():
+            nonlocal most
             for number in range(20):  # on a busy machine a healthy server seems slow at first
                 tasks.send_ready("EMAIL")
                 assert in_doubt_now() <= claims.WINDOW
+                hanging = Attempt.objects.filter(organization_id=org.pk, outcome=None).count()
+                most = max(most, hanging)
                 if number > 1 and statuses(organization_id="other") == {"SENT": 60}:
                     return
                 Delivery.objects.filter(status="ACCEPTED").update(due_at=clock.now())
@@ -184,7 +189,9 @@ def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_mos
         assert statuses(organization_id="other") == {"SENT": 60}
         assert len(well.taken) == 60
         # To one host no more is under way than twice the connections of a thread.
-        assert 10 <= in_doubt_now() <= 20
+        # Of those that hang, some may have ended since: an account waits for 20 s at most.
+        assert most >= 10
+        assert in_doubt_now() <= 20
         server.go.set()
 
 
