@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from tests.service import wait_for
+from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.xdist_group("service")
 
@@ -77,18 +78,20 @@ def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time(callers_s
         f"WHERE message_id IN ({own}) AND status NOT IN ('SENT','DELIVERED')"
     )
     wait_for(lambda: service.sql(left)[0][0] == 1, 240)
-    [(at,)] = service.sql(
-        "UPDATE messaging_delivery d SET scheduled_for = t, due_at = t "
-        "FROM (SELECT clock_timestamp() + interval '3 s' AS t) "
-        f"WHERE message_id = '{late['messageId']}' AND status = 'SCHEDULED' RETURNING t"
-    )
-    wait_for(lambda: service.sql(left)[0][0] == 0, 240)
+    with Stopwatch() as watch:
+        [(at,)] = service.sql(
+            "UPDATE messaging_delivery d SET scheduled_for = t, due_at = t "
+            "FROM (SELECT clock_timestamp() + interval '3 s' AS t) "
+            f"WHERE message_id = '{late['messageId']}' AND status = 'SCHEDULED' RETURNING t"
+        )
+        wait_for(lambda: service.sql(left)[0][0] == 0, 240)
     started, count = service.sql(
         "SELECT min(started_at), count(*) FROM messaging_attempt "
         f"WHERE delivery_id = '{late['messageId']}'"
     )[0]
     assert count == 1
-    assert timedelta(0) <= started - at < timedelta(seconds=2)
+    # Within two seconds in which the machine ran anything of ours.
+    assert timedelta(0) <= started - at < timedelta(seconds=2 + watch.stalled)
     assert shown(demo, token, late) in ("SENT", "DELIVERED")
     # A stop finishes the window in hand and gives the rest back: nothing is in doubt.
     assert service.sql(
