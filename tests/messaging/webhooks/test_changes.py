@@ -18,10 +18,9 @@ from push import devices
 from push.inputs import read_device
 from push.models import Device, Feedback
 from rme.core import ids
-from rme.core.db import clock
 from rme.tenants import audit
 from tests import factories
-from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint, verified
+from tests.messaging.webhooks.webhook_scene import database_time, dispatch_all, endpoint, verified
 from tests.rest import instant
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +90,7 @@ def test_a_device_is_queued_when_it_changes_and_not_at_each_start_of_the_app(api
     api.call("POST", "/devices", android(bob))
     api.call("POST", f"/devices/{made['deviceId']}/replace", {"token": "other"})
     Feedback.objects.create(
-        organization_id=org.pk, device_id=made["deviceId"], reason="GONE", at=clock.now()
+        organization_id=org.pk, device_id=made["deviceId"], reason="GONE", at=database_time()
     )
     tasks.retire_devices()
     api.call("POST", "/devices", {**android(bob), "token": "other"})
