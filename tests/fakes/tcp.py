@@ -14,6 +14,13 @@ from typing import Self
 Talk = Callable[[socket.socket, int], None]
 """Handles one connection: its socket, and the number of earlier connections."""
 
+TIME_OUT = 2.0
+"""How long (s) a test waits for a server that is silent once it has received a request.
+
+A shorter time-out may be over before the request has arrived, on a busy machine: then it was not
+sent.
+"""
+
 
 class TcpServer:
     """Serve on a free port of 127.0.0.1 while the context is open; one thread a connection."""

@@ -9,6 +9,8 @@ from rme.transport import NOT_STARTED, AddressPolicy, Failure, Reply, Request, T
 from rme.transport.host_limits import HostLimits
 from tests.fakes.http1 import Http1Server, respond
 from tests.fakes.slow_smtp import SlowSmtp
+from tests.fakes.smsc import wait_for
+from tests.fakes.tcp import TIME_OUT
 from tests.transport.mails import mail
 
 OPEN = AddressPolicy(["127.0.0.1"])
@@ -35,7 +37,7 @@ def test_slow_results_are_reported_and_waiting_requests_not_started(root):
 
     bodies = [b"fast"] * 3 + [b"slow"] * 12
     with Http1Server(answer) as server:
-        own = root.for_worker(0, start_timeout=0.3, streams=40)
+        own = root.for_worker(0, start_timeout=TIME_OUT, streams=40)
         results = own.perform([Request(server.url, body) for body in bodies], note)
     outcomes = [result.body if isinstance(result, Reply) else result for result in results]
     assert outcomes == [b"fast"] * 3 + [b"slow"] * 10 + [NOT_STARTED] * 2
@@ -57,32 +59,31 @@ def test_nothing_is_reported_if_all_end_in_time(root):
 def test_mail_in_flight_is_not_returned_as_not_started(root):
     with SlowSmtp(lambda recipient: True) as server:
         own = root.for_worker(0, start_timeout=0.2, streams=40)
-        threading.Timer(0.6, server.go.set).start()
-        results = own.perform([mail(server)] * 12)
+        results = own.perform([mail(server)] * 12, lambda answered: server.go.set())
         assert [getattr(result, "status", 0) for result in results] == [250] * 10 + [0] * 2
         assert results[10:] == [NOT_STARTED] * 2
         assert len(server.taken) == 10
 
 
 def test_threads_share_the_limit_of_a_host(root):
-    go = threading.Event()
+    go, reported = threading.Event(), []
 
     def answer(sock, seen):
-        go.wait(10)
+        go.wait(30)
         respond(sock, 200)
 
     results = {}
 
     def send(number):
         own = root.for_worker(number, start_timeout=0.4, streams=40)
-        results[number] = own.perform([Request(server.url, b"x")] * 12)
+        results[number] = own.perform([Request(server.url, b"x")] * 12, reported.extend)
 
     with Http1Server(answer) as server:
         threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
-        time.sleep(1.0)
-        assert len(server.seen) == 20
+        wait_for(lambda: len(reported) == 28, 20)  # not started
+        wait_for(lambda: len(server.seen) == 20)
         go.set()
         for thread in threads:
             thread.join()

@@ -163,10 +163,10 @@ def _half(protocol: str) -> Server:
 
 def _drip(protocol: str) -> Server:
     def mail(connection: socket.socket) -> None:
-        tcp.drip(connection, b"250 2.0.0 queued as 1\r\n", 0.05)
+        tcp.drip(connection, b"250 2.0.0 queued as 1\r\n", 0.2)
 
     def http(connection: socket.socket, seen: http1.Seen) -> None:
-        tcp.drip(connection, b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", 0.05)
+        tcp.drip(connection, b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", 0.2)
 
     return _after(protocol, mail, http)
 
@@ -183,7 +183,12 @@ FAULTS: dict[str, tuple[Callable[[str], Server], type[Outcome]]] = {
     "slow drip": (_drip, Unknown),
 }
 
-SLOW = {"silent before the request", "silent after the request", "slow drip"}
+SLOW = {
+    "silent before the request": 0.5,
+    "silent after the request": tcp.TIME_OUT,
+    "slow drip": tcp.TIME_OUT,
+}
+"""The time-outs of the faults that last for one."""
 
 
 def make(kind: str, settings: dict[str, object]) -> Provider:
@@ -221,7 +226,7 @@ def test_fault_has_its_outcome(transport: Transport, kind: str, fault: str) -> N
     harness = HARNESSES[kind]
     with start(harness.protocol) as server:
         trust = "" if fault == "certificate not to be trusted" else ca_pem()
-        timeout = 0.5 if fault in SLOW else 5.0
+        timeout = SLOW.get(fault, 5.0)
         provider = make(kind, harness.settings(server.port, trust, timeout))
         window = dispatches(provider, server.port)
         first, *others = [type(outcome) for outcome in provider.send(window, transport)]

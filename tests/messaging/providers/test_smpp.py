@@ -15,6 +15,7 @@ from rme.transport import Transport, smpp
 from rme.transport.smpp.pdu import CommandId, Pdu
 from tests.fakes.smpp import SmppServer, refuse
 from tests.fakes.smsc import Smsc, wait_for
+from tests.fakes.tcp import TIME_OUT
 
 TO = "+12025550123"
 Send = Callable[..., list[Outcome]]
@@ -206,7 +207,7 @@ def test_throttling_spares_what_was_taken(smsc: Smsc, send: Send) -> None:
 
 def test_no_answer_is_unknown(smsc: Smsc, send: Send) -> None:
     smsc.decide = lambda event: None if event.short_message == b"silent" else 0
-    assert send("silent", "Hi", timeout=0.3) == [Unknown("time-out"), Accepted("m1")]
+    assert send("silent", "Hi", timeout=TIME_OUT) == [Unknown("time-out"), Accepted("m1")]
 
 
 def test_smsc_that_unbinds_is_bound_to_again(smsc: Smsc, send: Send) -> None:

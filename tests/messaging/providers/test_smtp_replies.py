@@ -90,5 +90,6 @@ def test_lost_connection_is_unknown_only_after_the_message(
     transport: Transport, stage: str, what: smtp.Step
 ) -> None:
     expected = Unknown if stage == "END" else Retryable
-    timeout = 0.4 if what is tcp.stall else 5
+    silent = tcp.TIME_OUT if stage == "END" else 0.4
+    timeout = silent if what is tcp.stall else 5
     assert isinstance(outcome_of(transport, {stage: what}, timeout=timeout), expected)

@@ -176,7 +176,7 @@ def test_slow_host_does_not_delay_another(transport: Transport) -> None:
 def test_silent_host_takes_one_time_out() -> None:
     transport = Transport(AddressPolicy(["127.0.0.1"]), per_host=2)
     with Http1Server(lambda connection, seen: tcp.stall(connection)) as server:
-        results = transport.perform([Request(server.url, timeout=0.5)] * 8)
+        results = transport.perform([Request(server.url, timeout=tcp.TIME_OUT)] * 8)
         assert len(server.seen) == 2
     assert statuses(results) == [FailureKind.UNKNOWN] * 2 + [FailureKind.NOT_SENT] * 6
     transport.close()
@@ -197,7 +197,8 @@ def test_stalled_stream_affects_no_other(transport: Transport) -> None:
             http2.ok(connection, stream)
 
     with Http2Server(answer) as server:
-        requests = [h2_request(server, b"stall", timeout=0.5), *[h2_request(server)] * 5]
+        stalled = h2_request(server, b"stall", timeout=tcp.TIME_OUT)
+        requests = [stalled, *[h2_request(server)] * 5]
         assert statuses(transport.perform(requests)) == [FailureKind.UNKNOWN, *[200] * 5]
         assert statuses(transport.perform([h2_request(server)])) == [200]
         assert server.connections == 1
@@ -212,10 +213,10 @@ def test_transport_works_after_a_time_limit_ended_a_call(transport: Transport) -
 
     before = signal.signal(signal.SIGALRM, limit)
     try:
-        with Http1Server(lambda connection, seen: tcp.stall(connection)) as stalled:
+        silent = Http1Server(lambda connection, seen: tcp.stall(connection))
+        with silent as stalled, pytest.raises(TimeLimit):
             signal.setitimer(signal.ITIMER_REAL, 0.2)
-            with pytest.raises(TimeLimit):
-                transport.perform([Request(stalled.url)] * 15)
+            transport.perform([Request(stalled.url)] * 15)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

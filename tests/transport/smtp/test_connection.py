@@ -105,7 +105,7 @@ def test_lost_connection_is_unknown_once_the_message_was_written(
     transport: Transport, stage: str, kind: FailureKind, what: smtp.Step
 ) -> None:
     with SmtpServer({stage: what}) as server:
-        (result,) = transport.perform([mail(server, wait=0.4 if what is tcp.stall else 5)])
+        (result,) = transport.perform([mail(server, wait=tcp.TIME_OUT if what is tcp.stall else 5)])
     where = Stage.CONNECT if stage in ("GREETING", "EHLO") else Stage[stage]
     assert (summary(result)[0], result.stage) == (kind, where)
 

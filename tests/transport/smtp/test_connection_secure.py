@@ -63,7 +63,7 @@ def test_mail_is_never_sent_without_starttls(transport: Transport) -> None:
 def test_refused_tls_and_refused_log_in_differ(
     transport: Transport, script: dict[str, smtp.Step], expected: tuple[object, int, Stage]
 ) -> None:
-    wait = 0.4 if tcp.stall in script.values() else 5
+    wait = tcp.TIME_OUT if tcp.stall in script.values() else 5
     with SmtpServer(script, starttls=server_context(), offers="STARTTLS\nAUTH PLAIN") as server:
         request = mail(server, security=MailSecurity.STARTTLS, username="me", wait=wait)
         (result,) = transport.perform([request])

@@ -102,15 +102,21 @@ def _when_taken(server: SmtpServer, count: int, then: threading.Event) -> None:
 def test_late_reply_never_goes_to_the_next_mail() -> None:
     transport = Transport(AddressPolicy(["localhost"]), per_host=1)
 
+    given_up, replied = threading.Event(), threading.Event()
+
     def late(connection: socket.socket) -> None:
-        time.sleep(0.4)
-        connection.sendall(b"550 5.1.1 no such user\r\n")
+        given_up.wait(20)
+        try:
+            connection.sendall(b"550 5.1.1 no such user\r\n")
+        finally:
+            replied.set()
         tcp.stall(connection)
 
     with SmtpServer({"END": late}) as server:
-        assert summary(transport.perform([mail(server, wait=0.3)])[0])[0] is UNKNOWN
+        assert summary(transport.perform([mail(server, wait=tcp.TIME_OUT)])[0])[0] is UNKNOWN
         server.script["END"] = smtp.USUAL["END"]
-        time.sleep(0.2)
+        given_up.set()
+        assert replied.wait(5)
         assert summary(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
         assert [one.connection for one in server.mails] == [0, 1]
     transport.close()
