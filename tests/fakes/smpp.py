@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 
 from rme.transport.smpp.pdu import CommandId, Pdu, take
@@ -34,13 +35,19 @@ class SmppServer(TcpServer):
         super().__init__(self._requests, tls)
         self.steps, self.otherwise = steps or {}, otherwise
         self.seen: list[Pdu] = []
+        self._answering = threading.Lock()
 
     def of(self, command: int) -> list[Pdu]:
         return [each for each in self.seen if each.command == command]
 
     def send(self, request: Pdu) -> None:
         """Send a request of the SMSC's own on the connection that was made last."""
-        self.last.sendall(request.encode())
+        self.send_bytes(request.encode())
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes on that connection, behind the answer to what was seen last."""
+        with self._answering:
+            self.last.sendall(data)
 
     def _requests(self, connection: socket.socket, number: int) -> None:
         self.last = connection
@@ -48,8 +55,9 @@ class SmppServer(TcpServer):
         while part := connection.recv(65536):
             buffer += part
             while (request := take(buffer)) is not None:
-                self.seen.append(request)
-                step = self.steps.get(request.command, self.otherwise)
-                is_request = not request.command & CommandId.GENERIC_NACK
-                if is_request and step(connection, request) is False:
-                    return
+                with self._answering:
+                    self.seen.append(request)
+                    step = self.steps.get(request.command, self.otherwise)
+                    is_request = not request.command & CommandId.GENERIC_NACK
+                    if is_request and step(connection, request) is False:
+                        return

@@ -13,6 +13,7 @@ from rme.transport.smpp import session
 from rme.transport.smpp.pdu import RESPONSE, CommandId, Pdu
 from tests.fakes.smpp import SmppServer, accept
 from tests.fakes.smsc import wait_for
+from tests.fakes.tcp import TIME_OUT
 from tests.transport.smpp.session_scene import BODY, POLICY, client, never, statuses, submit
 
 SUBMIT = CommandId.SUBMIT_SM
@@ -58,10 +59,13 @@ def test_window_is_never_exceeded() -> None:
         most = max(most, len(under_way))
 
         def answer() -> None:
-            under_way.remove(request)
-            accept(connection, request)
+            together = under_way.copy()
+            under_way.clear()
+            for each in together:
+                accept(connection, each)
 
-        threading.Timer(0.01, answer).start()
+        if len(under_way) == 4:
+            threading.Timer(0.05, answer).start()  # a fifth would arrive before
 
     with SmppServer({SUBMIT: slowly}) as server:
         assert statuses(submit(server.port, 40, window=4)) == [0] * 40
@@ -85,15 +89,16 @@ def test_several_threads_share_a_session() -> None:
 
 def test_no_answer_in_time_is_unknown_and_the_session_continues() -> None:
     with SmppServer({SUBMIT: never}) as server:
-        assert submit(server.port, timeout=0.2) == [Failure(FailureKind.UNKNOWN, "time-out")]
+        late = [Failure(FailureKind.UNKNOWN, "time-out")]
+        assert submit(server.port, timeout=TIME_OUT) == late
         server.steps = {}
-        assert statuses(submit(server.port, timeout=0.2)) == [0]
+        assert statuses(submit(server.port, timeout=TIME_OUT)) == [0]
         assert server.connections == 1
 
 
 def test_request_without_room_in_the_window_is_not_sent() -> None:
     with SmppServer({SUBMIT: never}) as server:
-        answers = submit(server.port, 3, window=1, timeout=0.2)
+        answers = submit(server.port, 3, window=1, timeout=TIME_OUT)
     assert statuses(answers) == ["UNKNOWN", "NOT_SENT", "NOT_SENT"]
     assert len(server.of(SUBMIT)) == 1
 
@@ -101,10 +106,10 @@ def test_request_without_room_in_the_window_is_not_sent() -> None:
 def test_late_answer_is_dropped() -> None:
     late: list[Pdu] = []
     with SmppServer({SUBMIT: lambda c, request: late.append(request)}) as server:
-        assert statuses(submit(server.port, timeout=0.2)) == ["UNKNOWN"]
+        assert statuses(submit(server.port, timeout=TIME_OUT)) == ["UNKNOWN"]
         server.steps = {}
-        server.last.sendall(late[0].answer(0, b"late\0").encode())
-        (answer,) = submit(server.port, timeout=0.2)
+        server.send_bytes(late[0].answer(0, b"late\0").encode())
+        (answer,) = submit(server.port, timeout=TIME_OUT)
         assert isinstance(answer, Pdu)
         assert answer.body != b"late\0"
 
@@ -188,7 +193,7 @@ def test_deliveries_that_arrive_together_are_handled_together() -> None:
         client(server.port).listen(lambda bodies: not received.append(len(bodies)), POLICY)
         wait_for(lambda: len(server.seen) == 1)
         wire = b"".join(Pdu(CommandId.DELIVER_SM, n, body=b"x").encode() for n in range(1, 501))
-        server.last.sendall(wire)
+        server.send_bytes(wire)
         wait_for(lambda: len(server.of(CommandId.DELIVER_SM | RESPONSE)) == 500)
     assert sum(received) == 500
     assert len(received) < 50

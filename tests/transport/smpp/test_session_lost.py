@@ -10,7 +10,7 @@ from rme.transport import Failure, FailureKind, smpp
 from rme.transport.smpp.pdu import Address, CommandId, Pdu, ShortMessage
 from tests.fakes.smpp import SmppServer, accept, refuse
 from tests.fakes.smsc import wait_for
-from tests.fakes.tcp import free_port, reset
+from tests.fakes.tcp import TIME_OUT, free_port, reset
 from tests.transport.smpp.session_scene import BODY, POLICY, client, never, statuses, submit
 
 SUBMIT = CommandId.SUBMIT_SM
@@ -54,7 +54,7 @@ def test_server_that_reads_nothing_has_received_nothing() -> None:
         stop.wait(5)
 
     with SmppServer(otherwise=deaf) as server:
-        answers = client(server.port, timeout=0.5, window=400).submit([body] * 400, POLICY)
+        answers = client(server.port, timeout=TIME_OUT, window=400).submit([body] * 400, POLICY)
         stop.set()
     kinds = statuses(answers)
     assert kinds == sorted(kinds, reverse=True)  # first the unknown ones, then those not sent
@@ -73,6 +73,7 @@ def test_invalid_answer_ends_the_session(junk: bytes) -> None:
 def test_refused_bind_has_its_status_and_a_backoff(status: int) -> None:
     with SmppServer({CommandId.BIND_TRANSMITTER: refuse(status)}) as server:
         expected = [Failure(FailureKind.LOGIN, "the bind was refused", status)]
+        client(server.port)._failures = 5  # its backoff outlasts a pause of this machine
         assert (submit(server.port), submit(server.port)) == (expected, expected)
         assert server.connections == 1
 
@@ -82,20 +83,21 @@ def test_backoff_grows_with_each_failure() -> None:
     assert statuses(submit(port)) == ["NOT_SENT"]
     with SmppServer() as server:
         made = client(server.port)
-        made._record_failure(Failure(FailureKind.NOT_SENT, "no connection"))
+        for _ in range(3):  # the backoff outlasts a pause of this machine
+            made._record_failure(Failure(FailureKind.NOT_SENT, "no connection"))
         assert statuses(made.submit([BODY], POLICY)) == ["NOT_SENT"]
-        wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0])
+        wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0], 20)
 
 
 def test_enquire_link_detects_a_dead_connection() -> None:
     with SmppServer() as server:
-        submit(server.port, enquire=0.1, timeout=0.3)
+        submit(server.port, enquire=0.1, timeout=TIME_OUT)
         wait_for(lambda: len(server.of(CommandId.ENQUIRE_LINK)) >= 3)
         assert server.connections == 1
         server.otherwise = never
-        wait_for(lambda: len(server._open) == 0)
+        wait_for(lambda: len(server._open) == 0, 20)
         server.otherwise = accept
-        assert statuses(submit(server.port, enquire=0.1, timeout=0.3)) == [0]
+        assert statuses(submit(server.port, enquire=0.1, timeout=TIME_OUT)) == [0]
         assert server.connections == 2
 
 
@@ -114,7 +116,7 @@ def test_listening_client_binds_again() -> None:
 
 def test_client_that_stops_listening_unbinds() -> None:
     with SmppServer() as server:
-        client(server.port).listen(lambda bodies: True, POLICY, 0.2)
+        client(server.port).listen(lambda bodies: True, POLICY, TIME_OUT)
         wait_for(lambda: len(server.seen) == 1)
 
         def has_left() -> bool:
@@ -122,4 +124,4 @@ def test_client_that_stops_listening_unbinds() -> None:
             return bool(server.of(CommandId.UNBIND))
 
         assert not has_left()
-        wait_for(has_left)
+        wait_for(has_left, 20)

@@ -6,6 +6,7 @@ import threading
 from rme.transport import NOT_STARTED
 from rme.transport.smpp.pdu import Pdu
 from tests.fakes.smpp import SmppServer, accept
+from tests.fakes.tcp import TIME_OUT
 from tests.transport.smpp.session_scene import BODY, POLICY, client, statuses
 
 
@@ -24,7 +25,7 @@ def test_requests_waiting_for_the_window_end_as_not_started() -> None:
 
     with SmppServer(otherwise=slow) as server:
         made = client(server.port, window=3)
-        answers = made.submit([BODY] * 12, POLICY, 0.3, report)
+        answers = made.submit([BODY] * 12, POLICY, TIME_OUT, report)
         assert answers[5:] == [NOT_STARTED] * 7
         assert statuses(answers[:5]) == [0] * 5
         ((*first,),) = reports
