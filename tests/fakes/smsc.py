@@ -77,7 +77,7 @@ class Smsc:
 
         return asyncio.run_coroutine_threadsafe(work(), self._loop).result(10)
 
-    def esme(self, seconds: float = 5.0) -> smpp34.Esme:
+    def esme(self, seconds: float = 20.0) -> smpp34.Esme:
         """Return the session that was bound last, when there is one."""
         wait_for(lambda: bool(self.sessions), seconds)
         return list(self.sessions.values())[-1]
@@ -107,7 +107,7 @@ class Smsc:
             self._do(session.unbind)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     """Wait until something holds."""
     until = time.monotonic() + seconds
     while not condition():

@@ -91,7 +91,7 @@ class Kannel:
         self._start(str(SMSBOX), str(self.configuration))
         self._answers(self.ports["sendsms"], "/")
         self.log = self.write()  # an SMSC that takes messages
-        wait_for(lambda: "(online " in self.status().partition("SMSC connections")[2], 10)
+        wait_for(lambda: "(online " in self.status().partition("SMSC connections")[2], 60)
 
     def __exit__(self, *error: object) -> None:
         for process in reversed(self._running):
@@ -120,7 +120,7 @@ class Kannel:
         """End the SMSC: Kannel's link to it takes but one at a time."""
         self._running[-1].terminate()
         self._running[-1].wait(10)
-        wait_for(lambda: "(online " not in self.status().partition("SMSC connections")[2], 10)
+        wait_for(lambda: "(online " not in self.status().partition("SMSC connections")[2], 60)
 
     def _start(self, *command: str, log: Path | None = None) -> None:
         said = log or self.folder / f"out{len(self._running)}.log"
@@ -129,7 +129,7 @@ class Kannel:
         self._running.append(process)
 
     def _answers(self, port: int, path: str) -> None:
-        until = time.monotonic() + 15
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             with suppress(requests.ConnectionError):
                 requests.get(f"http://127.0.0.1:{port}{path}", timeout=5)

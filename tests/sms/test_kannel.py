@@ -66,7 +66,7 @@ def hand_over(gateway, transport, sms, **given):
 
 def apply(count, transport):
     """Apply calls until there were so many."""
-    wait_for(lambda: Callback.objects.count() >= count, 10)
+    wait_for(lambda: Callback.objects.count() >= count, 60)
     while True:
         applied, answers = callbacks.apply_due()
         if not applied:

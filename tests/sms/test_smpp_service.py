@@ -45,8 +45,8 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely(callers_service
     service = callers_service
     with Smsc() as smsc, SmppServer() as other:
         add_accounts(service, smsc.port, other.port)
-        wait_for(lambda: len(smsc.sessions) == LINKS, 20)
-        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == LINKS, 20)
+        wait_for(lambda: len(smsc.sessions) == LINKS, 60)
+        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == LINKS, 60)
 
         demo = service.demo()
         answer = requests.post(
@@ -61,16 +61,16 @@ def test_each_worker_listens_and_binds_again_and_leaves_politely(callers_service
             timeout=20,
         )
         assert answer.status_code == 202
-        wait_for(lambda: len(smsc.taken) == 1, 20)
+        wait_for(lambda: len(smsc.taken) == 1, 60)
         assert smsc.receipt("m1") == 0
-        wait_for(lambda: statuses(service) == [("DELIVERED",)], 20)
+        wait_for(lambda: statuses(service) == [("DELIVERED",)], 60)
 
         before = set(smsc.sessions)
         service.kill("rme.workers")
-        wait_for(lambda: not before & set(smsc.sessions), 20)
-        wait_for(lambda: len(smsc.sessions) == LINKS, 30)
-        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == 2 * LINKS, 20)
+        wait_for(lambda: not before & set(smsc.sessions), 60)
+        wait_for(lambda: len(smsc.sessions) == LINKS, 60)
+        wait_for(lambda: len(other.of(CommandId.BIND_TRANSCEIVER)) == 2 * LINKS, 60)
         assert other.of(CommandId.UNBIND) == []
         assert service.stop() == 0
-        wait_for(lambda: not smsc.sessions, 20)
-        wait_for(lambda: len(other.of(CommandId.UNBIND)) == LINKS, 20)
+        wait_for(lambda: not smsc.sessions, 60)
+        wait_for(lambda: len(other.of(CommandId.UNBIND)) == LINKS, 60)

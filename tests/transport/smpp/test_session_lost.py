@@ -86,7 +86,7 @@ def test_backoff_grows_with_each_failure() -> None:
         for _ in range(3):  # the backoff outlasts a pause of this machine
             made._record_failure(Failure(FailureKind.NOT_SENT, "no connection"))
         assert statuses(made.submit([BODY], POLICY)) == ["NOT_SENT"]
-        wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0], 20)
+        wait_for(lambda: statuses(made.submit([BODY], POLICY)) == [0])
 
 
 def test_enquire_link_detects_a_dead_connection() -> None:
@@ -95,7 +95,7 @@ def test_enquire_link_detects_a_dead_connection() -> None:
         wait_for(lambda: len(server.of(CommandId.ENQUIRE_LINK)) >= 3)
         assert server.connections == 1
         server.otherwise = never
-        wait_for(lambda: len(server._open) == 0, 20)
+        wait_for(lambda: len(server._open) == 0)
         server.otherwise = accept
         assert statuses(submit(server.port, enquire=0.1, timeout=TIME_OUT)) == [0]
         assert server.connections == 2
@@ -124,4 +124,4 @@ def test_client_that_stops_listening_unbinds() -> None:
             return bool(server.of(CommandId.UNBIND))
 
         assert not has_left()
-        wait_for(has_left, 20)
+        wait_for(has_left)
