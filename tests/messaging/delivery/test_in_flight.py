@@ -65,7 +65,8 @@ def in_doubt_now():
     return Attempt.objects.filter(outcome=None).count()
 
 
-def test_a_hanging_recipient_holds_up_no_other_of_its_window(api, org, send):
+def test_a_hanging_recipient_holds_up_no_other_of_its_window(api, org, send, settings):
+    settings.PATIENCE_SECONDS = 3.0  # in which the others are answered, though the machine pauses
     with SlowSmtp(lambda recipient: recipient == SLOW) as server:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 50)])
@@ -97,7 +98,7 @@ def test_what_was_not_begun_waits_as_if_it_had_not_been_claimed(api, org, send):
         server.go.set()
 
 
-def test_an_account_that_answers_again_gets_its_limit_back(api, org, send):
+def test_an_account_that_answers_again_gets_its_limit_back(api, org, send, settings):
     hangs = True
     with SlowSmtp(lambda recipient: hangs) as server:
         account_id = mail_by(server, org)
@@ -108,6 +109,7 @@ def test_an_account_that_answers_again_gets_its_limit_back(api, org, send):
         assert late_outcomes.finish(10)
         assert limit(account_id) == 11  # each that was answered well, though late, adds one
         hangs = False
+        settings.PATIENCE_SECONDS = 60.0  # no answer is late, though the machine pauses
         found = []
         while (free := room(org)) < 50:
             found.append(free)
@@ -224,7 +226,11 @@ def test_what_comes_after_somebody_took_over_is_not_written(api, org, send):
     assert Attempt.objects.get().outcome == "Accepted"  # of that attempt it is true
 
 
-def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(api, org, send):
+def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(
+    api, org, send, settings, monkeypatch
+):
+    settings.PATIENCE_SECONDS = 60.0  # no answer is late, though the machine pauses
+    monkeypatch.setattr(concurrency, "monotonic", lambda: 0.0)
     with SlowSmtp(lambda recipient: True) as server:
         server.answer = b"451 4.3.0 later\r\n"
         server.go.set()
@@ -238,7 +244,8 @@ def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(api, org, s
         assert statuses() == {"ACCEPTED": 300}
         assert Delivery.objects.filter(tries=0).count() == 275
         assert (len(server.taken), limit(account_id)) == (25, 50)
-        wait_for(lambda: room(org) == 5)
+        monkeypatch.setattr(concurrency, "monotonic", lambda: concurrency.PROBE_SECONDS)
+        assert room(org) == 5
 
 
 def test_a_full_disk_lets_one_window_leave_and_it_is_stored_in_the_end(api, org):
