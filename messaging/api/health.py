@@ -84,7 +84,7 @@ class HealthView(ApiView):
     @extend_schema(
         operation_id="get_health",
         summary="Get the health of the service, its providers and their configuration",
-        description="Give the health of the service and of the caller's providers.",
+        description="Return the health of the service and of the caller's providers.",
         responses=responses({200: HealthOutput}, ()),
     )
     def get(self, request: Request) -> HttpResponse:

@@ -92,7 +92,7 @@ class SuppressionsView(ApiView):
     @extend_schema(
         operation_id="list_suppressions",
         summary="Query the suppressions, newest first",
-        description="Give a page of entries, newest first.",
+        description="Return a page of entries, newest first.",
         parameters=query(SuppressionsQuery),
         responses=responses({200: SuppressionListOutput}, ()),
     )

@@ -156,7 +156,7 @@ class ListMessages(ApiView):
     @extend_schema(
         operation_id="list_messages",
         summary="Query the history, newest first",
-        description="Give a page of the history, newest first.",
+        description="Return a page of the history, newest first.",
         parameters=query(HistoryQuery),
         responses=responses({200: HistoryOutput}, ()),
     )
@@ -188,7 +188,7 @@ class ReadMessage(ApiView):
     @extend_schema(
         operation_id="get_message",
         summary="Get a message with its events",
-        description="Give a message with its events, and its trace if asked for.",
+        description="Return a message with its events, and its trace if the query includes it.",
         parameters=query(DetailQuery),
         responses=responses({200: DetailedOutput}, (errors.NotFound,)),
     )

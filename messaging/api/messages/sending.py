@@ -58,7 +58,8 @@ class SendQuery(Query):
     """The query of POST /messages."""
 
     dry_run: Switch = Field(
-        default=False, description="Only tell what would become of it: nothing is stored or sent."
+        default=False,
+        description="Check, decide and render the message: nothing is stored or sent.",
     )
 
 
@@ -186,7 +187,7 @@ class SendMessage(ApiView):
     @extend_schema(
         operation_id="send_message",
         summary="Send a message",
-        description="Accept one message; `dryRun=true` only tells what would become of it.",
+        description="Accept one message; with `dryRun=true` it is only checked and rendered.",
         parameters=[KEY, PREFER, *query(SendQuery)],
         request={"application/json": MessageInput},
         responses=responses(
