@@ -1,6 +1,7 @@
 """Packages have a face: others import what `__init__` exports, or names in its docstring."""
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_others_import_what_a_package_names(package):
         if name.startswith(inside)
     }
     assert {name for name in used if f"`{name}`" not in _face(package)} == set()
+
+
+def test_the_layers_name_each_module_of_the_service():
+    """So no app imports one that stands above the apps, unnoticed."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    named = {name for layer in layers for name in layer.split(" | ")}
+    modules = {".".join(name.split(".")[:2]) for name in MODULES if name.startswith("rme.")}
+    assert named - {"bot", "messaging", "push"} == modules - {"rme.formats"}  # Django's, by locale
 
 
 def test_a_package_that_hides_something_is_checked():
