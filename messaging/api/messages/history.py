@@ -16,10 +16,12 @@ from messaging.api.common import (
     page,
 )
 from messaging.api.openapi import query, responses
+from messaging.models.statuses import Status
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import (
+    ENUMERATED,
     CategoryName,
     ChannelName,
     Cursor,
@@ -32,18 +34,7 @@ from rme.core.http.fields import (
     read_cursor,
 )
 
-StatusName = Literal[
-    "ACCEPTED",
-    "SCHEDULED",
-    "SENDING",
-    "SENT",
-    "DELIVERED",
-    "FAILED",
-    "BLOCKED",
-    "CANCELLED",
-    "EXPIRED",
-    "UNKNOWN",
-]
+StatusName = Annotated[Status, ENUMERATED]
 
 
 class HistoryQuery(Query):
