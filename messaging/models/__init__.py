@@ -37,7 +37,7 @@ from messaging.models.people import (
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
-from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
+from messaging.models.statistics import CountedOutcome, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
     "CircuitChange",
     "ConsentEntry",
     "ContentBody",
-    "Counted",
+    "CountedOutcome",
     "CountedUntil",
     "Delivery",
     "Event",

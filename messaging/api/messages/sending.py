@@ -50,7 +50,7 @@ from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse
-from rme.core.provider import Email, Push, Sms
+from rme.core.provider import Content, Email, Push, Sms
 from rme.core.telemetry import tracing
 
 
@@ -299,7 +299,7 @@ def _dry_recipient(one: dry_run.RecipientDryRun, done: dry_run.DryRun) -> dict[s
     return {**shown, "trace": one.trace, "content": content, "renderError": one.render_error}
 
 
-def _content(content: dry_run.Content) -> dict[str, object]:
+def _content(content: Content) -> dict[str, object]:
     match content:
         case Email(subject=subject, text=text, html=html):
             sender = {"name": content.from_name, "address": content.from_address}
