@@ -54,7 +54,8 @@ def test_each_file_that_is_named_exists():
     files = {path for text in PAGES.values() for path in SOURCE.findall(text)}
     assert len(files) > 100
     assert {path for path in files if not (ROOT / path).exists()} == {
-        "messaging/providers/examplesms.py"  # the reader of adding-a-provider.md writes it
+        "messaging/providers/examplesms.py",  # the reader of adding-a-provider.md writes these
+        "push/providers/examplepush.py",
     }
 
 
