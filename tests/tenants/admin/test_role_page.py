@@ -11,7 +11,7 @@ from rme.tenants.admin import role_page
 from rme.tenants.models import Invitation, Membership, User
 from rme.tenants.roles import PERMISSIONS, Permission, Role
 from tests import factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "console.md"
 
