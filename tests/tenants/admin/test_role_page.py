@@ -13,7 +13,7 @@ from rme.tenants.roles import PERMISSIONS, Permission, Role
 from tests import factories
 from tests.tenants.admin.scene import page, person
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "console.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "console.md"
 
 
 def test_the_rows_are_the_table_of_permissions():
