@@ -179,7 +179,7 @@ BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
 
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
-"""The lease of a window, in seconds; after it the worker is taken for dead."""
+"""The lease of a claim, in seconds; after it the worker is taken for dead."""
 RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
 """CPU seconds after which rendering fails a delivery; after twice as many its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))

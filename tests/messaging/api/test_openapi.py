@@ -183,6 +183,15 @@ def test_every_operation_is_described(org):
     assert found == set(OPERATIONS)
 
 
+def test_summaries_and_descriptions_are_plain_sentences():
+    """Generated clients take them as docstrings, which begin with Return, Get, Send, Replace …"""
+    paths = orjson.loads(document())["paths"].values()
+    operations = [each for path in paths for each in path.values() if "operationId" in each]
+    texts = {each.get(name, "") for each in operations for name in ("summary", "description")}
+    assert len(texts) > len(OPERATIONS)
+    assert {text for text in texts if re.match(r"(Give|Say|Tell|What|Who)\b", text)} == set()
+
+
 @contextmanager
 def one_connection():
     """Keep the test's transaction: a whole request ends by closing its connection.
