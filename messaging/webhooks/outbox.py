@@ -228,6 +228,7 @@ WITH attempted AS (
       statement_timestamp() + make_interval(secs => r.wait) END
   FROM json_to_recordset(%(deliveries)s) r(id bigint, status varchar, wait float8, attempts jsonb)
   WHERE n.id = r.id AND (n.status = 'PENDING' OR r.status = 'DELIVERED')
+    AND {cells.here("n.organization_id", leaving=True)}
 )
 UPDATE {_W} w SET
   free_at = statement_timestamp() + make_interval(secs => r.wait),
@@ -247,7 +248,11 @@ RETURNING w.id, w.organization_id, w.enabled
 
 
 def record(delivered: Sequence[DeliveryResult], released: Sequence[EndpointResult] = ()) -> None:
-    """Record results of deliveries, and release endpoints, by one statement."""
+    """Record results of deliveries, and release endpoints, by one statement.
+
+    A late worker may record results, but not release the endpoint. During the pause of a move and
+    after it neither is recorded: the cell that the organization is in sends these deliveries again.
+    """
     if not delivered and not released:
         return
     deliveries: list[sql.Row] = [

@@ -7,7 +7,9 @@ import pytest
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import outbox, replays
+from messaging.webhooks.outbox import DeliveryResult, EndpointResult
 from rme.tenants.cells import KEY_RANGE
+from rme.tenants.models import Placement
 from tests.messaging.webhooks.webhook_scene import endpoint, pass_time
 
 pytestmark = pytest.mark.django_db
@@ -63,3 +65,15 @@ def test_an_endpoint_behind_many_that_wait_is_claimed_too(org):
     )
     claimed = [claim for _ in range(50) for claim in outbox.claim(1)]
     assert [claim.endpoint.pk for claim in claimed] == [keys[-1]]
+
+
+@pytest.mark.parametrize("phase", [*Placement.Phase])
+def test_a_result_that_comes_during_a_move_is_recorded_until_its_pause(org, phase):
+    """Later it would be on one side of the move alone."""
+    replays.queue_test(endpoint(org, URL))
+    (claim,) = outbox.claim(1)
+    Placement.objects.create(organization_id=org.pk, phase=phase, cell="us")
+    result = DeliveryResult(claim.due[0].id, S.DELIVERED, 0.0, [])
+    outbox.record([result], [EndpointResult(claim, 0.0, 0, True, False)])
+    recorded = WebhookDelivery.objects.get().status == S.DELIVERED
+    assert recorded == (phase == Placement.Phase.LEAVING)
