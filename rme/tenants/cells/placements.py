@@ -117,7 +117,8 @@ def require_here(organization_id: str) -> None:
 def paused() -> errors.Unavailable:
     """Build the error of a call during the seconds of a pause."""
     return errors.Unavailable(
-        "The organization is being moved to another cell.", headers={"Retry-After": "1"}
+        "The organization is being moved to another cell.",
+        headers={"Retry-After": "1", cell_calls.PAUSED_HEADER: "1"},
     )
 
 
