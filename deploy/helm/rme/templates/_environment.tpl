@@ -27,8 +27,8 @@ ARCHIVE_S3_SECRET CELERY_BROKER_URL CELL_SECRET DATABASE_DIRECT_URL DATABASE_URL
 {{- end }}
 {{- end }}
 {{- range .Values.extraEnv }}
-{{- if or (has .name (list "HOST" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT")) (hasKey $.Values.settings .name) }}
-{{- fail (printf "extraEnv must not have %s: the chart or `settings` has it." .name) }}
+{{- if has .name (list "HOST" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT" "WORKER_CONCURRENCY") }}
+{{- fail (printf "extraEnv must not have %s: the chart has it." .name) }}
 {{- end }}
 {{- if has (trimSuffix "_FILE" .name) $secrets }}
 {{- fail (printf "extraEnv must not have %s: it is a secret, which belongs into the Secret %s." .name $.Values.secrets.existingSecret) }}
