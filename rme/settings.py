@@ -276,6 +276,8 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
 TRACING = tracing_settings.check(is_on=flag("TRACING"))
+OTEL_EXPORTER_OTLP_HEADERS = ENV.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+"""OpenTelemetry's own variable, which holds the key of a collector: so it may be a file."""
 """Whether traces are made; OpenTelemetry's own variables say where they go."""
 
 # --- API description ----------------------------------------------------------------------------
