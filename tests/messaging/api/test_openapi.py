@@ -166,7 +166,7 @@ def described():
     """Read the description once: what Schemathesis draws from it holds for all operations."""
     config = {
         # No text holds a NUL, at whatever depth: the contract says so of all calls at once, and
-        # tests/messaging/api/test_errors.py tries it.
+        # tests/messaging/contract/test_errors.py tries it.
         "generation": {"allow-x00": False},
         "operations": [_checks(*each) for each in OPERATIONS],
     }
