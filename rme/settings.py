@@ -181,7 +181,7 @@ BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
 
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
-"""The lease of a window, in seconds; after it the worker is taken for dead."""
+"""The lease of a claim, in seconds; after it the worker is taken for dead."""
 RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
 """CPU seconds after which rendering fails a delivery; after twice as many its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
@@ -276,6 +276,8 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
 TRACING = tracing_settings.check(is_on=flag("TRACING"))
+OTEL_EXPORTER_OTLP_HEADERS = ENV.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+"""OpenTelemetry's own variable, which holds the key of a collector: so it may be a file."""
 """Whether traces are made; OpenTelemetry's own variables say where they go."""
 
 # --- API description ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ CONNECT_SECONDS = 10.0
 LISTEN_SECONDS = 20.0
 """How long a client listens after the last call of `listen`."""
 _BACKOFF_LIMIT = 30.0
-_CLOSED = Failure(FailureKind.NOT_SENT, "the line was closed")
+_CLOSED = Failure(FailureKind.NOT_SENT, "the connection was closed")
 _REBIND_SECONDS = 3.0
 """How long a session may take to end before it is bound anew: some SMSCs allow only one."""
 
