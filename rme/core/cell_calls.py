@@ -12,6 +12,8 @@ import time
 SCHEME = "Cell"
 CELL_HEADER = "RME-Cell"
 """The header of a 421 that names the cell to which the organization has moved."""
+PAUSED_HEADER = "RME-Paused"
+"""The header of a 503 that ends within seconds: nothing was stored, as the organization moves."""
 PATH = "/cell/"
 """Below it are the calls between cells. The router passes none of them on."""
 OWNER = f"{PATH}owner"
