@@ -71,15 +71,21 @@ class _SendLoop:
         self.turn_until = min(self.until, monotonic() + TURN_SECONDS)
         self.failing: set[int] = set()
         """The accounts that are tried after the others."""
+        self.answered: list[Answered] = []
+        """What the window before was answered, until it is recorded."""
 
     def run(self) -> dict[str, int]:
-        answered: list[Answered] = []
-        while open_batches := [each for each in self.batches if each.is_open]:
-            self._fill_window(open_batches)
-            self._admit(open_batches)
-            stopped = self._commit(open_batches, answered)
-            self._remove_attempts(open_batches, stopped)
-            answered = self._apply_outcomes(self._hand_over(open_batches))
+        try:
+            while open_batches := [each for each in self.batches if each.is_open]:
+                self._fill_window(open_batches)
+                self._admit(open_batches)
+                stopped = self._commit(open_batches)
+                self._remove_attempts(open_batches, stopped)
+                self._apply_outcomes(self._hand_over(open_batches))
+        except BaseException:
+            # It stays in doubt, and nothing leaves in its place until it is recorded.
+            late_outcomes.store_again(self.answered, self.follow_up)
+            raise
         return {each.batch.organization_id: each.sent_count for each in self.batches}
 
     # --- the steps, in their order --------------------------------------------------------------
@@ -125,26 +131,21 @@ class _SendLoop:
         for each in batches:
             each.set_decided_apart()
 
-    def _commit(self, batches: Sequence[BatchProgress], answered: Sequence[Answered]) -> list[str]:
+    def _commit(self, batches: Sequence[BatchProgress]) -> list[str]:
         """Record the window before and the attempts of the next; return the attempts that the gates
         stopped.
-
-        What cannot be recorded stays in doubt, and nothing leaves in its place until it is.
         """
         decided = [delivery for each in batches for delivery in each.decided]
         leaving = [each.batch.organization_id for each in batches if each.window]
         window = _window(batches)
-        try:
-            steps = dict(record.outcomes(answered))
-            with _transaction(decided, window):
-                gate_lock.take_shared(leaving)
-                # before the gates, so that frequency caps count it
-                steps["attempts"] = record.begin_attempts(window)
-                changed = record.record(decided, steps)
-                check = _begin_check(window)
-        except BaseException:
-            late_outcomes.store_again(answered, self.follow_up)
-            raise
+        steps = dict(record.outcomes(self.answered))
+        with _transaction(decided, window):
+            gate_lock.take_shared(leaving)
+            # before the gates, so that frequency caps count it
+            steps["attempts"] = record.begin_attempts(window)
+            changed = record.record(decided, steps)
+            check = _begin_check(window)
+        answered, self.answered = self.answered, []
         record.log_fenced(decided, changed)
         record.count_sent(decided)
         if receipts := record.receipts(answered):
@@ -177,19 +178,20 @@ class _SendLoop:
             each.window = [delivery for delivery in each.window if id(delivery) in ids]
         return answered
 
-    def _apply_outcomes(self, answered: Sequence[OutgoingDelivery]) -> list[Answered]:
+    def _apply_outcomes(self, deliveries: Sequence[OutgoingDelivery]) -> None:
         """Report the outcomes to the circuits, and decide what follows from them."""
-        record.count_outcomes(attempt for delivery in answered for attempt in delivery.attempts)
+        self.answered = [Answered(each, []) for each in deliveries]
+        record.count_outcomes(attempt for delivery in deliveries for attempt in delivery.attempts)
         self.failing |= circuit_history.report(
             (attempt.account.id, attempt.outcome)
-            for delivery in answered
+            for delivery in deliveries
             for attempt in delivery.attempts
             if attempt.outcome is not None
         ).last
         now, may_fail_over = clock.now(), monotonic() < self.until
-        for delivery in answered:
+        for place, delivery in enumerate(deliveries):
             delivery.apply_outcomes(now=now, may_fail_over=may_fail_over)
-        return [Answered(delivery, delivery.take_attempts()) for delivery in answered]
+            self.answered[place] = Answered(delivery, delivery.take_attempts())
 
 
 def _enough(fresh: Sequence[BatchProgress], places: int) -> list[BatchProgress]:

@@ -161,6 +161,8 @@ class OutgoingDelivery:
 
     def cancel_attempts(self) -> list[str]:
         """Remove attempts that are not made after all, and return their ids."""
+        if not self.attempts:
+            return []
         cancelled, self.attempts, self.account = self.attempts, [], self.previous_account
         return [attempt.id for attempt in cancelled]
 
