@@ -27,7 +27,7 @@ from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.delivery.prepare import BatchProgress
 from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
-from messaging.models.statuses import Status
+from messaging.models.statuses import Status, WaitReason
 from rme.core.db import clock, prepared_statements
 from rme.transport import Transport
 
@@ -245,7 +245,7 @@ def _apply_check(window: Sequence[OutgoingDelivery], check: gates.PendingCheck) 
         paused = pauses.get(claimed.organization_id)
         if paused and paused.cover(claimed.channel, claimed.category, claimed.template):
             not_made += delivery.cancel_attempts()
-            delivery.wait("PAUSED", now + PAUSE_RECHECK)
+            delivery.wait(WaitReason.PAUSED, now + PAUSE_RECHECK)
         elif refusal:
             not_made += delivery.cancel_attempts()
             delivery.end_channel(

@@ -17,7 +17,7 @@ from messaging.delivery import render_limit
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import Batch, ClaimedDelivery
 from messaging.delivery.next_steps import OutgoingDelivery
-from messaging.models.statuses import Status
+from messaging.models.statuses import Status, StatusReason, WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
 from messaging.webhooks import endpoints
@@ -112,7 +112,7 @@ class Preparation:
         now = clock.now()
         try:
             if self.contacts is None:
-                delivery.wait("PLATFORM", now + PLATFORM_RECHECK)
+                delivery.wait(WaitReason.PLATFORM, now + PLATFORM_RECHECK)
             else:
                 self._address(delivery, self.contacts, now)
             if not delivery.decided:
@@ -126,7 +126,9 @@ class Preparation:
                 message_id=claimed.message_id,
                 organization_id=self.batch.organization_id,
             )
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "it cannot be composed: see the log")
+            delivery.decide(
+                Status.FAILED, StatusReason.TEMPLATE_ERROR, "it cannot be composed: see the log"
+            )
         return delivery
 
     def _address(
@@ -143,10 +145,10 @@ class Preparation:
             delivery.address = compose.address_of(delivery.contact, self.channel)
         if delivery.address is None and not delivery.devices:
             delivery.end_channel(
-                Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now
+                Status.BLOCKED, StatusReason.UNREACHABLE, "no address on this channel", now=now
             )
         elif until := self._quiet_until(delivery, now):
-            delivery.wait("QUIET_HOURS", until)
+            delivery.wait(WaitReason.QUIET_HOURS, until)
         elif self.channel is not Channel.PUSH:  # there each device has routes of its own
             routes = self.router.routes(
                 delivery.address, test=claimed.test, previous=claimed.previous_account_id
@@ -174,7 +176,7 @@ class Preparation:
         try:
             contents = self._contents(delivery, template)
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+            delivery.decide(Status.FAILED, StatusReason.TEMPLATE_ERROR, str(error))
             return
         delivery.set_contents(contents, [self._routes(delivery, each) for _, each in contents])
         if not delivery.has_untried_accounts:
@@ -290,5 +292,7 @@ class BatchProgress:
             for each in self.batch.unreadable
         ]
         for delivery in failed:
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
+            delivery.decide(
+                Status.FAILED, StatusReason.TEMPLATE_ERROR, "what was to be sent cannot be read"
+            )
         return failed

@@ -17,13 +17,10 @@ from messaging.delivery.accounts.availability import (
     key_of,
 )
 from messaging.delivery.next_steps import BACKOFF_LIMIT, NO_ROOM_SECONDS, OutgoingDelivery
+from messaging.models.statuses import WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
 from rme.core.channels import Channel
-
-WAITING_FOR_RATE = "RATE"
-"""`waiting` of a delivery."""
-
 
 # --- before deliveries are claimed ----------------------------------------------------------------
 
@@ -130,7 +127,7 @@ def _admit_by_limits(
 
 def _wait(delivery: OutgoingDelivery, now: datetime) -> None:
     if delivery.account is None:
-        delivery.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
+        delivery.wait(WaitReason.PROVIDER, now + timedelta(seconds=NO_ROOM_SECONDS))
     else:  # this claim has tried it, which counts
         delivery.back_off(now=now, reason="the other accounts take no more now")
 
@@ -148,7 +145,7 @@ def _admit_by_rates(window: Iterable[OutgoingDelivery], now: datetime) -> None:
         ]
         if waits:
             seconds = min(max(waits), BACKOFF_LIMIT)
-            delivery.wait(WAITING_FOR_RATE, now + timedelta(seconds=seconds))
+            delivery.wait(WaitReason.RATE, now + timedelta(seconds=seconds))
         for account, count in counts.items():
             left[account] -= count
 
