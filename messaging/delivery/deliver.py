@@ -34,7 +34,7 @@ from rme.transport import Transport
 log = structlog.get_logger(__name__)
 
 PAUSE_RECHECK = timedelta(seconds=60)
-RENDER_SECONDS = CLAIM_SECONDS / 2
+FILL_SECONDS = CLAIM_SECONDS / 2
 """What is rendered by then leaves, even if the window is not full."""
 TURN_SECONDS = 1.5 * CLAIM_SECONDS
 """What has not been tried by then is released: other organizations have their turn."""
@@ -105,7 +105,7 @@ class _SendLoop:
 
     def _fill_places(self, fresh: Sequence[BatchProgress], free: int) -> None:
         """Fill free places. Rooms are read only for the batches that could fill them."""
-        until = monotonic() + RENDER_SECONDS
+        until = monotonic() + FILL_SECONDS
         rooms: dict[str, int] = {}
         with render_limit.timers():
             for place, each in enumerate(fresh):

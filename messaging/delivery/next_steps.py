@@ -1,7 +1,8 @@
 """What follows from a provider's outcome: failover, fallback, waiting, or the end.
 
-No input or output here. An `OutgoingDelivery` is a claimed delivery while a worker sends it: it
-holds its attempts, takes their outcomes, and decides the delivery's next status.
+No database and no network here: besides what it is given, it reads settings, draws the backoff at
+random and makes the ids of attempts. An `OutgoingDelivery` is a claimed delivery while a worker
+sends it: it holds its attempts, takes their outcomes, and decides the delivery's next status.
 """
 
 import random

@@ -295,11 +295,6 @@ def fall_back() -> int:
 # --- what is due ----------------------------------------------------------------------------------
 
 
-def waiting_channels() -> list[str]:
-    """Return the channels on which something is ready to be sent now."""
-    return fairness.waiting_channels()
-
-
 def _due(status: Status) -> list[DueDelivery]:
     """Lock and return the deliveries of a status that are due, oldest first."""
     text = _DUE_LEAVING if status is Status.SENDING else _DUE

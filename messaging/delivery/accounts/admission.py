@@ -1,7 +1,8 @@
 """Which sends may go now: the limits of circuits, adaptive limits and rates together.
 
 `rooms` is asked before deliveries are claimed, so that what cannot go stays in its order; `admit`
-decides of each delivery that is about to leave, and `look` answers for health and the admin.
+decides of each delivery that is about to leave, and `shared_availability` answers for health and
+the admin.
 """
 
 from collections import Counter
@@ -157,7 +158,7 @@ def _rated(delivery: OutgoingDelivery) -> list[Account]:
 # --- for health and the admin ---------------------------------------------------------------------
 
 
-def look(account_ids: Collection[int]) -> dict[int, Availability]:
+def shared_availability(account_ids: Collection[int]) -> dict[int, Availability]:
     """Return whether each account takes sends now, as all processes see it; one call to Redis."""
     return {each: _shared(status) for each, status in circuits.read(account_ids).items()}
 
