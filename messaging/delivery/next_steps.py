@@ -50,6 +50,14 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "�")
 
 
+class DeviceContent(NamedTuple):
+    """What is to be handed over to one device, or to the address."""
+
+    device_id: str | None
+    """None for the address."""
+    content: Content
+
+
 @dataclass(slots=True)
 class SendAttempt:
     """One hand-over of a delivery: to one address or device, by one account."""
@@ -94,8 +102,8 @@ class OutgoingDelivery:
     address: str | None = None
     devices: Sequence[DeviceRecord] = ()
     routes: Sequence[Account] = ()
-    contents: Sequence[tuple[str | None, Content]] = ()
-    """What is to be handed over: by device id, or one with None for the address."""
+    contents: Sequence[DeviceContent] = ()
+    """What is to be handed over: for each device, or one for the address."""
     untried: dict[str | None, list[Account]] = field(default_factory=dict)
     """By device id: the accounts that are still to be tried, in order."""
     attempts: list[SendAttempt] = field(default_factory=list)
@@ -128,7 +136,7 @@ class OutgoingDelivery:
         return self.status is not None
 
     def set_contents(
-        self, contents: Sequence[tuple[str | None, Content]], routes: Sequence[Sequence[Account]]
+        self, contents: Sequence[DeviceContent], routes: Sequence[Sequence[Account]]
     ) -> None:
         """Set what is to be handed over, and for each content the accounts to try, in order."""
         self.contents = contents

@@ -16,7 +16,7 @@ from messaging.content import compose, rendering, templates
 from messaging.delivery import render_limit
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import Batch, ClaimedDelivery
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.next_steps import DeviceContent, OutgoingDelivery
 from messaging.models.statuses import Status, StatusReason, WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
@@ -178,7 +178,7 @@ class Preparation:
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
             delivery.decide(Status.FAILED, StatusReason.TEMPLATE_ERROR, str(error))
             return
-        delivery.set_contents(contents, [self._routes(delivery, each) for _, each in contents])
+        delivery.set_contents(contents, [self._routes(delivery, each.content) for each in contents])
         if not delivery.has_untried_accounts:
             some = self.router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
             reason = "no active account for the devices" if some else "no active account"
@@ -206,8 +206,8 @@ class Preparation:
 
     def _contents(
         self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None
-    ) -> list[tuple[str | None, Content]]:
-        """Return what is to be handed over: one content, or one for each device (with its id)."""
+    ) -> list[DeviceContent]:
+        """Return what is to be handed over: one content, or one for each device."""
         claimed = delivery.claimed
         if template is None and "content" not in claimed.body:
             raise rendering.RenderFailed(f"no template for {claimed.channel}")
@@ -226,11 +226,14 @@ class Preparation:
         with render_limit.limited(self.organization.id, claimed):
             match claimed.channel:
                 case Channel.EMAIL:
-                    return [(None, compose.email(request))]
+                    return [DeviceContent(None, compose.email(request))]
                 case Channel.SMS:
-                    return [(None, compose.sms(request))]
+                    return [DeviceContent(None, compose.sms(request))]
             composed = compose.pushes(request, delivery.devices)
-        return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
+        return [
+            DeviceContent(device.id, push)
+            for device, push in zip(delivery.devices, composed, strict=True)
+        ]
 
 
 class BatchProgress:
