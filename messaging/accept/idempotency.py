@@ -217,6 +217,16 @@ def amend(scope: KeyScope, result: SendResult | Refusal) -> None:
         rows.delete()
 
 
+def delete_expired(caller: Caller, keys: Collection[str]) -> None:
+    """Delete those of a caller's keys that have expired, so that they may be used again."""
+    IdempotencyKey.objects.filter(
+        organization_id=caller.organization.id,
+        application_id=caller.application_id,
+        key__in=keys,
+        expires_at__lte=Now(),
+    ).delete()
+
+
 def purge() -> int:
     """Delete keys that have expired; return how many."""
     deleted, _ = IdempotencyKey.objects.filter(expires_at__lte=Now()).delete()

@@ -37,7 +37,7 @@ from messaging.models import (
     delivery_lookup,
     derived_events,
 )
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
 from push.models import Device
@@ -213,14 +213,14 @@ class _Ending(NamedTuple):
     """How a delivery that is not final yet ends."""
 
     status: Status
-    reason: str | None
+    reason: StatusReason | None
     event: EventType
 
 
 _ENDINGS = {
     Status.SCHEDULED: _Ending(Status.CANCELLED, None, EventType.CANCELLED),
-    Status.ACCEPTED: _Ending(Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
-    Status.UNKNOWN: _Ending(Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
+    Status.ACCEPTED: _Ending(Status.BLOCKED, StatusReason.UNREACHABLE, EventType.BLOCKED),
+    Status.UNKNOWN: _Ending(Status.FAILED, StatusReason.PROVIDER_ERROR, EventType.FAILED),
 }
 
 

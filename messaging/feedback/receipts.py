@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
 from messaging.models import Attempt, Delivery, Event
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.telemetry import spans
 from messaging.webhooks.events import EventRow, write_events
@@ -250,7 +250,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
                 id=each.id,
                 status=status,
                 due_at=None,
-                reason="PROVIDER_ERROR" if status is Status.FAILED else None,
+                reason=StatusReason.PROVIDER_ERROR if status is Status.FAILED else None,
             )
             for each, status in moves
             if status and each.id not in moving_on
