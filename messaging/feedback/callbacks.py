@@ -20,7 +20,8 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from messaging.consent import gate_lock
+from messaging.consent import gate_lock, keywords
+from messaging.consent.keywords import Word
 from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import KeywordReply
 from messaging.feedback.receipts import AccountReceipt
@@ -30,8 +31,16 @@ from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.channels import Channel
 from rme.core.db import clock
-from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
+from rme.core.provider import (
+    CallbackContent,
+    CallbackRequest,
+    DeliveryReceipt,
+    InboundSms,
+    Provider,
+    UnknownCode,
+)
 from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
@@ -40,6 +49,8 @@ BATCH = 500
 STORED_DAYS = 7
 INBOUND_STORED_DAYS = 400
 """How long the digest of an inbound SMS stays, so that a repeated callback is recognized."""
+REPEAT_SECONDS = 600
+"""An inbound SMS without an id counts as repeated only in the same span of this length."""
 RETRY_DAYS = 1
 """How long a receipt is tried again that comes before the record of its attempt."""
 UNKNOWN_TRIES = 9
@@ -151,12 +162,13 @@ def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
 
 def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
     """Return the values of a row, in the order of `_INSERT`."""
-    digest = hashlib.sha256(
-        orjson.dumps([account.account_id, request.method, request.query]) + request.body
-    ).hexdigest()
+    callback_id = ids.new_id()
+    call = [account.account_id, request.method, request.query]
+    call += _distinction(account, request, callback_id)
+    digest = hashlib.sha256(orjson.dumps(call) + request.body).hexdigest()
     headers = {name: request.headers[name] for name in _HEADERS if name in request.headers}
     return [
-        ids.new_id(),
+        callback_id,
         account.organization_id,
         account.account_id,
         digest,
@@ -166,6 +178,24 @@ def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
         request.body,
         request.received_at,
     ]
+
+
+def _distinction(
+    account: CallbackAccount, request: CallbackRequest, callback_id: UUID
+) -> list[str | int]:
+    """Return what tells a call from equal ones that report another SMS; mostly nothing.
+
+    An inbound SMS without an id may be a repeated call, or the same words of another day. STOP
+    counts each time, since a repeated one does no harm; others are repeated for some minutes.
+    """
+    if Channel.SMS not in account.provider.channels:
+        return []
+    items = _read(account, request, callback_id) or ()
+    texts = [item.text for item in items if isinstance(item, InboundSms) and not item.id]
+    found = [keywords.find(text) for text in texts]
+    if any(keyword and keyword.word is Word.STOP for keyword in found):
+        return [str(callback_id)]
+    return [int(request.received_at.timestamp() // REPEAT_SECONDS)] if texts else []
 
 
 Receipts = dict[UUID, list[AccountReceipt]]
@@ -194,7 +224,7 @@ class _Batch:
         accounts = {pk: _callback_account(row) for pk, row in known.items()}
         for row in rows:
             if account := accounts.get(row.account_id):
-                items = _read(account, row)
+                items = _read(account, _request(account, row), row.id)
                 if items is None:
                     self.verdicts[row.id] = Noted(Verdict.UNREADABLE)
                 for item in items or ():
@@ -303,14 +333,10 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
     return len(rows), replies
 
 
-def _read(
-    account: CallbackAccount, row: _StoredCallback
-) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode] | None:
-    """Read a callback. One that the provider cannot read is logged and must not stop the others:
-    None.
-    """
+def _request(account: CallbackAccount, row: _StoredCallback) -> CallbackRequest:
+    """Return a stored callback as it arrived."""
     headers = orjson.loads(row.headers) if isinstance(row.headers, str) else row.headers
-    request = CallbackRequest(
+    return CallbackRequest(
         url=account.url,
         method=row.method,
         query=row.query,
@@ -318,10 +344,18 @@ def _read(
         body=bytes(row.body),
         received_at=row.received_at,
     )
+
+
+def _read(
+    account: CallbackAccount, request: CallbackRequest, callback_id: UUID
+) -> CallbackContent | None:
+    """Read a callback. One that the provider cannot read is logged and must not stop the others:
+    None.
+    """
     try:
         return account.provider.read_callback(request)
     except Exception:
-        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(row.id))
+        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(callback_id))
         return None
 
 
