@@ -33,6 +33,7 @@ HOT_PATH = {
     "messaging/feedback/polling.py",
     "messaging/feedback/provider_references.py",
     "messaging/feedback/receipts.py",
+    "messaging/feedback/reported_attempts.py",
     "messaging/feedback/tracking.py",
     "messaging/models/derived_events.py",
     "messaging/models/transitions.py",
