@@ -202,11 +202,15 @@ Receipts = dict[UUID, list[AccountReceipt]]
 """The receipts that each callback brought, by the callback's id."""
 
 
-class Noted(NamedTuple):
-    """What the log says of a callback."""
+class LogNote(NamedTuple):
+    """What the log of callbacks says of one."""
 
     verdict: Verdict
     detail: str = ""
+
+
+OUTDATED = LogNote(Verdict.NO_NEWS, "put off for a day")
+"""The deliveries of all its receipts waited for as long as receipts are tried again."""
 
 
 class _Batch:
@@ -219,14 +223,14 @@ class _Batch:
         self.by_provider_id: Receipts = defaultdict(list)
         """Receipts that name only the provider's own id."""
         self.inbound: list[ReceivedSms] = []
-        self.verdicts = {row.id: Noted(Verdict.NO_NEWS) for row in rows}
+        self.verdicts = {row.id: LogNote(Verdict.NO_NEWS) for row in rows}
         known = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
         accounts = {pk: _callback_account(row) for pk, row in known.items()}
         for row in rows:
             if account := accounts.get(row.account_id):
                 items = _read(account, _request(account, row), row.id)
                 if items is None:
-                    self.verdicts[row.id] = Noted(Verdict.UNREADABLE)
+                    self.verdicts[row.id] = LogNote(Verdict.UNREADABLE)
                 for item in items or ():
                     self._add(account, row, item)
 
@@ -237,9 +241,9 @@ class _Batch:
         item: DeliveryReceipt | InboundSms | UnknownCode,
     ) -> None:
         if isinstance(item, UnknownCode):
-            self.verdicts[row.id] = Noted(Verdict.UNKNOWN_CODE, item.code[:DETAIL_LIMIT])
+            self.verdicts[row.id] = LogNote(Verdict.UNKNOWN_CODE, item.code[:DETAIL_LIMIT])
         elif self.verdicts[row.id].verdict is Verdict.NO_NEWS:
-            self.verdicts[row.id] = Noted(Verdict.APPLIED)
+            self.verdicts[row.id] = LogNote(Verdict.APPLIED)
         if isinstance(item, DeliveryReceipt):
             target = self.receipts if item.attempt_id else self.by_provider_id
             target[row.id].append(AccountReceipt(row.account_id, item))
@@ -265,19 +269,26 @@ class _Batch:
         }
         return found | {row.organization_id for row in self.rows if row.id in deciding}
 
-    def noted(self, unknown: Collection[UUID], early: Collection[UUID]) -> dict[UUID, Noted]:
+    def notes(
+        self, unknown: Collection[UUID], early: Collection[UUID], applied: Collection[UUID]
+    ) -> dict[UUID, LogNote]:
         """Return what the log says of the callbacks that are not tried again.
 
-        `unknown` are those that name no known message.
+        `unknown` are those that name no known message, `early` those of which a receipt was put
+        off, and `applied` those of which one was not.
         """
         last = clock.now() - timedelta(days=RETRY_DAYS)
-        return {
-            row.id: Noted(Verdict.UNKNOWN_ID)
-            if row.id in unknown and self.verdicts[row.id].verdict is Verdict.APPLIED
-            else self.verdicts[row.id]
-            for row in self.rows
-            if row.id not in early or row.received_at <= last
-        }
+        found = {}
+        for row in self.rows:
+            if row.id in early and row.received_at > last:
+                continue
+            found[row.id] = self.verdicts[row.id]
+            if found[row.id].verdict is Verdict.APPLIED and row.id in unknown:
+                found[row.id] = LogNote(Verdict.UNKNOWN_ID)
+            elif row.id in early and row.id not in applied:
+                found[row.id] = OUTDATED
+                log.warning("callback.outdated", callback=str(row.id), account_id=row.account_id)
+        return found
 
     def resolve_provider_ids(self) -> set[UUID]:
         """Find the attempts of receipts that name a provider's own id.
@@ -322,14 +333,14 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
         applied = receipts.apply_provider_receipts(batch.receipts)
         retried = {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
         early = applied.early | retried
-        noted = batch.noted(unknown | applied.unknown, early)
+        notes = batch.notes(unknown | applied.unknown, early, applied.applied)
         replies = inbound_sms.apply(batch.inbound)
         inbound = [UUID(sms.callback_id) for sms in batch.inbound]
         with connection.cursor() as cursor:
-            verdicts = [each.verdict.value for each in noted.values()]
-            details = [each.detail for each in noted.values()]
+            verdicts = [each.verdict.value for each in notes.values()]
+            details = [each.detail for each in notes.values()]
             done = [row.id for row in rows]
-            cursor.execute(_DONE, [list(noted), verdicts, details, inbound, list(early), done])
+            cursor.execute(_DONE, [list(notes), verdicts, details, inbound, list(early), done])
     return len(rows), replies
 
 

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.delivery import sweeper
-from messaging.feedback import receipts, tracking
+from messaging.feedback import callbacks, receipts, tracking
 from messaging.feedback.receipts import AccountReceipt, Receipt
 from messaging.models import (
     Attempt,
     Callback,
+    CallbackLogEntry,
     ConsentEntry,
     Delivery,
     Pause,
@@ -160,6 +161,17 @@ def test_an_unsubscription_is_recorded_while_the_delivery_waits(scene, resent):
     found = receipts.apply_provider_receipts({key: [AccountReceipt(scene.account.pk, reported)]})
     assert (found.applied, found.early, state()) == ({key}, set(), "ACCEPTED")
     assert ConsentEntry.objects.get().status == "OPTED_OUT"
+
+
+def test_a_receipt_that_was_put_off_for_a_day_is_not_said_to_be_applied(scene, resent):
+    report(scene, "sent")
+    Callback.objects.update(
+        due_at=datetime.now(UTC), received_at=datetime.now(UTC) - timedelta(days=2)
+    )
+    assert callbacks.apply_due()[0] == 1
+    entry = CallbackLogEntry.objects.get()
+    assert (entry.verdict, entry.detail) == ("NO_NEWS", "put off for a day")
+    assert Callback.objects.get().due_at is None
 
 
 # --- unknown outcomes with channels left ----------------------------------------------------------
