@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
 from messaging.feedback import reported_attempts
@@ -74,10 +74,10 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider, 
     UNION ALL SELECT a.channel, '{E.SENT}', false FROM {Attempt._meta.db_table} a
     WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL AND ({_ON_ONE_CHANNEL}) IS NOT TRUE) seen),
   :trace
-FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
+FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s::uuid[]) ORDER BY d.id FOR UPDATE
 """
 _ORGANIZATIONS = (
-    f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
+    f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s::uuid[])"
 )
 
 
@@ -197,8 +197,6 @@ def apply(receipts: Sequence[Receipt]) -> None:
     if not receipts:
         return
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(sql.BY_INDEX)
         _take_gate_locks([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
         _apply(receipts)
 
@@ -206,21 +204,17 @@ def apply(receipts: Sequence[Receipt]) -> None:
 def _take_gate_locks(delivery_ids: Collection[UUID]) -> None:
     if not delivery_ids:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_ORGANIZATIONS, [list(delivery_ids)])
-        organization_ids = [row[0] for row in cursor.fetchall()]
-    gate_lock.take_exclusive(organization_ids)
+    rows = sql.read_in_order(_ORGANIZATIONS, [sql.array([str(each) for each in delivery_ids])])
+    gate_lock.take_exclusive(organization_id for (organization_id,) in rows)
 
 
 def _apply(receipts: Sequence[Receipt]) -> None:
     by_delivery: dict[UUID, list[Receipt]] = {}
     for receipt in receipts:
         by_delivery.setdefault(receipt.delivery_id, []).append(receipt)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _READ.replace(":trace", spans.context_of("d.message_id")), [list(by_delivery)]
-        )
-        known = [_Known(*row) for row in cursor.fetchall()]
+    text = _READ.replace(":trace", spans.context_of("d.message_id"))
+    rows = sql.read_in_order(text, [sql.array([str(each) for each in by_delivery])])
+    known = [_Known(*row) for row in rows]
     events: list[EventRow] = []
     now = clock.now()
     for each in known:

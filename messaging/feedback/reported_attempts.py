@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from messaging.models import Attempt, Delivery
 from rme.core.db import sql
 
@@ -14,7 +12,7 @@ from rme.core.db import sql
 _ATTEMPTS = f"""
 WITH named AS MATERIALIZED (
   SELECT id, account_id, delivery_id, channel, provider, fence, outcome
-  FROM {Attempt._meta.db_table} WHERE id = ANY(%s) ORDER BY id
+  FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[]) ORDER BY id
 )
 SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider, d.status,
   coalesce(a.outcome, 'Unknown') IN ('Accepted', 'Unknown') AND (a.fence = d.fence OR NOT EXISTS (
@@ -43,7 +41,5 @@ def read_and_lock(attempt_ids: Collection[UUID | None]) -> Mapping[UUID | None, 
     """Read attempts, and lock their deliveries: one statement, and none if there are none."""
     if not attempt_ids:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
-        cursor.execute(_ATTEMPTS, [list(attempt_ids)])
-        return {row[0]: ReportedAttempt(*row) for row in cursor.fetchall()}
+    rows = sql.read_in_order(_ATTEMPTS, [sql.array([str(each) for each in attempt_ids])])
+    return {row[0]: ReportedAttempt(*row) for row in rows}
