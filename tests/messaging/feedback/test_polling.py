@@ -120,7 +120,7 @@ def test_statements_do_not_grow_with_the_messages(org, api, twilio):
         Suppression.objects.all().delete()  # the people of the next round have the same numbers
         return len([query for query in seen if "SAVEPOINT" not in query["sql"]])
 
-    # two of them for deliveries to be read and set by index
+    # three of them for attempts and deliveries to be read, and set, by index
     assert [statements(2), statements(20)] == [12, 12]
 
 
