@@ -19,9 +19,11 @@ from messaging.models import IdempotencyKey
 from rme.core import errors
 from rme.core.db import commits, prepared_statements, sql
 from rme.core.db.postgresql import direct
+from rme.core.http import idempotency_key
 from rme.tenants.authentication import Caller
 
 LIFE = timedelta(hours=24)
+KEY_LIMIT = 255
 _TABLE = IdempotencyKey._meta.db_table
 
 
@@ -51,17 +53,16 @@ def scope_of(caller: Caller, key: CallerKey) -> KeyScope:
 
 
 def key_of(header: str | None, body: object) -> CallerKey | None:
-    """Read the Idempotency-Key header. A quoted key (the IETF draft's form) equals the bare one.
+    """Read the Idempotency-Key header, with the digest of the body.
 
     Raises InvalidPayload for a key that is empty, too long or not printable ASCII.
     """
     if header is None:
         return None
-    text = header.strip()
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    if not 1 <= len(text) <= 255 or not (text.isascii() and text.isprintable()):
-        raise errors.InvalidPayload.at("Idempotency-Key", "must be 1 to 255 printable characters")
+    text = idempotency_key.read(header, KEY_LIMIT)
+    if not text:
+        wanted = f"must be 1 to {KEY_LIMIT} printable characters"
+        raise errors.InvalidPayload.at(idempotency_key.NAME, wanted)
     return CallerKey(text, digest(body))
 
 

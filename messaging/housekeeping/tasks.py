@@ -31,8 +31,8 @@ def housekeeping() -> None:
     tracking.purge()
     delivery_log.purge()
     minutes.purge()
-    assertions.sweep()
-    tokens.sweep()
+    assertions.purge()
+    tokens.purge()
     applications.delete_expired_secrets()
     for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
         partitions.create_ahead([table], now=clock.now(), period=period)

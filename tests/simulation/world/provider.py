@@ -222,5 +222,5 @@ class WorldProvider(Provider):
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         report = orjson.loads(callback.body)
         if "from" in report:
-            return [InboundSms(report["from"], OUR_NUMBER, report["text"])]
+            return [InboundSms(report["from"], OUR_NUMBER, report["text"], id=str(report["n"]))]
         return [DeliveryReceipt(UUID(report["attempt"]), report["type"], report.get("reason"))]
