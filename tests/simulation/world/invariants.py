@@ -1,44 +1,42 @@
 """What must be true of every history once its world has come to rest."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import cached_property
 from itertools import pairwise
 from unittest.mock import patch
-
-from django.conf import settings
 
 from messaging.consent import ledger
 from messaging.delivery.manual_review import Decision
 from messaging.models import (
-    Attempt,
     ConsentEntry,
-    Delivery,
-    Event,
     MinuteCount,
     Suppression,
     WebhookDelivery,
-    derived_events,
 )
 from messaging.models.statuses import EventType, Status
 from messaging.statistics import minutes
 from push.models import Device
 from rme.core import ids
-from rme.crm.models import Contact
 from tests.simulation.world.callers import Sending
 from tests.simulation.world.clock import BEGINS
-from tests.simulation.world.database import CATEGORIES, ORGANIZATION
+from tests.simulation.world.database import ORGANIZATION
 from tests.simulation.world.history import History
-from tests.simulation.world.provider import Taken
+from tests.simulation.world.state import (
+    RESENDS,
+    Finding,
+    Sent,
+    State,
+    decision_of,
+    is_held,
+    is_resend,
+)
+from tests.simulation.world.traces import traced
 
 COUNTED_EVERY = 10
 """The minutes of one history in so many are counted: it costs as much as all else."""
 AHEAD = timedelta(minutes=5)
 """A process whose clock is ahead makes ids of minutes that have not come."""
-HELD = {name for name, on_unknown in CATEGORIES if on_unknown == "HOLD"}
-RESENDS = len(settings.UNKNOWN_BACKOFF_SECONDS)
 _IN_DOUBT = (None, "Unknown")
 _UNSENT = (Status.FAILED, Status.EXPIRED, Status.BLOCKED, Status.CANCELLED)
 _EVENT_OF = {
@@ -51,45 +49,6 @@ _EVENT_OF = {
 }
 _ONCE = (EventType.ACCEPTED, EventType.SENT, EventType.DELIVERED, EventType.BLOCKED,
          EventType.CANCELLED, EventType.EXPIRED)  # fmt: skip
-_ALL_EVENTS = f"SELECT * FROM {derived_events.select('true', 'true', 'true')} e ORDER BY at, id"
-
-
-@dataclass
-class Sent:
-    """An attempt, with what the provider knows of it."""
-
-    row: Attempt
-    taken: Sequence[Taken]
-    reported: set[str]
-
-
-class State:
-    """What is stored when the world has come to rest, beside what the world knows."""
-
-    def __init__(self, history: History) -> None:
-        self.history, self.world = history, history.world
-        self.deliveries = {row.pk: row for row in Delivery.objects.all()}
-        taken: defaultdict[str, list[Taken]] = defaultdict(list)
-        for each in self.world.taken:
-            taken[each.attempt_id].append(each)
-        self.attempts = {
-            str(row.pk): Sent(row, taken[str(row.pk)], self.world.reported.get(str(row.pk), set()))
-            for row in Attempt.objects.order_by("started_at", "pk")
-        }
-        self.of_delivery: defaultdict[object, list[Sent]] = defaultdict(list)
-        for sent in self.attempts.values():
-            self.of_delivery[sent.row.delivery_id].append(sent)
-        self.events: list[Event] = list(Event.objects.raw(_ALL_EVENTS))
-        self.kinds: defaultdict[object, list[Event]] = defaultdict(list)
-        for event in self.events:
-            self.kinds[event.delivery_id].append(event)
-
-    @cached_property
-    def people(self) -> dict[str, Contact]:
-        return {str(each.pk): each for each in self.history.stage.people}
-
-
-Finding = Iterator[str]
 
 
 def rests(state: State) -> Finding:
@@ -100,15 +59,10 @@ def rests(state: State) -> Finding:
         if row.status == Status.UNKNOWN and row.due_at is None:
             own = [e.row for e in state.of_delivery[row.pk] if e.row.channel == row.channel]
             sends = len({each.fence for each in own})
-            if not _is_held(row.category, row.channel) and sends <= RESENDS:
+            if not is_held(row.category, row.channel) and sends <= RESENDS:
                 yield f"{row.pk} is in manual review after {sends} sends, category {row.category}"
         elif row.status not in (*_UNSENT, Status.SENT, Status.DELIVERED) or row.due_at is not None:
             yield f"{row.pk} is {row.status}, due {row.due_at}"
-
-
-def _is_held(category: str, channel: str) -> bool:
-    """Return whether what is unknown waits for a person; push messages never do at once."""
-    return category in HELD and channel != "PUSH"
 
 
 def accepted(state: State) -> Finding:
@@ -134,7 +88,7 @@ def _may_be_stored_unseen(sending: Sending) -> bool:
     return bool(sending.refused) or (sending.was_unclear and not sending.answers)
 
 
-def told(state: State) -> Finding:
+def recorded(state: State) -> Finding:
     """Return what the provider took and our state denies."""
     for taken in state.world.taken:
         sent = state.attempts.get(taken.attempt_id)
@@ -153,9 +107,9 @@ def told(state: State) -> Finding:
             if other.row.channel == row.channel and other.row.fence >= row.fence
         )
         moved_on = row.channel != delivery.channel
-        given_up = any(_decision(e) == Decision.GIVE_UP for e in state.kinds[delivery.pk])
+        given_up = any(decision_of(e) == Decision.GIVE_UP for e in state.kinds[delivery.pk])
         # What was to be sent again, as nobody knew of the first attempt, and was blocked.
-        again = row.sent_at is None and any(_is_resend(e) for e in state.kinds[delivery.pk])
+        again = row.sent_at is None and any(is_resend(e) for e in state.kinds[delivery.pk])
         known = row.outcome not in _IN_DOUBT and not again
         if delivery.status in _UNSENT and known and not (failed or moved_on or given_up):
             yield f"{delivery.pk} is {delivery.status}, and its attempt {row.pk} was accepted"
@@ -177,23 +131,15 @@ def sent_once(state: State) -> Finding:
             yield f"attempt {key} was handed over {count} times"
     for delivery_id, attempts in state.of_delivery.items():
         category = state.deliveries[delivery_id].category
-        resends = sum(_is_resend(each) for each in state.kinds[delivery_id])
-        reviews = sum(_decision(e) == Decision.SEND_AGAIN for e in state.kinds[delivery_id])
+        resends = sum(is_resend(each) for each in state.kinds[delivery_id])
+        reviews = sum(decision_of(e) == Decision.SEND_AGAIN for e in state.kinds[delivery_id])
         by_target: defaultdict[tuple[str, str], list[Sent]] = defaultdict(list)
         for sent in attempts:
             by_target[sent.row.channel, str(sent.row.device_id or "")].append(sent)
         for (channel, device), some in by_target.items():
-            held = _is_held(category, channel)
+            held = is_held(category, channel)
             what = f"{delivery_id} on {channel} {device}".rstrip()
             yield from _doubled(what, some, held, resends, reviews)
-
-
-def _is_resend(event: Event) -> bool:
-    return _decision(event) in ("RESEND", Decision.SEND_AGAIN)
-
-
-def _decision(event: Event) -> str:
-    return str((event.detail or {}).get("decision", ""))
 
 
 def _doubled(
@@ -237,13 +183,13 @@ def stopped(state: State) -> Finding:
     """Return STOPs by SMS that are not in the ledger and the suppressions, or are there twice."""
     of_number = {each.mobile: str(each.pk) for each in state.history.stage.people}
     stops = Counter(of_number[sender] for sender, _, _ in state.history.people.stops)
-    recorded = Counter(
+    entries = Counter(
         ConsentEntry.objects.filter(source="SMS_KEYWORD", channel="SMS").values_list(
             "contact_id", flat=True
         )
     )
-    if stops != recorded:
-        yield f"STOPs {dict(stops)}, recorded {dict(recorded)}"
+    if stops != entries:
+        yield f"STOPs {dict(stops)}, recorded {dict(entries)}"
     suppressed = set(Suppression.objects.filter(channel="SMS").values_list("address", flat=True))
     for sender, _, _ in state.history.people.stops:
         if sender not in suppressed:
@@ -290,14 +236,14 @@ def history_agrees(state: State) -> Finding:
             yield f"{row.pk} is {row.status}, its events are {sorted(kinds)}"
         bounced = row.channel == "EMAIL" and kinds[EventType.BOUNCED]
         # What was to be sent again and was blocked stays so, whatever the first attempt did.
-        again = any(_is_resend(each) for each in state.kinds[row.pk])
+        again = any(is_resend(each) for each in state.kinds[row.pk])
         is_final = bounced or (again and row.status in (Status.BLOCKED, Status.EXPIRED))
         if kinds[EventType.DELIVERED] and not is_final and row.status != Status.DELIVERED:
             yield f"{row.pk} was delivered and is {row.status}"
         every = Counter(
             (each.type, each.channel)
             for each in state.kinds[row.pk]
-            if _decision(each) != Decision.SEND_AGAIN
+            if decision_of(each) != Decision.SEND_AGAIN
         )
         for (kind, channel), count in every.items():
             if kind in _ONCE and count > 1:
@@ -377,8 +323,8 @@ def callers(state: State) -> Finding:
 
 
 INVARIANTS: Sequence[Callable[[State], Finding]] = (
-    rests, accepted, told, unanswered, sent_once, objected, stopped, devices, reviewed, cancelled,
-    history_agrees, webhooks, dispatched, counts, chain, callers,
+    rests, accepted, recorded, unanswered, sent_once, objected, stopped, devices, reviewed,
+    cancelled, history_agrees, traced, webhooks, dispatched, counts, chain, callers,
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
 from rme.core.db import sql
 from rme.core.outcomes import Retryable, Unknown
+from tests.simulation.world.record_mutants import RECORD_MUTANTS
 from tests.simulation.world.turns import current
 
 Mutant = Callable[[], AbstractContextManager[object]]
@@ -269,4 +270,5 @@ MUTANTS: Mapping[str, Mutant] = {
     "dead tokens stay": _dead_tokens_stay,
     "no lease of an endpoint": _endpoint_without_lease,
     "failed webhooks are delivered": _failures_are_deliveries,
+    **RECORD_MUTANTS,
 }
