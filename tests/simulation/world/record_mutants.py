@@ -1,8 +1,8 @@
 """Defects of what is recorded: traces, webhook deliveries, counts, consent, and decisions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -11,12 +11,16 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from messaging.accept import acceptance, cancel
-from messaging.consent import ledger
-from messaging.delivery import late_outcomes, manual_review, record
+from messaging.consent import gate_lock, ledger, suppressions
+from messaging.delivery import deliver, late_outcomes, manual_review, record, sweeper
 from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.feedback import inbound_sms
 from messaging.models import Delivery, derived_events
 from messaging.models.statuses import EventType, Status
+from messaging.statistics import minutes
+from messaging.webhooks.events import EventRow
 from rme.core.outcomes import Accepted, Misconfigured, Rejected
+from tests.simulation.world.turns import current
 
 
 @contextmanager
@@ -142,6 +146,73 @@ def _outcome_ends_the_task() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _counted_once() -> Iterator[None]:
+    """A minute is not counted again once late commits are in."""
+    real, until = minutes._count, datetime.min.replace(tzinfo=UTC)
+
+    def count(start: datetime, end: datetime) -> None:
+        nonlocal until
+        if start < end and end > until:
+            real(max(start, until), end)
+            until = end
+
+    with patch.object(minutes, "_count", count):
+        yield
+
+
+@contextmanager
+def _resends_without_event() -> Iterator[None]:
+    """The sweeper sends again what is unknown, and does not record it."""
+    real = sweeper.write_events
+
+    def write(rows: Sequence[EventRow]) -> None:
+        real([each for each in rows if each.type is not EventType.DEFERRED])
+
+    with patch.object(sweeper, "write_events", write):
+        yield
+
+
+class _NoSuppressions:
+    """`consent.suppressions` that adds none."""
+
+    NewSuppression, remove = suppressions.NewSuppression, staticmethod(suppressions.remove)
+
+    @staticmethod
+    def suppress(_: object) -> None:
+        """Do nothing."""
+
+
+def _bounces_are_forgotten() -> AbstractContextManager[object]:
+    """An address that a provider refuses as dead is not suppressed."""
+    return patch.object(record, "suppressions", _NoSuppressions)
+
+
+def _stop_suppresses_nothing() -> AbstractContextManager[object]:
+    """STOP is in the ledger, and its number is not suppressed."""
+    return patch.object(inbound_sms, "suppressions", _NoSuppressions)
+
+
+@contextmanager
+def _lock_is_raised() -> Iterator[None]:
+    """A worker that shares the gates' lock with others takes it for itself, too."""
+    real, shared = record.record, dict[object, Collection[str]]()
+
+    class GateLock:
+        @staticmethod
+        def take_shared(organization_ids: Collection[str]) -> None:
+            gate_lock.take_shared(organization_ids)
+            shared[current()] = organization_ids
+
+    def write(*given: Any) -> Any:
+        changed = real(*given)
+        gate_lock.take_exclusive(shared.pop(current(), ()))
+        return changed
+
+    with patch.object(deliver, "gate_lock", GateLock), patch.object(record, "record", write):
+        yield
+
+
 RECORD_MUTANTS: Mapping[str, Any] = {
     "trace by one clock": _trace_by_one_clock,
     "failovers without an event": _no_failovers,
@@ -153,4 +224,9 @@ RECORD_MUTANTS: Mapping[str, Any] = {
     "chain without its lock": _chain_without_lock,
     "lost keys are errors": _lost_keys_are_errors,
     "an outcome ends the task": _outcome_ends_the_task,
+    "minutes are counted once": _counted_once,
+    "resends without an event": _resends_without_event,
+    "hard bounces are forgotten": _bounces_are_forgotten,
+    "STOP suppresses nothing": _stop_suppresses_nothing,
+    "a lock is raised": _lock_is_raised,
 }

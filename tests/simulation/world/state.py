@@ -4,17 +4,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from uuid import UUID
 
 from django.conf import settings
 
 from messaging.delivery.manual_review import Decision
-from messaging.models import Attempt, Delivery, Event, derived_events
+from messaging.models import Attempt, Delivery, Event, Message, derived_events
 from rme.crm.models import Contact
 from tests.simulation.world.database import CATEGORIES
 from tests.simulation.world.history import History
 from tests.simulation.world.provider import Taken
 
 HELD = {name for name, on_unknown in CATEGORIES if on_unknown == "HOLD"}
+IN_DOUBT = (None, "Unknown")
 RESENDS = len(settings.UNKNOWN_BACKOFF_SECONDS)
 _ALL_EVENTS = f"SELECT * FROM {derived_events.select('true', 'true', 'true')} e ORDER BY at, id"
 
@@ -26,6 +28,8 @@ class Sent:
     row: Attempt
     taken: Sequence[Taken]
     reported: set[str]
+    calls: int
+    """How often it was handed over."""
 
 
 class State:
@@ -37,9 +41,11 @@ class State:
         taken: defaultdict[str, list[Taken]] = defaultdict(list)
         for each in self.world.taken:
             taken[each.attempt_id].append(each)
+        rows = {str(row.pk): row for row in Attempt.objects.order_by("started_at", "pk")}
+        reported, calls = self.world.reported, self.world.calls
         self.attempts = {
-            str(row.pk): Sent(row, taken[str(row.pk)], self.world.reported.get(str(row.pk), set()))
-            for row in Attempt.objects.order_by("started_at", "pk")
+            key: Sent(row, taken[key], reported.get(key, set()), calls.get(key, 0))
+            for key, row in rows.items()
         }
         self.of_delivery: defaultdict[object, list[Sent]] = defaultdict(list)
         for sent in self.attempts.values():
@@ -48,6 +54,12 @@ class State:
         self.kinds: defaultdict[object, list[Event]] = defaultdict(list)
         for event in self.events:
             self.kinds[event.delivery_id].append(event)
+
+    @cached_property
+    def first_delivered(self) -> set[UUID]:
+        """Return the messages that go to the next channel if they are not confirmed in time."""
+        rows = Message.objects.filter(fallback_after__isnull=False)
+        return set(rows.values_list("pk", flat=True))
 
     @cached_property
     def people(self) -> dict[str, Contact]:

@@ -53,7 +53,9 @@ def traced(state: State) -> Finding:
 def _complete(one: _Traced) -> Finding:
     """Return steps that are missing, double or out of order."""
     wanted = Counter([*map(_of_attempt, (each.row for each in one.attempts)), *_of_events(one)])
-    shown = Counter((each.step, each.result, each.channel, each.at) for each in one.steps)
+    shown: Counter[tuple[object, ...]] = Counter(
+        (each.step, each.result, each.channel, each.at) for each in one.steps
+    )
     for (step, result, *_), count in (wanted - shown).items():
         yield f"lacks {count} steps {step} {result}"
     for (step, result, *_), count in (shown - wanted).items():
@@ -105,8 +107,10 @@ def _explained(one: _Traced) -> Finding:
 def _claims_explained(one: _Traced) -> Finding:
     """Return attempts after others that no wait, decision or failover explains."""
     begun: dict[tuple[str, int], Attempt] = {}
+    # What a worker stores after its lease has ended is not made.
     for each in one.attempts:
-        begun.setdefault((each.row.channel, each.row.fence), each.row)
+        if each.row.outcome or each.calls:
+            begun.setdefault((each.row.channel, each.row.fence), each.row)
     for earlier, later in pairwise(sorted(begun.values(), key=lambda row: row.fence)):
         if earlier.channel == later.channel and not any(
             earlier.started_at <= each.at <= later.started_at for each in one.at(*_GOES_ON)
