@@ -256,7 +256,7 @@ class History:
     def _dispatcher(self, process: LogicalProcess) -> None:
         while not self._is_over:
             self.turns.wait(lambda: self._is_over, DISPATCH_SECONDS)
-            self._guarded(webhook_tasks.notify_endpoints.run)
+            self._guarded(webhook_tasks.dispatch_due_webhooks.run)
 
     def _web(self, process: LogicalProcess) -> None:
         """Answer programs, people and providers; with two web processes, each some of them."""
@@ -321,7 +321,7 @@ class History:
             if self._has_callbacks_due():
                 feedback_tasks.apply_callbacks.run()
             if self.endpoints.are_called:
-                webhook_tasks.notify_endpoints.run()
+                webhook_tasks.dispatch_due_webhooks.run()
             if self.shape.is_counted:
                 statistics_tasks.count_minutes.run()
 
