@@ -18,7 +18,8 @@ from messaging.feedback import inbound_sms
 from messaging.models import Delivery, derived_events
 from messaging.models.statuses import EventType, Status
 from messaging.statistics import minutes
-from messaging.webhooks.events import EventRow
+from messaging.webhooks.events import EventRow, write_events
+from rme.core.db import clock
 from rme.core.outcomes import Accepted, Misconfigured, Rejected
 from tests.simulation.world.turns import current
 
@@ -76,9 +77,13 @@ def _cancels_all() -> Iterator[None]:
     """A message is cancelled whatever its status is."""
 
     def cancel_all(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
-        found = set(deliveries.values_list("pk", flat=True))
+        rows = list(deliveries.values_list("pk", "message_id", "channel"))
         deliveries.update(status=Status.CANCELLED, due_at=None)
-        return found
+        kind, now = EventType.CANCELLED, clock.now()
+        write_events(
+            [EventRow(organization_id, of, key, kind, now, channel=on) for key, of, on in rows]
+        )
+        return {key for key, _, _ in rows}
 
     with patch.object(cancel, "_cancel", cancel_all):
         yield
