@@ -95,13 +95,24 @@ def _explained(one: _Traced) -> Finding:
     if len(one.at("GATE")) != by_gate:
         yield f"has {len(one.at('GATE'))} gates, it is {row.status}"
     fallbacks = one.at("FALLBACK")
-    if [each.channel for each in fallbacks] != [first] * (row.channel != first):
+    went_on = row.channel != first or _is_confirmed_after(fallbacks, one)
+    if [each.channel for each in fallbacks] != [first] * went_on:
         yield f"has {len(fallbacks)} fallbacks, from {first} to {row.channel}"
     for attempt in one.at("ATTEMPT"):
         for fallback in fallbacks:
             if (attempt.channel == first) != (attempt.at <= fallback.at):
                 yield f"has an attempt on {attempt.channel} beyond the fallback"
     yield from _claims_explained(one)
+
+
+def _is_confirmed_after(fallbacks: Sequence[TraceStep], one: _Traced) -> bool:
+    """Return whether a receipt for the first channel ended the wait for the second."""
+    return one.row.status == Status.DELIVERED and any(
+        each.type == EventType.DELIVERED and each.channel == one.row.channel
+        for fallback in fallbacks
+        for each in one.events
+        if each.at >= fallback.at
+    )
 
 
 def _claims_explained(one: _Traced) -> Finding:
