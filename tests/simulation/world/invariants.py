@@ -132,7 +132,7 @@ def objected(state: State) -> Finding:
                 and each.category in (None, delivery.category)
             )
             for taken in sent.taken if applies else ():
-                if each.at < max(began, taken.gate_at) and began < each.until:
+                if each.at < max(began, taken.gate_at) < each.until:
                     checked = f"began at {began}, checked at {taken.gate_at}"
                     yield f"{delivery.pk} was sent at {taken.at}, {checked}, objected at {each.at}"
 
