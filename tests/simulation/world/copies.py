@@ -100,7 +100,12 @@ def _on_two_channels(
     taken = [each for each in attempts if each.taken]
     for each in taken:
         later = [other for other in taken if other.row.fence > each.row.fence]
-        goes_on = first_delivered and (each.row.outcome == "Accepted" or each.reported)
+        # Of several devices one that accepted is enough: the delivery is SENT.
+        goes_on = first_delivered and any(
+            one.row.outcome == "Accepted" or one.reported
+            for one in attempts
+            if one.row.channel == each.row.channel
+        )
         was_resent = any(event.channel == each.row.channel for event in resends)
         if goes_on or was_resent or each.reported & _FAILED:
             continue
