@@ -4,6 +4,7 @@ import threading
 
 import psycopg
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.conf import settings as project
 from django.core.management import CommandError
@@ -24,8 +25,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 def test_an_organization_moves_while_it_is_called(org, us, scene):
     api, person = scene
-    with us():  # where ann has a role in another organization, and another ann.b has a name
-        known = User.objects.create(username="ann", email="ann@example.org")
+    ann = User.objects.get(username="ann")
+    with us():  # where ann has connected an account that she has there
+        known = User.objects.create(username="a.nn", person=ann.person)
     answers = {}
     stop = threading.Event()
 
@@ -155,8 +157,8 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
     bob = User.objects.create(username="bob", email="bob@example.org", password="bob's")
     Membership.objects.create(user=bob, organization_id="acme", role="SUPPORT")
     Authenticator.objects.create(user=ann, type="totp", data={"secret": "old"})
-    with us():  # whose account there is his own
-        User.objects.create(username="bob", email="bob@example.org", password="another")
+    with us():  # where bob has connected an account that he has there
+        User.objects.create(username="bobby", person=bob.person, password="another")
 
     def change(text):
         if text == "leaving":
@@ -175,4 +177,18 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
         assert list(found.values_list("type", "data")) == [
             ("recovery_codes", {}), ("totp", {"secret": "new"})
         ]  # fmt: skip
-        assert User.objects.get(username="bob").password == "another"
+        assert User.objects.get(username="bobby").password == "another"
+
+
+def test_an_account_with_the_same_name_and_email_gets_no_role(us, scene):
+    """Whoever is invited with the address of another chooses the password of the account."""
+    with us():
+        taker = User.objects.create(username="ann", email="ann@example.org", password="theirs")
+        EmailAddress.objects.create(user=taker, email="ann@example.org", verified=True)
+    move()
+    own = User.objects.get(username="ann")
+    with us():
+        owner = Membership.objects.get(organization_id="acme", role="OWNER").user
+        assert (owner.pk, owner.username, owner.person) == (own.pk, "ann.eu", own.person)
+        taker.refresh_from_db()
+        assert (taker.username, taker.password, taker.memberships.count()) == ("ann", "theirs", 0)

@@ -1,9 +1,11 @@
 """People of an organization that moves: those with a role, and its integration users.
 
-Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
-the person already: by `User.person`, or by user name and email. Such an account stays as it is.
+Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless an account of
+the target has the same `User.person`. Such an account stays as it is. A user name or an email never
+connects two accounts: anybody may have been invited with another's address, and has chosen the
+password. A person whose user name is taken in the target gets a new one there.
 Whom the move has copied it copies again until the switch: a password that is changed meanwhile must
-not stay valid there. A person whose user name is another's in the target gets a new one there.
+not stay valid there.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +18,7 @@ from rme.tenants.cells.moving.copying import KeysOverlap
 from rme.tenants.cells.moving.databases import Connection
 
 _OF = """
-SELECT DISTINCT u.id, u.username, u.email, u.person FROM tenants_user u
+SELECT DISTINCT u.id, u.username, u.person FROM tenants_user u
 WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
   UNION SELECT user_id FROM tenants_application WHERE organization_id = %(organization)s
   UNION SELECT invited_by_id FROM tenants_invitation WHERE organization_id = %(organization)s
@@ -24,7 +26,7 @@ WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(
 ORDER BY u.id
 """
 _THERE = """
-SELECT id, username, email, person FROM tenants_user
+SELECT id, username, person FROM tenants_user
 WHERE id = ANY(%s) OR username = ANY(%s) OR person = ANY(%s)
 """
 _USERS = "tenants_user"
@@ -55,7 +57,6 @@ class Person(NamedTuple):
 
     id: int
     username: str
-    email: str
     person: UUID
     """The same in all cells in which a person has an account by a hand-over of a log-in."""
 
@@ -94,12 +95,9 @@ def find(
     ids: dict[int, int] = {}
     names: dict[int, str] = {}
     for each in own:
-        same_id, same_name = by_id.get(each.id), by_name.get(each.username)
-        same = by_person.get(each.person)
+        same_id, same = by_id.get(each.id), by_person.get(each.person)
         if same_id is not None and same_id.person != each.person:
             raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
-        if same is None and same_name and each.email.lower() == same_name.email.lower() != "":
-            same = same_name
         if same is None:
             names[each.id] = next(name for name in _names(each, cell) if name not in by_name)
         elif same.id != each.id:
