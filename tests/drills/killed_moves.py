@@ -18,18 +18,14 @@ STEPS = ("leaving", "paused", "ready", "switched")
 SETTLE_SECONDS = 60.0
 _MOVE = """
 import os, signal
-from django.conf import settings
 from rme.tenants.cells import moving
 
 def say(text):
     if text.partition(":")[0] == {step!r}:
         os.kill(os.getpid(), signal.SIGKILL)
 
-ends = moving.Ends(
-    settings.DATABASES["default"], moving.of_url(settings.MOVE_DATABASE_URL), "us"
-)
-with moving.opened(ends, {organization!r}, say) as mover:
-    mover.move(30)
+with moving.opened(moving.MoveDatabases.to("us"), {organization!r}, say) as mover:
+    mover.move(moving.Limits())
 """
 _PHASE = "SELECT phase FROM tenants_placement WHERE organization_id = '{}'"
 

@@ -18,7 +18,7 @@ from rme.tenants import cells
 from rme.tenants.cells import moving, pauses
 from rme.tenants.models import Move, Placement
 from tests.rest import message
-from tests.tenants.cells.two_databases import counts, ends, move, phase, phases
+from tests.tenants.cells.two_databases import counts, move, phase, phases, to_us
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -52,8 +52,8 @@ def test_a_move_that_is_killed_ends_by_itself_and_goes_on_when_it_is_repeated(us
             kill(mover)
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
             mover.abort()  # after the last step there is one statement more
     before, after = KILLED[word]
     assert phases(us) == before
@@ -112,15 +112,15 @@ def test_workers_of_the_target_end_the_pause_of_a_dead_move_where_none_run_in_th
         yield
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
     with us():
         assert settle(us.home) == []
     assert phases(us) == ("", "ARRIVING")
 
 
 def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):
-    with moving.opened(ends(), "acme", print) as mover:
+    with moving.opened(to_us(), "acme", print) as mover:
         journal = mover.journal
         journal.begin(mover.copier.oldest())
         first = journal.begin_pause()
@@ -155,8 +155,8 @@ def test_a_move_that_has_lost_only_its_lock_cannot_switch(us, scene):
             move()  # this one can still write in the target
 
     with pytest.raises((psycopg.Error, moving.TakesTooLong)):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
     move()

@@ -18,7 +18,7 @@ from rme.tenants.cells import moving
 from rme.tenants.models import Cell, Membership, Move, Organization, Placement, User
 from tests import databases
 from tests.rest import message, work
-from tests.tenants.cells.two_databases import counts, ends, move, phase
+from tests.tenants.cells.two_databases import counts, move, phase, to_us
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -81,9 +81,9 @@ def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):
 
         with (
             pytest.raises(moving.TakesTooLong, match=r"stay open.*\d"),
-            moving.opened(ends(), "acme", hold) as mover,
+            moving.opened(to_us(), "acme", hold) as mover,
         ):
-            mover.move(0.0)
+            mover.move(moving.Limits(pause_seconds=0.0))
     cells.forget()
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
@@ -96,7 +96,7 @@ def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):
 
 def test_moves_that_are_refused(us, scene, other, settings):
     with (
-        moving.opened(ends(), "acme", print),
+        moving.opened(to_us(), "acme", print),
         pytest.raises(CommandError, match="Another process"),
     ):
         move()
@@ -144,8 +144,8 @@ def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
                 for table in ("messaging_idempotencykey", "messaging_event", "messaging_attempt"):
                     there.execute(f"DELETE FROM {table}")
 
-    with moving.opened(ends(), "acme", purge) as mover:
-        report = mover.move(30)
+    with moving.opened(to_us(), "acme", purge) as mover:
+        report = mover.move(moving.Limits())
     here = counts()
     assert here == {name: each.rows for name, each in report.digests.items() if each.rows}
     with us():
@@ -168,8 +168,8 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
         if text == "paused":
             User.objects.filter(pk=ann.pk).update(is_active=False)
 
-    with moving.opened(ends(), "acme", change) as mover:
-        mover.move(30)
+    with moving.opened(to_us(), "acme", change) as mover:
+        mover.move(moving.Limits())
     with us():
         there = User.objects.get(pk=ann.pk)
         assert (there.password, there.is_active) == ("new", False)

@@ -22,7 +22,7 @@ class KeysOverlap(Exception):
     """A key is in use in both cells: one of them was not prepared, or an id was given twice."""
 
 
-class Differs(Exception):
+class RowDifference(Exception):
     """Both cells do not have the same rows."""
 
 

@@ -19,12 +19,16 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("organization")
         parser.add_argument("--to", required=True, metavar="CELL")
-        parser.add_argument(
-            "--pause-seconds",
-            type=float,
-            default=30.0,
-            help="If the pause would take longer, the organization goes on here (30).",
-        )
+        limits = moving.Limits()
+        for phase in ("leaving", "pause"):
+            seconds = getattr(limits, f"{phase}_seconds")
+            parser.add_argument(
+                f"--{phase}-seconds",
+                type=float,
+                default=seconds,
+                help="If that phase would take longer, the organization goes on here "
+                f"({seconds:.0f}).",
+            )
         after = parser.add_mutually_exclusive_group()
         after.add_argument("--abort", action="store_true", help="Undo a move before its switch.")
         after.add_argument(
@@ -34,17 +38,13 @@ class Command(BaseCommand):
     def handle(self, *args: object, **options: Any) -> None:
         if not settings.CELL or not settings.MOVE_DATABASE_URL:
             raise CommandError("CELL and MOVE_DATABASE_URL must be set.")
-        ends = moving.Ends(
-            settings.DATABASES["default"],
-            moving.of_url(settings.MOVE_DATABASE_URL),
-            options["to"],
-        )
         known = (
-            *(moving.Refused, moving.NotReady, moving.TakesTooLong, moving.Differs),
-            *(moving.KeysOverlap, moving.UnknownTables, psycopg.Error),
+            *(moving.MoveRefused, moving.NotReady, moving.TakesTooLong, moving.RowDifference),
+            *(moving.KeysOverlap, moving.UnknownTables, moving.NoSession, psycopg.Error),
         )
+        cells = moving.MoveDatabases.to(options["to"])
         try:
-            with moving.opened(ends, options["organization"], self._say) as mover:
+            with moving.opened(cells, options["organization"], self._say) as mover:
                 self._run(mover, options)
         except known as error:
             raise CommandError(str(error)) from error
@@ -56,7 +56,8 @@ class Command(BaseCommand):
         elif options["drop"]:
             self._say(f"deleted {mover.drop_left():,} rows")
         else:
-            self._report(mover.move(options["pause_seconds"]))
+            limits = moving.Limits(options["leaving_seconds"], options["pause_seconds"])
+            self._report(mover.move(limits))
 
     def _report(self, report: moving.Report) -> None:
         rows = sum(digest.rows for digest in report.digests.values())
