@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from rme.core import cell_calls
+from rme.core.db import commits
 from rme.tenants.cells import calls
 from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.placements import forget
@@ -64,9 +65,10 @@ _STATE_BY_STEP = {
 
 
 def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the states of pauses of this cell's moves, by id. Two statements.
+    """Return the states of pauses of this cell's moves, by id. Up to three statements.
 
-    The question ends the pauses of dead moves too, even where no worker runs.
+    The question ends the pauses of dead moves too, even where no worker runs. A switch that a
+    failover could lose is not told: then both cells would serve the organization.
     """
     pauses = given["pauses"]
     if not isinstance(pauses, list) or len(pauses) > AT_ONCE:
@@ -74,6 +76,8 @@ def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
     end_abandoned_pauses()
     ids = [UUID(str(each)) for each in pauses]
     found = dict(Move.objects.filter(pause__in=ids).values_list("pause", "step"))
+    if Move.MoveStep.SWITCHED in found.values():
+        commits.confirm_earlier()
     return {
         str(each): _STATE_BY_STEP.get(Move.MoveStep(found[each]), PauseState.GIVEN_UP)
         if each in found

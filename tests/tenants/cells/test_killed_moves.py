@@ -10,10 +10,11 @@ from django.conf import settings as project
 from django.core.management import CommandError
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import tasks
 from rme.core import cell_calls
-from rme.core.db import clock
+from rme.core.db import clock, commits
 from rme.tenants import cells
 from rme.tenants.cells import moving, pauses
 from rme.tenants.models import Move, Placement
@@ -134,7 +135,10 @@ def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):
         assert journal.switch(second)
         assert not journal.give_up_pause()
     assert phase() == "MOVED"
-    states = pauses.states_of({"pauses": [str(first), str(second)]})
+    for asked, confirmed in [([first], False), ([first, second], True)]:
+        with CaptureQueriesContext(connection) as queries:
+            states = pauses.states_of({"pauses": [str(each) for each in asked]})
+        assert (commits.CONFIRM_EARLIER in [each["sql"] for each in queries]) == confirmed
     assert states == {str(first): "GIVEN_UP", str(second): "SWITCHED"}
 
 

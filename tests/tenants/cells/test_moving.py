@@ -7,7 +7,7 @@ import pytest
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.conf import settings as project
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from messaging.consent import ledger
@@ -128,6 +128,22 @@ def test_the_keys_of_a_cell_begin_with_its_number(us, scene):
         with pytest.raises(moving.NotReady, match="has the number 1"):
             moving.prepare(2)
         assert moving.prepare(None) == []
+
+
+def test_keys_of_a_table_that_a_migration_adds_begin_with_the_number_of_the_cell(us, scene):
+    sequence = "tenants_membership_id_seq"  # as of a table that a migration has just made
+    with us(), connection.cursor() as cursor:
+        cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH 1")
+    with pytest.raises(CommandError, match=f"{sequence} of the cell us gives keys that other"):
+        move()
+    with us():
+        call_command("migrate", verbosity=0)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT nextval('{sequence}')")
+            assert cursor.fetchone() == (2**40 + 1,)
+    move()
+    with us():
+        assert phase() == ""
 
 
 def test_every_table_is_carried_or_left_behind_for_a_reason():

@@ -1,12 +1,12 @@
-"""Moving an organization from this cell to another: the commands `move_organization` and
-`prepare_cell` are its callers.
+"""Moving an organization from this cell to another: the commands `move_organization`,
+`prepare_cell` and `migrate` are its callers.
 """
 
 from rme.tenants.cells.moving.carried import LEFT_BEHIND, UnknownTables, tables
 from rme.tenants.cells.moving.copying import KeysOverlap, RowDifference
 from rme.tenants.cells.moving.databases import MoveDatabases, NoSession
 from rme.tenants.cells.moving.fence import TakesTooLong
-from rme.tenants.cells.moving.identity import NotReady, prepare
+from rme.tenants.cells.moving.identity import NotReady, begin_sequences, prepare
 from rme.tenants.cells.moving.move import Limits, Mover, MoveRefused, opened
 from rme.tenants.cells.moving.report import Report
 
@@ -23,6 +23,7 @@ __all__ = [
     "RowDifference",
     "TakesTooLong",
     "UnknownTables",
+    "begin_sequences",
     "opened",
     "prepare",
     "tables",

@@ -6,11 +6,13 @@ at N · 2⁴⁰: there is room for a million million rows, and every key stays e
 
 import hashlib
 import hmac
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import BigAutoField
 
 from rme.tenants.cells.moving.databases import Connection
@@ -19,6 +21,15 @@ from rme.tenants.models import Cell
 RANGE = 2**40
 NUMBERS = 4096
 """The most cells: their keys stay below 2⁵³."""
+
+
+_SEQUENCES = """
+SELECT sequence FROM (
+  SELECT CASE WHEN to_regclass(name) IS NOT NULL THEN pg_get_serial_sequence(name, attribute) END
+  FROM unnest(%s::text[], %s::text[]) given(name, attribute)
+) found(sequence) WHERE sequence IS NOT NULL
+"""
+Cursor = CursorWrapper | psycopg.Cursor[tuple[Any, ...]]
 
 
 class NotReady(Exception):
@@ -70,25 +81,43 @@ def prepare(number: int | None) -> list[str]:
     return begun
 
 
+def begin_sequences() -> list[str]:
+    """Let the sequences of tables that are new here begin with this cell's number; return them.
+
+    For the end of `migrate`: before the table of `Cell` is there, and in a cell that is not
+    prepared, nothing is done. Raise NotReady.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s)", [Cell._meta.db_table])
+        if cursor.fetchone() == (None,):
+            return []
+    row = Cell.objects.filter(pk=Cell.ONLY).first()
+    return _begin_sequences(row.number) if row else []
+
+
 def _begin_sequences(number: int) -> list[str]:
     """Let the sequences below a number's range begin there; return them. Raise NotReady."""
-    begun = []
     with connection.cursor() as cursor:
-        for model in apps.get_models(include_auto_created=True):
-            key = model._meta.pk
-            if not isinstance(key, BigAutoField):
-                continue
-            name = [model._meta.db_table, key.column]
-            cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", name)
-            (sequence,) = cursor.fetchone()
-            cursor.execute(f"SELECT last_value FROM {sequence}")
-            (last,) = cursor.fetchone()
-            if last >= (number + 1) * RANGE:
-                raise NotReady(f"{sequence} is beyond the keys of the number {number} already.")
-            if last < number * RANGE:
-                cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * RANGE + 1}")
-                begun.append(str(sequence))
-    return begun
+        below = _below_range(cursor, number)
+        for sequence in below:
+            cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * RANGE + 1}")
+    return below
+
+
+def _below_range(cursor: Cursor, number: int) -> list[str]:
+    """Return the sequences that give keys below a number's range. Raise NotReady beyond it."""
+    keys = [
+        (model._meta.db_table, model._meta.pk.column)
+        for model in apps.get_models(include_auto_created=True)
+        if isinstance(model._meta.pk, BigAutoField)
+    ]
+    cursor.execute(_SEQUENCES, [list(each) for each in zip(*keys, strict=True)])
+    found = [name for (name,) in cursor.fetchall()]
+    cursor.execute(" UNION ALL ".join(f"SELECT '{each}', last_value FROM {each}" for each in found))
+    last = dict(cursor.fetchall())
+    if beyond := [each for each in found if last[each] >= (number + 1) * RANGE]:
+        raise NotReady(f"{beyond[0]} is beyond the keys of the number {number} already.")
+    return [each for each in found if last[each] < number * RANGE]
 
 
 def require_movable(source: Connection, target: Connection, target_name: str) -> CellRow:
@@ -108,7 +137,19 @@ def require_movable(source: Connection, target: Connection, target_name: str) ->
     ]
     if steps[0] != steps[1]:
         raise NotReady("The two databases have not the same migrations.")
+    for side, row in ((source, own), (target, other)):
+        _require_range(side, row)
     return own
+
+
+def _require_range(side: Connection, row: CellRow) -> None:
+    """Raise NotReady if a cell gives keys that are not of its number."""
+    with side.cursor() as cursor:
+        if below := _below_range(cursor, row.number):
+            raise NotReady(
+                f"{below[0]} of the cell {row.name} gives keys that other cells give too: "
+                "run `manage.py migrate` there."
+            )
 
 
 def _row(side: Connection, whose: str) -> CellRow:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from rme.core.db import commits
 from rme.tenants.cells import abandoned, pauses
 from rme.tenants.cells.moving import carried, databases, fence, identity, names, people
 from rme.tenants.cells.moving.copying import Copier, Digest, RowDifference
@@ -263,6 +264,7 @@ class Mover:
         """Let the target serve the organization, unless it does already."""
         entry = self._entry()
         if entry.step is MoveStep.SWITCHED:
+            self.source.execute(commits.CONFIRM_EARLIER)
             self.target.execute(pauses.START, [[entry.pause]])
             if self.paused_at is not None:
                 self.report.seconds["paused"] = time.monotonic() - self.paused_at
