@@ -151,6 +151,7 @@ def test_every_table_is_carried_or_left_behind_for_a_reason():
     carried = {each.model._meta.label for each in moving.tables()}
     assert carried.isdisjoint(moving.LEFT_BEHIND)
     assert all(moving.LEFT_BEHIND.values())
+    assert carried >= moving.NOT_LATE.keys()
 
 
 def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):

@@ -7,12 +7,15 @@ from rme.tenants.cells.moving.copying import KeysOverlap, RowDifference
 from rme.tenants.cells.moving.databases import MoveDatabases, NoSession
 from rme.tenants.cells.moving.fence import TakesTooLong
 from rme.tenants.cells.moving.identity import NotReady, begin_sequences, prepare
+from rme.tenants.cells.moving.late import NOT_LATE, LateRows
 from rme.tenants.cells.moving.move import Limits, Mover, MoveRefused, opened
 from rme.tenants.cells.moving.report import Report
 
 __all__ = [
     "LEFT_BEHIND",
+    "NOT_LATE",
     "KeysOverlap",
+    "LateRows",
     "Limits",
     "MoveDatabases",
     "MoveRefused",

@@ -24,7 +24,7 @@ from uuid import UUID
 
 from rme.core.db import commits
 from rme.tenants.cells import abandoned, pauses
-from rme.tenants.cells.moving import carried, databases, fence, identity, names, people
+from rme.tenants.cells.moving import carried, databases, fence, identity, late, names, people
 from rme.tenants.cells.moving.copying import Copier, Digest, RowDifference
 from rme.tenants.cells.moving.databases import Connection, MoveDatabases
 from rme.tenants.cells.moving.fence import TakesTooLong
@@ -119,14 +119,20 @@ class Mover:
             self.say("it goes on here; the target has an organization of that id of its own")
         self.journal.forget()
 
-    def drop_left(self) -> int:
-        """Delete the rows that a move has left here; return how many. Raise MoveRefused."""
+    def drop_left(self, *, late_too: bool = False) -> int:
+        """Delete the rows that a move has left here; return how many.
+
+        Raise MoveRefused; or LateRows unless `late_too`, for what the target has not.
+        """
         entry = self._entry("No finished move of this organization has left rows here.")
         if entry.step not in (MoveStep.SWITCHED, MoveStep.DONE):
             raise MoveRefused("No finished move of this organization has left rows here.")
         if fence.location(self.source, self.organization_id).phase != Phase.MOVED:
             raise MoveRefused("It is here again, so its rows are in use.")
-        self._finish()
+        self.copier.users = entry.users
+        if not late_too:
+            self._finish()
+            self._require_none_late(missing_only=True)
         count = self.copier.drop(self.source)
         self.journal.forget()
         return count
@@ -248,6 +254,7 @@ class Mover:
                 self.report.difference += self.copier.copy_again(differing)
             done = self.copier.copy_changes(self._entry().since, compare=True)
             self.report.difference += done.rows
+            self.journal.note_since(done.since)
             there = self.copier.digests(self.target)
             differing = {
                 name: (digest, there[name])
@@ -268,8 +275,17 @@ class Mover:
             self.target.execute(pauses.START, [[entry.pause]])
             if self.paused_at is not None:
                 self.report.seconds["paused"] = time.monotonic() - self.paused_at
-            self.journal.note_done()
         self.say(f"{self.cells.name} serves it")
+        if entry.step is MoveStep.SWITCHED:
+            fence.wait_until_known()
+            fence.wait_for_transactions(self.source, time.monotonic() + OPEN_SECONDS)
+            self._require_none_late(missing_only=False)
+            self.journal.note_done()
+
+    def _require_none_late(self, *, missing_only: bool) -> None:
+        """Raise LateRows if rows were written here after both cells were compared."""
+        if rows := late.find(self.copier, self._entry().since, missing_only=missing_only):
+            raise late.LateRows(rows)
 
     def _go_on_here_unless_switched(self) -> None:
         """End the pause of a move that failed or was killed before its switch."""

@@ -35,12 +35,19 @@ class Command(BaseCommand):
             "--drop", action="store_true", help="Delete the rows that a finished move left here."
         )
 
+        parser.add_argument(
+            "--late-too",
+            action="store_true",
+            help="With --drop: also rows that were written here after the switch.",
+        )
+
     def handle(self, *args: object, **options: Any) -> None:
         if not settings.CELL or not settings.MOVE_DATABASE_URL:
             raise CommandError("CELL and MOVE_DATABASE_URL must be set.")
         known = (
             *(moving.MoveRefused, moving.NotReady, moving.TakesTooLong, moving.RowDifference),
-            *(moving.KeysOverlap, moving.UnknownTables, moving.NoSession, psycopg.Error),
+            *(moving.KeysOverlap, moving.UnknownTables, moving.NoSession, moving.LateRows),
+            psycopg.Error,
         )
         cells = moving.MoveDatabases.to(options["to"])
         try:
@@ -54,7 +61,7 @@ class Command(BaseCommand):
             mover.abort()
             self._say("the move is undone")
         elif options["drop"]:
-            self._say(f"deleted {mover.drop_left():,} rows")
+            self._say(f"deleted {mover.drop_left(late_too=options['late_too']):,} rows")
         else:
             limits = moving.Limits(options["leaving_seconds"], options["pause_seconds"])
             self._report(mover.move(limits))
