@@ -87,6 +87,7 @@ POSTGRESQL_ONLY = {
     "rme/tenants/cells/moving/databases.py",
     "rme/tenants/cells/moving/fence.py",
     "rme/tenants/cells/moving/identity.py",
+    "rme/tenants/cells/moving/late.py",
     "rme/tenants/cells/moving/journal.py",
     "rme/tenants/cells/moving/move.py",
     "rme/tenants/cells/moving/names.py",

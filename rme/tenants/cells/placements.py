@@ -153,6 +153,7 @@ def here(column: str, *, leaving: bool = False) -> str:
     )
 
 
-def is_here(path: str = "organization_id") -> Q:
+def is_here(path: str = "organization_id", *, leaving: bool = False) -> Q:
     """Return the condition `here` for a query of the ORM."""
-    return ~Q(Exists(Placement.objects.filter(organization_id=OuterRef(path))))
+    elsewhere = Placement.objects.filter(organization_id=OuterRef(path))
+    return ~Q(Exists(elsewhere.exclude(phase=Phase.LEAVING) if leaving else elsewhere))

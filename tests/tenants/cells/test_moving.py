@@ -1,6 +1,7 @@
 """Moving an organization between two databases, and what can go wrong on the way."""
 
 import threading
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -12,9 +13,12 @@ from django.db import connection, connections
 
 from messaging.consent import ledger
 from messaging.delivery import claims
-from messaging.models import CircuitChange, Delivery, Message
+from messaging.models import ArchiveFile, CircuitChange, Delivery, Message
+from rme.core.environment.archive_settings import StoreSettings
 from rme.tenants import cells
 from rme.tenants.cells import moving
+from rme.tenants.cells.moving import people
+from rme.tenants.cells.moving.carried import PEOPLE
 from rme.tenants.models import Cell, Membership, Move, Organization, Placement, User
 from tests import databases
 from tests.rest import message, work
@@ -141,6 +145,74 @@ def test_keys_of_a_table_that_a_migration_adds_begin_with_the_number_of_the_cell
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT nextval('{sequence}')")
             assert cursor.fetchone() == (2**40 + 1,)
+    move()
+    with us():
+        assert phase() == ""
+
+
+def test_accounts_without_any_role_go_with_the_rows(us, scene):
+    """Neither an aborted move nor a finished one leaves passwords and factors behind."""
+    ann = User.objects.get(username="ann")
+    Authenticator.objects.create(user=ann, type="totp", data={"secret": "s"})
+    other = Organization.objects.create(pk="other", name="Other")
+    for name, more in [("both", {}), ("root", {"is_superuser": True})]:
+        user = User.objects.create(username=name, **more)
+        Membership.objects.create(user=user, organization_id="acme", role="VIEWER")
+    Membership.objects.create(
+        user=User.objects.get(username="both"), organization=other, role="VIEWER"
+    )
+
+    def stop(text):
+        raise InterruptedError
+
+    with moving.opened(to_us(), "acme", stop) as mover, pytest.raises(InterruptedError):
+        mover.move(moving.Limits())
+    with us():
+        assert User.objects.filter(username="ann").exists()
+    move("--abort")
+    with us():
+        assert not User.objects.exists()
+    move()
+    with us():
+        assert Authenticator.objects.get().user.username == "ann"
+    move("--drop")
+    assert {*User.objects.values_list("username", flat=True)} == {"both", "root"}
+    assert not Authenticator.objects.exists()
+
+
+def test_every_reference_to_a_user_is_known():
+    """A table that names people of an organization decides who moves with it: `people._OF`."""
+    tokens = "oauth2_provider_accesstoken"  # of integration users
+    references = {
+        (relation.related_model._meta.db_table, relation.field.column)
+        for relation in User._meta.related_objects
+        if relation.related_model._meta.label not in (*moving.LEFT_BEHIND, *PEOPLE)
+    }
+    named = {
+        (table, column)
+        for table, column in references
+        if f"SELECT {column} FROM {table} WHERE" in people._OF
+    }
+    assert references - named <= {(tokens, "user_id")}
+    assert people._OF.count("organization_id =") == len(named)
+
+
+def test_archived_messages_move_only_to_a_cell_that_reads_their_store(us, scene, settings):
+    ArchiveFile.objects.create(
+        organization_id="acme", path="p", state="LIVE", first_id=uuid4(), last_id=uuid4(),
+        messages=1, size=1, digest="d", version=1, contacts=[],
+    )  # fmt: skip
+    settings.ARCHIVE = StoreSettings("s3://bucket/eu/", {"endpoint": "https://s3.eu"})
+    moving.prepare(None)
+    for url, endpoint in [("s3://bucket/eu", "https://s3.us"), ("s3://us", "https://s3.eu")]:
+        settings.ARCHIVE = StoreSettings(url, {"endpoint": endpoint})
+        with us():
+            moving.prepare(None)
+        with pytest.raises(CommandError, match="us is not known to read the store of this cell"):
+            move()
+    settings.ARCHIVE = StoreSettings("s3://bucket/eu", {"endpoint": "https://s3.eu"})
+    with us():
+        moving.prepare(None)
     move()
     with us():
         assert phase() == ""

@@ -23,6 +23,8 @@ NUMBERS = 4096
 """The most cells: their keys stay below 2⁵³."""
 
 
+ARCHIVE = "ARCHIVE_URL"
+_IS_ARCHIVED = "SELECT EXISTS (SELECT FROM messaging_archivefile WHERE organization_id = %s)"
 _SEQUENCES = """
 SELECT sequence FROM (
   SELECT CASE WHEN to_regclass(name) IS NOT NULL THEN pg_get_serial_sequence(name, attribute) END
@@ -50,8 +52,15 @@ def fingerprints() -> dict[str, list[str]]:
         "FIELD_KEYS": settings.FIELD_KEYS,
         "SECRET_KEY": [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS],
         "VAPID_PRIVATE_KEY": [settings.VAPID_PRIVATE_KEY],
+        ARCHIVE: [_archive()],
     }
     return {name: [_fingerprint(name, each) for each in found] for name, found in secrets.items()}
+
+
+def _archive() -> str:
+    """Return what names the archive's store; "" without one."""
+    store = settings.ARCHIVE
+    return f"{store.options.get('endpoint', '')} {store.url.rstrip('/')}" if store else ""
 
 
 def _fingerprint(name: str, secret: str) -> str:
@@ -128,6 +137,8 @@ def require_movable(source: Connection, target: Connection, target_name: str) ->
     if own.name == other.name or own.number == other.number:
         raise NotReady("Both databases are those of one cell, or their numbers are the same.")
     for setting, found in own.keys.items():
+        if setting == ARCHIVE:  # which not every organization needs
+            continue
         needed = found if setting == "FIELD_KEYS" else found[:1]
         if not set(needed) <= set(other.keys.get(setting, [])):
             raise NotReady(f"{target_name} has not the {setting} of this cell, which rows need.")
@@ -140,6 +151,20 @@ def require_movable(source: Connection, target: Connection, target_name: str) ->
     for side, row in ((source, own), (target, other)):
         _require_range(side, row)
     return own
+
+
+def require_archive(
+    source: Connection, target: Connection, target_name: str, organization_id: str
+) -> None:
+    """Raise NotReady if an organization has archived messages that the target could not read."""
+    if source.execute(_IS_ARCHIVED, [organization_id]).fetchone() == (False,):
+        return
+    own, other = (_row(side, "").keys.get(ARCHIVE) for side in (source, target))
+    if not own or own != other:
+        raise NotReady(
+            f"It has archived messages, and {target_name} is not known to read the store of this "
+            f"cell: set the same {ARCHIVE}, and give `manage.py prepare_cell` in both."
+        )
 
 
 def _require_range(side: Connection, row: CellRow) -> None:

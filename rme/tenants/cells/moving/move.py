@@ -114,6 +114,9 @@ class Mover:
         if fence.arrive(self.target, self.organization_id, self.own.name):
             self.say("it goes on here; dropping the rows of the target")
             self.copier.drop(self.target)
+            people.remove_unused(
+                self.target, [old for old, new in entry.users.items() if old == new]
+            )
             fence.leave_nothing(self.target, self.organization_id, self.own.name)
         else:
             self.say("it goes on here; the target has an organization of that id of its own")
@@ -133,7 +136,8 @@ class Mover:
         if not late_too:
             self._finish()
             self._require_none_late(missing_only=True)
-        count = self.copier.drop(self.source)
+        persons = people.of(self.source, self.organization_id) | entry.users.keys()
+        count = self.copier.drop(self.source) + people.remove_unused(self.source, persons)
         self.journal.forget()
         return count
 
@@ -167,6 +171,7 @@ class Mover:
             )
         if is_there and not (there.phase and there.cell == self.own.name):
             raise MoveRefused(f"{self.cells.name} has another organization of that id.")
+        identity.require_archive(self.source, self.target, self.cells.name, self.organization_id)
         if taken := names.taken(self.source, self.target, self.organization_id):
             raise MoveRefused(f"Another organization of {self.cells.name} has {', '.join(taken)}.")
 

@@ -12,11 +12,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import CASCADE
 from psycopg.types.json import Jsonb
 
 from rme.tenants.cells.moving.copying import KeysOverlap
 from rme.tenants.cells.moving.databases import Connection
+from rme.tenants.models import User
 
+# A test compares it with the foreign keys of the models.
 _OF = """
 SELECT DISTINCT u.id, u.username, u.person FROM tenants_user u
 WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
@@ -46,6 +49,12 @@ _JOIN_GROUPS = """
 INSERT INTO tenants_user_groups (user_id, group_id)
 SELECT given.user_id, g.id FROM unnest(%s::bigint[], %s::text[]) given(user_id, name)
 JOIN auth_group g ON g.name = given.name ON CONFLICT DO NOTHING
+"""
+_UNUSED = """
+SELECT id FROM tenants_user u WHERE id = ANY(%s) AND NOT is_superuser
+  AND NOT EXISTS (SELECT FROM tenants_membership WHERE user_id = u.id)
+  AND NOT EXISTS (SELECT FROM tenants_application WHERE user_id = u.id)
+FOR UPDATE
 """
 _COPIED_AGAIN = ("password", "email", "first_name", "last_name", "is_staff", "is_active")
 _UPDATE = "(id) DO UPDATE SET " + ", ".join(f"{each} = excluded.{each}" for each in _COPIED_AGAIN)
@@ -146,3 +155,33 @@ def copy(source: Connection, target: Connection, people: ArrivingPeople) -> None
         groups = source.execute(_GROUPS, [ids]).fetchall()
         given = [[user for user, _ in groups], [name for _, name in groups]]
         target.execute(_JOIN_GROUPS, given)
+
+
+def of(side: Connection, organization_id: str) -> set[int]:
+    """Return the ids of an organization's people in a cell."""
+    return {row[0] for row in side.execute(_OF, {"organization": organization_id})}
+
+
+def remove_unused(side: Connection, ids: Collection[int]) -> int:
+    """Delete the accounts that have no role in a cell any more; return how many.
+
+    The number of statements does not depend on how many.
+    """
+    with side.transaction():
+        unused = [user for (user,) in side.execute(_UNUSED, [list(ids)])]
+        if unused:
+            for text in _unlinking():
+                side.execute(text, [unused])
+        return side.execute(f"DELETE FROM {_USERS} WHERE id = ANY(%s)", [unused]).rowcount
+
+
+def _unlinking() -> Iterator[str]:
+    """Return what deletes or changes the rows that refer to users, as Django would."""
+    for relation in User._meta.related_objects:
+        table, column = relation.related_model._meta.db_table, relation.field.column
+        if relation.on_delete is CASCADE:
+            yield f"DELETE FROM {table} WHERE {column} = ANY(%s)"
+        else:
+            yield f"UPDATE {table} SET {column} = NULL WHERE {column} = ANY(%s)"
+    for field in User._meta.many_to_many:
+        yield f"DELETE FROM {field.m2m_db_table()} WHERE {field.m2m_column_name()} = ANY(%s)"
