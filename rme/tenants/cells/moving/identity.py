@@ -15,10 +15,10 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import BigAutoField
 
+from rme.tenants.cells.identifiers import KEY_RANGE
 from rme.tenants.cells.moving.databases import Connection
 from rme.tenants.models import Cell
 
-RANGE = 2**40
 NUMBERS = 4096
 """The most cells: their keys stay below 2⁵³."""
 
@@ -109,7 +109,7 @@ def _begin_sequences(number: int) -> list[str]:
     with connection.cursor() as cursor:
         below = _below_range(cursor, number)
         for sequence in below:
-            cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * RANGE + 1}")
+            cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * KEY_RANGE + 1}")
     return below
 
 
@@ -124,9 +124,9 @@ def _below_range(cursor: Cursor, number: int) -> list[str]:
     found = [name for (name,) in cursor.fetchall()]
     cursor.execute(" UNION ALL ".join(f"SELECT '{each}', last_value FROM {each}" for each in found))
     last = dict(cursor.fetchall())
-    if beyond := [each for each in found if last[each] >= (number + 1) * RANGE]:
+    if beyond := [each for each in found if last[each] >= (number + 1) * KEY_RANGE]:
         raise NotReady(f"{beyond[0]} is beyond the keys of the number {number} already.")
-    return [each for each in found if last[each] < number * RANGE]
+    return [each for each in found if last[each] < number * KEY_RANGE]
 
 
 def require_movable(source: Connection, target: Connection, target_name: str) -> CellRow:
