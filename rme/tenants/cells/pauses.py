@@ -20,7 +20,7 @@ from rme.core.db import commits
 from rme.tenants.cells import calls
 from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.placements import forget
-from rme.tenants.models import Move
+from rme.tenants.models import Move, Placement
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +47,10 @@ _GIVE_UP = """
 UPDATE tenants_placement SET phase = 'ARRIVING', pause = NULL
 WHERE phase = 'PAUSED' AND pause = ANY(%s::uuid[]) RETURNING organization_id
 """
+
+
+class NotTakenOver(Exception):
+    """An organization that another cell decides about; the message says why."""
 
 
 class PauseState(StrEnum):
@@ -116,6 +120,30 @@ def settle(ask: calls.Ask = calls.ask) -> list[str]:
         forget()
         log.warning("cells.pause_settled", started=started, given_up=given_up)
     return started
+
+
+def take_over(organization_id: str, ask: calls.Ask = calls.ask) -> None:
+    """Serve an organization that waits for a cell which is lost. Raise NotTakenOver.
+
+    Its rows were compared before it was PAUSED here. If the lost cell comes back, its journal may
+    say that it has the organization: docs/cells.md says what to do then.
+    """
+    waiting = Placement.objects.filter(
+        pk=organization_id, phase=Placement.Phase.PAUSED, pause__isnull=False
+    )
+    cell, pause = waiting.values_list("cell", "pause").first() or ("", None)
+    if pause is None:
+        raise NotTakenOver(f"{organization_id} does not wait here for a switch.")
+    try:
+        ask(cell, PATH, {"pauses": [str(pause)]})
+    except calls.CellNotReached:
+        started = _execute(START, [str(pause)])
+        forget()
+        log.warning("cells.taken_over", cell=cell, organizations=started)
+    else:
+        raise NotTakenOver(
+            f"The cell {cell} answers: its journal decides, and workers here ask it."
+        )
 
 
 def _execute(text: str, pauses: Collection[str]) -> list[str]:

@@ -7,7 +7,7 @@ import orjson
 import psycopg
 import pytest
 from django.conf import settings as project
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -118,6 +118,37 @@ def test_workers_of_the_target_end_the_pause_of_a_dead_move_where_none_run_in_th
     with us():
         assert settle(us.home) == []
     assert phases(us) == ("", "ARRIVING")
+
+
+def test_the_target_takes_over_only_what_waits_for_a_cell_that_does_not_answer(us, scene, settings):
+    lost = ("move_organization", "acme", "--to", "us", "--left-cell-is-lost")
+
+    def take_over(why):
+        with us(), pytest.raises(CommandError, match=why):
+            call_command(*lost)
+
+    def say(text):
+        if text == "paused":
+            take_over("does not wait here for a switch")
+        if text == "switched":
+            with us(), pytest.raises(cells.NotTakenOver, match="eu answers: its journal decides"):
+                cells.take_over("acme", lambda *_: {})
+            kill(mover)
+
+    with pytest.raises(CommandError, match="in the cell that the organization moves to"):
+        call_command(*lost)
+    with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
+    assert phases(us) == ("MOVED", "PAUSED")
+    settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:1"}
+    with us():
+        call_command(*lost)
+        assert phase() == ""
+    take_over("does not wait here")
+    api, person = scene
+    with us():
+        assert api.send(message(person)).status_code == 202
 
 
 def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):

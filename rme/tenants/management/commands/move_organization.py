@@ -7,6 +7,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from rme.tenants import cells
 from rme.tenants.cells import moving
 
 
@@ -35,6 +36,12 @@ class Command(BaseCommand):
             "--drop", action="store_true", help="Delete the rows that a finished move left here."
         )
 
+        after.add_argument(
+            "--left-cell-is-lost",
+            action="store_true",
+            help="In the target, for a move that was killed after it had compared the rows: serve "
+            "the organization here, as the cell that it left never comes back.",
+        )
         parser.add_argument(
             "--late-too",
             action="store_true",
@@ -42,6 +49,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: object, **options: Any) -> None:
+        if options["left_cell_is_lost"]:
+            self._take_over(options["organization"], options["to"])
+            return
         if not settings.CELL or not settings.MOVE_DATABASE_URL:
             raise CommandError("CELL and MOVE_DATABASE_URL must be set.")
         known = (
@@ -49,12 +59,21 @@ class Command(BaseCommand):
             *(moving.KeysOverlap, moving.UnknownTables, moving.NoSession, moving.LateRows),
             psycopg.Error,
         )
-        cells = moving.MoveDatabases.to(options["to"])
+        databases = moving.MoveDatabases.to(options["to"])
         try:
-            with moving.opened(cells, options["organization"], self._say) as mover:
+            with moving.opened(databases, options["organization"], self._say) as mover:
                 self._run(mover, options)
         except known as error:
             raise CommandError(str(error)) from error
+
+    def _take_over(self, organization_id: str, cell: str) -> None:
+        if not settings.CELL or cell != settings.CELL:
+            raise CommandError("Give this command in the cell that the organization moves to.")
+        try:
+            cells.take_over(organization_id)
+        except cells.NotTakenOver as error:
+            raise CommandError(str(error)) from error
+        self._say(f"{cell} serves it")
 
     def _run(self, mover: moving.Mover, options: dict[str, Any]) -> None:
         if options["abort"]:
