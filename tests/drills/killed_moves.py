@@ -6,7 +6,6 @@ Nobody gives the command again: the workers of both cells, and calls between the
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rme.run.places import engine_env
@@ -46,12 +45,6 @@ def play() -> list[KilledMove]:
     with two_cells() as (source, target, _sink):
         callers = Senders(source, "killed")
         return [_kill(step, source, target, callers) for step in STEPS]
-
-
-def failures(found: Sequence[KilledMove]) -> list[str]:
-    """Return what did not end as it must."""
-    wanted = dict.fromkeys(STEPS, ("", "ARRIVING")) | {"switched": ("MOVED", "")}
-    return [f"{each.step}: {each.phases}" for each in found if each.phases != wanted[each.step]]
 
 
 def _kill(step: str, source: Cell, target: Cell, callers: Senders) -> KilledMove:

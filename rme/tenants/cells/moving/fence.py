@@ -66,7 +66,7 @@ def place(side: Connection, organization_id: str, phase: Phase, cell: str) -> No
 
 
 def go_on(source: Connection, organization_id: str) -> None:
-    """Let an organization be in the cell again that it was to leave."""
+    """Delete the phase of an organization in the cell that it was to leave: it stays there."""
     source.execute(
         "DELETE FROM tenants_placement "
         "WHERE organization_id = %s AND phase IN ('LEAVING', 'PAUSED')",
@@ -81,15 +81,15 @@ def location(side: Connection, organization_id: str) -> Location:
 
 
 def arrive(target: Connection, organization_id: str, cell: str) -> bool:
-    """Let an organization arrive from a cell; return False if its id is in use, or comes from
-    another cell.
+    """Set an organization ARRIVING from a cell. Return False if the target has an organization
+    of that id, or one arrives there from another cell.
     """
     given = {"organization": organization_id, "cell": cell}
     return bool(target.execute(_ARRIVE, given).rowcount)
 
 
 def await_switch(target: Connection, organization_id: str, cell: str, pause: UUID) -> bool:
-    """Let the target wait for the switch; return False if the organization arrives no more."""
+    """Set an organization PAUSED in the target. Return False if it does not arrive there now."""
     return bool(target.execute(_AWAIT, [pause, organization_id, cell]).rowcount)
 
 
@@ -133,5 +133,5 @@ def sends(side: Connection, organization_id: str) -> int:
 
 
 def release_endpoints(side: Connection, organization_id: str) -> None:
-    """Let webhook endpoints be claimed that a worker holds; it can no longer release them."""
+    """Release the webhook endpoints that workers hold; the workers can no longer do so."""
     side.execute(_RELEASE_ENDPOINTS, [organization_id])

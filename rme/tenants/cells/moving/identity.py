@@ -91,7 +91,7 @@ def prepare(number: int | None) -> list[str]:
 
 
 def begin_sequences() -> list[str]:
-    """Let the sequences of tables that are new here begin with this cell's number; return them.
+    """Begin the sequences of new tables with this cell's number; return them.
 
     For the end of `migrate`: before the table of `Cell` is there, and in a cell that is not
     prepared, nothing is done. Raise NotReady.
@@ -105,7 +105,7 @@ def begin_sequences() -> list[str]:
 
 
 def _begin_sequences(number: int) -> list[str]:
-    """Let the sequences below a number's range begin there; return them. Raise NotReady."""
+    """Begin the sequences that are below a number's range in it; return them. Raise NotReady."""
     with connection.cursor() as cursor:
         below = _below_range(cursor, number)
         for sequence in below:

@@ -240,7 +240,7 @@ class Mover:
         self._switch(pause)
 
     def _switch(self, pause: UUID) -> None:
-        """Let only the target's rows count. Raise TakesTooLong if the pause was ended."""
+        """Switch to the target's rows. Raise TakesTooLong if the pause has ended before."""
         if not fence.await_switch(self.target, self.organization_id, self.own.name, pause):
             raise TakesTooLong("The target has ended the arrival.")
         self.say("ready: both cells have the same rows")
@@ -273,7 +273,7 @@ class Mover:
         raise RowDifference(f"Both cells differ in {differing}.")
 
     def _finish(self) -> None:
-        """Let the target serve the organization, unless it does already."""
+        """Start the organization in the target, unless it is there already. Raise LateRows."""
         entry = self._entry()
         if entry.step is MoveStep.SWITCHED:
             self.source.execute(commits.CONFIRM_EARLIER)
