@@ -64,7 +64,7 @@ test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum que
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
 
 .PHONY: release-checks
-RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move simulate-defects
+RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move drill-kill-moves simulate-defects
 release-checks:  ## what CI has no time for, before a release: docs/upgrading.md says what each shows
 	@for each in $(RELEASE_CHECKS); do echo "== make $$each" >&2; \
 	  $(MAKE) --no-print-directory $$each || exit 1; done
@@ -87,7 +87,7 @@ drill-move: $(VENV)/.dev  ## move an organization between two cells under load; 
 	@$(BIN)/python -m tests.drills move
 
 .PHONY: drill-kill-moves
-drill-kill-moves: $(VENV)/.dev  ## kill a move with SIGKILL in its pause and after its switch; nobody repeats it
+drill-kill-moves: $(VENV)/.dev  ## kill a move with SIGKILL in its pause and after its switch; writes docs/killed-moves-drill.md
 	@$(BIN)/python -m tests.drills kill-moves
 
 check: $(VENV)/.dev  ## lint, format, types, import layers, migrations

@@ -88,6 +88,7 @@ POSTGRESQL_ONLY = {
     "rme/tenants/cells/moving/fence.py": "another database, and transactions that are running",
     "rme/tenants/cells/moving/identity.py": "another database",
     "rme/tenants/cells/moving/journal.py": "another database, by compare-and-set",
+    "rme/tenants/cells/moving/late.py": "two databases, and the age of rows",
     "rme/tenants/cells/moving/move.py": "another database",
     "rme/tenants/cells/moving/names.py": "another database, over tables of any kind",
     "rme/tenants/cells/moving/people.py": "another database",

@@ -106,10 +106,12 @@ def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
 
 
 def organizations_for(request: HttpRequest, permission: Permission) -> QuerySet[Organization]:
-    """Return the organizations in which a person has a permission; superusers have all."""
+    """Return the organizations in which a person has a permission; superusers have all of this
+    cell.
+    """
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
-        return rows
+        return rows.filter(cells.is_here("pk", leaving=True))
     return rows.filter(pk__in=organizations_of(request, permission))
 
 

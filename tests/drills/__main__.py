@@ -1,5 +1,5 @@
 """`python -m tests.drills failover [SCENE …]`, `restore`, `move` or `kill-moves`: play a drill,
-and write its report; that of `kill-moves` is printed.
+and write its report.
 
 With the numbers of scenes it plays only these, and writes no report.
 """
@@ -13,6 +13,7 @@ from tests.drills import (
     failover,
     failover_report,
     killed_moves,
+    killed_moves_report,
     moving,
     moving_report,
     restore,
@@ -59,8 +60,10 @@ def _move() -> int:
 
 
 def _kill_moves() -> int:
-    failed = killed_moves.failures(killed_moves.play())
+    found = killed_moves.play()
+    failed = killed_moves_report.failures(found)
     print("\n".join(failed) or "all as it must be")
+    killed_moves_report.write(found)
     return 1 if failed else 0
 
 

@@ -6,7 +6,6 @@ Nobody gives the command again: the workers of both cells, and calls between the
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rme.run.places import engine_env
@@ -18,18 +17,14 @@ STEPS = ("leaving", "paused", "ready", "switched")
 SETTLE_SECONDS = 60.0
 _MOVE = """
 import os, signal
-from django.conf import settings
 from rme.tenants.cells import moving
 
 def say(text):
     if text.partition(":")[0] == {step!r}:
         os.kill(os.getpid(), signal.SIGKILL)
 
-ends = moving.Ends(
-    settings.DATABASES["default"], moving.of_url(settings.MOVE_DATABASE_URL), "us"
-)
-with moving.opened(ends, {organization!r}, say) as mover:
-    mover.move(30)
+with moving.opened(moving.MoveDatabases.to("us"), {organization!r}, say) as mover:
+    mover.move(moving.Limits())
 """
 _PHASE = "SELECT phase FROM tenants_placement WHERE organization_id = '{}'"
 
@@ -50,12 +45,6 @@ def play() -> list[KilledMove]:
     with two_cells() as (source, target, _sink):
         callers = Senders(source, "killed")
         return [_kill(step, source, target, callers) for step in STEPS]
-
-
-def failures(found: Sequence[KilledMove]) -> list[str]:
-    """Return what did not end as it must."""
-    wanted = dict.fromkeys(STEPS, ("", "ARRIVING")) | {"switched": ("MOVED", "")}
-    return [f"{each.step}: {each.phases}" for each in found if each.phases != wanted[each.step]]
 
 
 def _kill(step: str, source: Cell, target: Cell, callers: Senders) -> KilledMove:

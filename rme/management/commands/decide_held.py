@@ -9,8 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
 from messaging.models import Delivery
+from rme.management import organizations
 from rme.tenants import audit
-from rme.tenants.models import Organization, User
+from rme.tenants.models import User
 
 BATCH = 1000
 
@@ -36,8 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization_id, reason = options["organization"], options["reason"].strip()[:500]
-        if not Organization.objects.filter(pk=organization_id).exists():
-            raise CommandError("There is no such organization.")
+        organizations.require_here(organization_id)
         if not reason:
             raise CommandError("The reason must not be empty.")
         actor = _actor(options["user"])

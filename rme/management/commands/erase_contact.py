@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from messaging.consent import erasure
 from messaging.consent.privacy import answers
-from rme.tenants.models import Organization
+from rme.management import organizations
 
 
 class Command(BaseCommand):
@@ -21,8 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization_id, contact_id = options["org"], options["contact_id"]
-        if not Organization.objects.filter(pk=organization_id).exists():
-            raise CommandError("There is no such organization.")
+        organizations.require_here(organization_id)
         with transaction.atomic():
             erased = erasure.erase(organization_id, contact_id)
             if found := answers.in_words(erased.counts):

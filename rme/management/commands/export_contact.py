@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from messaging.consent import data_export
 from messaging.consent.privacy import answers
 from rme.crm.models import Contact
+from rme.management import organizations
 from rme.tenants import audit
 from rme.tenants.audit import Action
 
@@ -24,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, help="A new file; else standard output.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        organizations.require_here(options["org"])
         found = data_export.export_contact(options["org"], options["contact_id"])
         if found is None:
             raise CommandError("Nothing is stored on this contact in this organization.")

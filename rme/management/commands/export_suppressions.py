@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError
 
 from messaging.consent.suppression_export import export
+from rme.management import organizations
 from rme.tenants import audit
 from rme.tenants.audit import Action
 from rme.tenants.models import Organization
@@ -21,8 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--org", required=True, help="The organization's id.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not Organization.objects.filter(pk=options["org"]).exists():
-            raise CommandError(f"There is no organization {options['org']}.")
+        organizations.require_here(options["org"])
         kind = Organization._meta.label_lower
         entry = audit.NewEntry(
             Action.EXPORTED, options["org"], kind, options["org"], text="suppressions"

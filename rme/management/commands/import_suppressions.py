@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from messaging.consent import suppression_import
 from messaging.models import SuppressionImport
 from rme.core.csv_lines import write_rows
-from rme.tenants.models import Organization
+from rme.management import organizations
 
 RUNNING = SuppressionImport.State.RUNNING
 DONE = """{run.name}: {run.done:,} of {run.rows:,} rows. {run.added:,} added, {run.replaced:,} \
@@ -40,8 +40,7 @@ class Command(BaseCommand):
                 report.writelines(write_rows(suppression_import.rejected_rows(run)))
 
     def _start(self, organization_id: str, path: Path) -> SuppressionImport:
-        if not Organization.objects.filter(pk=organization_id).exists():
-            raise CommandError(f"There is no organization {organization_id}.")
+        organizations.require_here(organization_id)
         try:
             with path.open("rb") as file:
                 return suppression_import.start(organization_id, path.name, file, "manage.py")

@@ -18,6 +18,7 @@ from rme import post_deploy
 from rme.core.db import locks
 from rme.core.db.partitions import LOCK
 from rme.core.db.postgresql import direct
+from rme.tenants.cells import moving
 
 LOCK_MS = 1000
 """How long a migration waits for a lock, and later statements on the table with it."""
@@ -64,6 +65,14 @@ class Command(migrate.Command):
                 self._migrate_pre_deploy(*args, **options)
             else:
                 self._migrate(*args, **options)
+            self._begin_sequences()
+
+    def _begin_sequences(self) -> None:
+        """Let keys of new tables be those of this cell, before a process of the release writes."""
+        try:
+            moving.begin_sequences()
+        except moving.NotReady as error:
+            raise CommandError(str(error)) from error
 
     def _migrate_pre_deploy(self, *args: Any, **options: Any) -> None:
         """Migrate app by app, to the last migration that may be applied now."""

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from messaging.content.files import pull, push
 from messaging.content.files.file_types import SUFFIX, FilesRefused, SourceFile
+from rme.management import organizations
 from rme.tenants import audit
 from rme.tenants.audit import Action
 from rme.tenants.models import Organization
@@ -25,8 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organization_id, folder = options["organization"], options["folder"]
-        if not Organization.objects.filter(pk=organization_id).exists():
-            raise CommandError(f"There is no organization {organization_id}.")
+        organizations.require_here(organization_id)
         try:
             if options["direction"] == "pull":
                 self._pull(organization_id, folder, dry_run=options["dry_run"])

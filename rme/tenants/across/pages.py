@@ -141,16 +141,20 @@ def connect(request: HttpRequest) -> HttpResponse:
     arrival: dict[str, Any] | None = request.session.get(ARRIVAL)
     if arrival is None or arrival["until"] < time.time():
         raise Http404
+    # A person has one connection: to the account with which it comes, instead of a former one.
+    former = [each.cell for each in elsewhere.organizations_elsewhere(request) if each.connected]
     if request.method != "POST":
         context = {**admin.site.each_context(request), "title": "Connect your accounts"}
-        return render(request, "account/cells_connect.html", {**context, "arrival": arrival})
+        context |= {"arrival": arrival, "former": former}
+        return render(request, "account/cells_connect.html", context)
     user = request.user
     assert isinstance(user, User)  # admin_view requires a logged-in user
     del request.session[ARRIVAL]
+    text = f"cell {arrival['source']}" + (f", not {', '.join(former)} any more" if former else "")
     try:
         with transaction.atomic():
             User.objects.filter(pk=user.pk).update(person=UUID(arrival["person"]))
-            entries = audit.about_person(user, Action.CONNECTED, text=f"cell {arrival['source']}")
+            entries = audit.about_person(user, Action.CONNECTED, text=text)
             audit.record(audit.actor_of(request), entries)
     except IntegrityError:
         messages.error(request, "Another account of this cell is connected already.")

@@ -8,6 +8,7 @@ from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
 
+from rme.tenants import cells
 from rme.tenants.admin.json_fields import JsonField
 from rme.tenants.models import Organization
 from rme.tenants.roles import Permission, organizations_for, organizations_of
@@ -22,13 +23,17 @@ class TenantForm(ModelForm):
         return chosen or getattr(self.instance, "organization", None)
 
     def clean(self) -> dict[str, Any]:
-        """Reject rows of another organization, which a member of both could choose."""
+        """Reject rows of another organization, which a member of both could choose, and of one
+        in another cell, which a superuser could.
+        """
         given: dict[str, Any] = super().clean() or self.cleaned_data
         own = self.own_organization()
         for name, value in list(given.items()):
             foreign = isinstance(value, Model) and getattr(value, "organization_id", None)
             if own and foreign and foreign != own.pk:
                 self.add_error(name, "This belongs to another organization.")
+            elif foreign and not cells.is_written(foreign):
+                self.add_error(name, "This belongs to an organization in another cell.")
         return given
 
     def _post_clean(self) -> None:

@@ -6,6 +6,7 @@ Other packages import what stands here, and `moving`, which moves an organizatio
 from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.calls import CellNotReached, ask, other_cells, signed
 from rme.tenants.cells.identifiers import KEY_RANGE, cell_that_has
+from rme.tenants.cells.pauses import NotTakenOver, take_over
 from rme.tenants.cells.pauses import answer as answer_pauses
 from rme.tenants.cells.placements import (
     KNOWN_SECONDS,
@@ -27,6 +28,7 @@ __all__ = [
     "KNOWN_SECONDS",
     "CellNotReached",
     "Location",
+    "NotTakenOver",
     "Phase",
     "absent",
     "accepted_here",
@@ -42,5 +44,6 @@ __all__ = [
     "refusals",
     "require_here",
     "signed",
+    "take_over",
     "where",
 ]

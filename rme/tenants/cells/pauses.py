@@ -16,10 +16,11 @@ from django.conf import settings
 from django.db import connection
 
 from rme.core import cell_calls
+from rme.core.db import commits
 from rme.tenants.cells import calls
 from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.placements import forget
-from rme.tenants.models import Move
+from rme.tenants.models import Move, Placement
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +49,10 @@ WHERE phase = 'PAUSED' AND pause = ANY(%s::uuid[]) RETURNING organization_id
 """
 
 
+class NotTakenOver(Exception):
+    """An organization that another cell decides about; the message says why."""
+
+
 class PauseState(StrEnum):
     """How a pause has ended, or that it has not."""
 
@@ -64,9 +69,10 @@ _STATE_BY_STEP = {
 
 
 def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the states of pauses of this cell's moves, by id. Two statements.
+    """Return the states of pauses of this cell's moves, by id. Up to three statements.
 
-    The question ends the pauses of dead moves too, even where no worker runs.
+    The question ends the pauses of dead moves too, even where no worker runs. A switch that a
+    failover could lose is not told: then both cells would serve the organization.
     """
     pauses = given["pauses"]
     if not isinstance(pauses, list) or len(pauses) > AT_ONCE:
@@ -74,6 +80,8 @@ def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
     end_abandoned_pauses()
     ids = [UUID(str(each)) for each in pauses]
     found = dict(Move.objects.filter(pause__in=ids).values_list("pause", "step"))
+    if Move.MoveStep.SWITCHED in found.values():
+        commits.confirm_earlier()
     return {
         str(each): _STATE_BY_STEP.get(Move.MoveStep(found[each]), PauseState.GIVEN_UP)
         if each in found
@@ -112,6 +120,30 @@ def settle(ask: calls.Ask = calls.ask) -> list[str]:
         forget()
         log.warning("cells.pause_settled", started=started, given_up=given_up)
     return started
+
+
+def take_over(organization_id: str, ask: calls.Ask = calls.ask) -> None:
+    """Serve an organization that waits for a cell which is lost. Raise NotTakenOver.
+
+    Its rows were compared before it was PAUSED here. If the lost cell comes back, its journal may
+    say that it has the organization: docs/cells.md says what to do then.
+    """
+    waiting = Placement.objects.filter(
+        pk=organization_id, phase=Placement.Phase.PAUSED, pause__isnull=False
+    )
+    cell, pause = waiting.values_list("cell", "pause").first() or ("", None)
+    if pause is None:
+        raise NotTakenOver(f"{organization_id} does not wait here for a switch.")
+    try:
+        ask(cell, PATH, {"pauses": [str(pause)]})
+    except calls.CellNotReached:
+        started = _execute(START, [str(pause)])
+        forget()
+        log.warning("cells.taken_over", cell=cell, organizations=started)
+    else:
+        raise NotTakenOver(
+            f"The cell {cell} answers: its journal decides, and workers here ask it."
+        )
 
 
 def _execute(text: str, pauses: Collection[str]) -> list[str]:

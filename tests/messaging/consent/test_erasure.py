@@ -248,7 +248,7 @@ def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
 
 
 def test_the_command_names_an_unknown_organization(db):
-    with pytest.raises(CommandError, match="no such organization"):
+    with pytest.raises(CommandError, match="There is no organization"):
         call_command("erase_contact", "x", org="nobody")
 
 

@@ -248,7 +248,7 @@ def test_the_command_decides_many(api, user):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"organization": "nobody"}, "There is no such organization."),
+        ({"organization": "nobody"}, "There is no organization nobody."),
         ({"reason": "  "}, "The reason must not be empty."),
         ({"user": "nobody"}, "There is no such user."),
     ],

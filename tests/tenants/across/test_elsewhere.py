@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from uuid import uuid4
 
@@ -9,7 +10,7 @@ import pytest
 
 from rme.core import cell_calls
 from rme.tenants.models import Placement, User
-from tests import factories
+from tests import audited, factories
 from tests.tenants.access.scene import browser, log_in, member
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +111,24 @@ def test_an_account_that_is_not_connected_is_offered_to_be(us):
     text = client.get("/admin/console/acme/messages/").content.decode()
     assert '<option value="us/">Connect my account</option>' in text
     assert "Connect my account in us" in client.get("/admin/account/cells/").content.decode()
+
+
+def test_a_connection_that_another_one_replaces_is_named(us, settings):
+    settings.CELLS = {**settings.CELLS, "ap": "http://127.0.0.1:3"}
+    member(factories.organization())
+    client, arriving = browser(), str(uuid4())
+    log_in(client)
+    session = client.session
+    session["rme_arrival"] = {
+        "person": arriving, "source": "ap", "organization": "", "until": time.time() + 60
+    }  # fmt: skip
+    session.save()
+    page = "/admin/account/cells/connect/"
+    assert "with one in us. That connection ends." in client.get(page).content.decode()
+    assert client.post(page).status_code == 303
+    assert User.objects.filter(person=arriving).exists()
+    text = "cell ap, not us any more"
+    assert audited.summaries(action="CONNECTED") == [("sam", "CONNECTED", text)]
 
 
 def test_a_cell_that_is_away_takes_nothing_from_the_page():

@@ -7,18 +7,19 @@ import orjson
 import psycopg
 import pytest
 from django.conf import settings as project
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import tasks
 from rme.core import cell_calls
-from rme.core.db import clock
+from rme.core.db import clock, commits
 from rme.tenants import cells
 from rme.tenants.cells import moving, pauses
 from rme.tenants.models import Move, Placement
 from tests.rest import message
-from tests.tenants.cells.two_databases import counts, ends, move, phase, phases
+from tests.tenants.cells.two_databases import counts, move, phase, phases, to_us
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -52,8 +53,8 @@ def test_a_move_that_is_killed_ends_by_itself_and_goes_on_when_it_is_repeated(us
             kill(mover)
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
             mover.abort()  # after the last step there is one statement more
     before, after = KILLED[word]
     assert phases(us) == before
@@ -112,15 +113,46 @@ def test_workers_of_the_target_end_the_pause_of_a_dead_move_where_none_run_in_th
         yield
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
     with us():
         assert settle(us.home) == []
     assert phases(us) == ("", "ARRIVING")
 
 
+def test_the_target_takes_over_only_what_waits_for_a_cell_that_does_not_answer(us, scene, settings):
+    lost = ("move_organization", "acme", "--to", "us", "--left-cell-is-lost")
+
+    def take_over(why):
+        with us(), pytest.raises(CommandError, match=why):
+            call_command(*lost)
+
+    def say(text):
+        if text == "paused":
+            take_over("does not wait here for a switch")
+        if text == "switched":
+            with us(), pytest.raises(cells.NotTakenOver, match="eu answers: its journal decides"):
+                cells.take_over("acme", lambda *_: {})
+            kill(mover)
+
+    with pytest.raises(CommandError, match="in the cell that the organization moves to"):
+        call_command(*lost)
+    with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
+    assert phases(us) == ("MOVED", "PAUSED")
+    settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:1"}
+    with us():
+        call_command(*lost)
+        assert phase() == ""
+    take_over("does not wait here")
+    api, person = scene
+    with us():
+        assert api.send(message(person)).status_code == 202
+
+
 def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):
-    with moving.opened(ends(), "acme", print) as mover:
+    with moving.opened(to_us(), "acme", print) as mover:
         journal = mover.journal
         journal.begin(mover.copier.oldest())
         first = journal.begin_pause()
@@ -134,7 +166,10 @@ def test_only_the_pause_that_compared_the_rows_can_be_switched(us, scene):
         assert journal.switch(second)
         assert not journal.give_up_pause()
     assert phase() == "MOVED"
-    states = pauses.states_of({"pauses": [str(first), str(second)]})
+    for asked, confirmed in [([first], False), ([first, second], True)]:
+        with CaptureQueriesContext(connection) as queries:
+            states = pauses.states_of({"pauses": [str(each) for each in asked]})
+        assert (commits.CONFIRM_EARLIER in [each["sql"] for each in queries]) == confirmed
     assert states == {str(first): "GIVEN_UP", str(second): "SWITCHED"}
 
 
@@ -155,8 +190,8 @@ def test_a_move_that_has_lost_only_its_lock_cannot_switch(us, scene):
             move()  # this one can still write in the target
 
     with pytest.raises((psycopg.Error, moving.TakesTooLong)):  # noqa: SIM117 - mover is used above
-        with moving.opened(ends(), "acme", say) as mover:
-            mover.move(30)
+        with moving.opened(to_us(), "acme", say) as mover:
+            mover.move(moving.Limits())
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
     move()

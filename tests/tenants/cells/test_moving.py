@@ -1,31 +1,37 @@
 """Moving an organization between two databases, and what can go wrong on the way."""
 
 import threading
+from uuid import uuid4
 
 import psycopg
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.conf import settings as project
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 from django.db import connection, connections
 
 from messaging.consent import ledger
 from messaging.delivery import claims
-from messaging.models import CircuitChange, Delivery, Message
+from messaging.models import ArchiveFile, CircuitChange, Delivery, Message
+from rme.core.environment.archive_settings import StoreSettings
 from rme.tenants import cells
 from rme.tenants.cells import moving
+from rme.tenants.cells.moving import people
+from rme.tenants.cells.moving.carried import PEOPLE
 from rme.tenants.models import Cell, Membership, Move, Organization, Placement, User
 from tests import databases
 from tests.rest import message, work
-from tests.tenants.cells.two_databases import counts, ends, move, phase
+from tests.tenants.cells.two_databases import counts, move, phase, to_us
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
 
 def test_an_organization_moves_while_it_is_called(org, us, scene):
     api, person = scene
-    with us():  # where ann has a role in another organization, and another ann.b has a name
-        known = User.objects.create(username="ann", email="ann@example.org")
+    ann = User.objects.get(username="ann")
+    with us():  # where ann has connected an account that she has there
+        known = User.objects.create(username="a.nn", person=ann.person)
     answers = {}
     stop = threading.Event()
 
@@ -79,9 +85,9 @@ def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):
 
         with (
             pytest.raises(moving.TakesTooLong, match=r"stay open.*\d"),
-            moving.opened(ends(), "acme", hold) as mover,
+            moving.opened(to_us(), "acme", hold) as mover,
         ):
-            mover.move(0.0)
+            mover.move(moving.Limits(pause_seconds=0.0))
     cells.forget()
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
@@ -94,7 +100,7 @@ def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):
 
 def test_moves_that_are_refused(us, scene, other, settings):
     with (
-        moving.opened(ends(), "acme", print),
+        moving.opened(to_us(), "acme", print),
         pytest.raises(CommandError, match="Another process"),
     ):
         move()
@@ -128,11 +134,96 @@ def test_the_keys_of_a_cell_begin_with_its_number(us, scene):
         assert moving.prepare(None) == []
 
 
+def test_keys_of_a_table_that_a_migration_adds_begin_with_the_number_of_the_cell(us, scene):
+    sequence = "tenants_membership_id_seq"  # as of a table that a migration has just made
+    with us(), connection.cursor() as cursor:
+        cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH 1")
+    with pytest.raises(CommandError, match=f"{sequence} of the cell us gives keys that other"):
+        move()
+    with us():
+        call_command("migrate", verbosity=0)
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT nextval('{sequence}')")
+            assert cursor.fetchone() == (2**40 + 1,)
+    move()
+    with us():
+        assert phase() == ""
+
+
+def test_accounts_without_any_role_go_with_the_rows(us, scene):
+    """Neither an aborted move nor a finished one leaves passwords and factors behind."""
+    ann = User.objects.get(username="ann")
+    Authenticator.objects.create(user=ann, type="totp", data={"secret": "s"})
+    other = Organization.objects.create(pk="other", name="Other")
+    for name, more in [("both", {}), ("root", {"is_superuser": True})]:
+        user = User.objects.create(username=name, **more)
+        Membership.objects.create(user=user, organization_id="acme", role="VIEWER")
+    Membership.objects.create(
+        user=User.objects.get(username="both"), organization=other, role="VIEWER"
+    )
+
+    def stop(text):
+        raise InterruptedError
+
+    with moving.opened(to_us(), "acme", stop) as mover, pytest.raises(InterruptedError):
+        mover.move(moving.Limits())
+    with us():
+        assert User.objects.filter(username="ann").exists()
+    move("--abort")
+    with us():
+        assert not User.objects.exists()
+    move()
+    with us():
+        assert Authenticator.objects.get().user.username == "ann"
+    move("--drop")
+    assert {*User.objects.values_list("username", flat=True)} == {"both", "root"}
+    assert not Authenticator.objects.exists()
+
+
+def test_every_reference_to_a_user_is_known():
+    """A table that names people of an organization decides who moves with it: `people._OF`."""
+    tokens = "oauth2_provider_accesstoken"  # of integration users
+    references = {
+        (relation.related_model._meta.db_table, relation.field.column)
+        for relation in User._meta.related_objects
+        if relation.related_model._meta.label not in (*moving.LEFT_BEHIND, *PEOPLE)
+    }
+    named = {
+        (table, column)
+        for table, column in references
+        if f"SELECT {column} FROM {table} WHERE" in people._OF
+    }
+    assert references - named <= {(tokens, "user_id")}
+    assert people._OF.count("organization_id =") == len(named)
+
+
+def test_archived_messages_move_only_to_a_cell_that_reads_their_store(us, scene, settings):
+    ArchiveFile.objects.create(
+        organization_id="acme", path="p", state="LIVE", first_id=uuid4(), last_id=uuid4(),
+        messages=1, size=1, digest="d", version=1, contacts=[],
+    )  # fmt: skip
+    settings.ARCHIVE = StoreSettings("s3://bucket/eu/", {"endpoint": "https://s3.eu"})
+    moving.prepare(None)
+    for url, endpoint in [("s3://bucket/eu", "https://s3.us"), ("s3://us", "https://s3.eu")]:
+        settings.ARCHIVE = StoreSettings(url, {"endpoint": endpoint})
+        with us():
+            moving.prepare(None)
+        with pytest.raises(CommandError, match="us is not known to read the store of this cell"):
+            move()
+    settings.ARCHIVE = StoreSettings("s3://bucket/eu", {"endpoint": "https://s3.eu"})
+    with us():
+        moving.prepare(None)
+    move()
+    with us():
+        assert phase() == ""
+
+
 def test_every_table_is_carried_or_left_behind_for_a_reason():
     """A new model without an organization ends here: `carried.LEFT_BEHIND` says why it may."""
     carried = {each.model._meta.label for each in moving.tables()}
     assert carried.isdisjoint(moving.LEFT_BEHIND)
     assert all(moving.LEFT_BEHIND.values())
+    assert carried >= moving.NOT_LATE.keys()
 
 
 def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
@@ -142,8 +233,8 @@ def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
                 for table in ("messaging_idempotencykey", "messaging_event", "messaging_attempt"):
                     there.execute(f"DELETE FROM {table}")
 
-    with moving.opened(ends(), "acme", purge) as mover:
-        report = mover.move(30)
+    with moving.opened(to_us(), "acme", purge) as mover:
+        report = mover.move(moving.Limits())
     here = counts()
     assert here == {name: each.rows for name, each in report.digests.items() if each.rows}
     with us():
@@ -155,8 +246,8 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
     bob = User.objects.create(username="bob", email="bob@example.org", password="bob's")
     Membership.objects.create(user=bob, organization_id="acme", role="SUPPORT")
     Authenticator.objects.create(user=ann, type="totp", data={"secret": "old"})
-    with us():  # whose account there is his own
-        User.objects.create(username="bob", email="bob@example.org", password="another")
+    with us():  # where bob has connected an account that he has there
+        User.objects.create(username="bobby", person=bob.person, password="another")
 
     def change(text):
         if text == "leaving":
@@ -166,8 +257,8 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
         if text == "paused":
             User.objects.filter(pk=ann.pk).update(is_active=False)
 
-    with moving.opened(ends(), "acme", change) as mover:
-        mover.move(30)
+    with moving.opened(to_us(), "acme", change) as mover:
+        mover.move(moving.Limits())
     with us():
         there = User.objects.get(pk=ann.pk)
         assert (there.password, there.is_active) == ("new", False)
@@ -175,4 +266,18 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
         assert list(found.values_list("type", "data")) == [
             ("recovery_codes", {}), ("totp", {"secret": "new"})
         ]  # fmt: skip
-        assert User.objects.get(username="bob").password == "another"
+        assert User.objects.get(username="bobby").password == "another"
+
+
+def test_an_account_with_the_same_name_and_email_gets_no_role(us, scene):
+    """Whoever is invited with the address of another chooses the password of the account."""
+    with us():
+        taker = User.objects.create(username="ann", email="ann@example.org", password="theirs")
+        EmailAddress.objects.create(user=taker, email="ann@example.org", verified=True)
+    move()
+    own = User.objects.get(username="ann")
+    with us():
+        owner = Membership.objects.get(organization_id="acme", role="OWNER").user
+        assert (owner.pk, owner.username, owner.person) == (own.pk, "ann.eu", own.person)
+        taker.refresh_from_db()
+        assert (taker.username, taker.password, taker.memberships.count()) == ("ann", "theirs", 0)

@@ -4,7 +4,9 @@ from datetime import timedelta
 
 import orjson
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
+from django.forms import modelform_factory
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -15,8 +17,9 @@ from messaging.models.statuses import Status
 from rme.core import errors
 from rme.core.db import clock
 from rme.tenants import applications, cells, roles
+from rme.tenants.admin.choices import TenantForm
 from rme.tenants.cells import placements
-from rme.tenants.models import Membership, Placement, User
+from rme.tenants.models import ApplicationKey, AuditEntry, Invitation, Membership, Placement, User
 from tests import factories
 from tests.bot.conftest import bot_of
 from tests.rest import Api, message, token
@@ -149,3 +152,42 @@ def test_a_person_sees_no_organization_that_is_elsewhere(org, rf):
         roles.may(person, org.pk, roles.Permission.OPERATE)
     stranger = User.objects.create(username="bob", is_staff=True)
     assert not roles.may(stranger, org.pk, roles.Permission.OPERATE)
+
+
+def test_commands_change_nothing_of_an_organization_that_is_elsewhere(org, tmp_path):
+    file = tmp_path / "file.csv"
+    file.write_text("channel,address\nSMS,+15550100\n")
+    commands = [
+        ("erase_contact", "1", "--org", org.pk, "--yes"),
+        ("export_contact", "1", "--org", org.pk),
+        ("decide_held", "--organization", org.pk, "--reason", "r", "--give-up"),
+        ("import_suppressions", str(file), "--org", org.pk),
+        ("export_suppressions", "--org", org.pk),
+        ("templates", "push", str(tmp_path), "--organization", org.pk),
+    ]
+    for phase, why in [
+        (Phase.MOVED, "is MOVED here: its rows are those of the cell us"),
+        (Phase.ARRIVING, "is ARRIVING here: its rows are those of the cell us"),
+        (Phase.PAUSED, "is paused: it moves to the cell us"),
+    ]:
+        place(org, phase)
+        for command in commands:
+            with pytest.raises(CommandError, match=why):
+                call_command(*command)
+    assert not AuditEntry.objects.filter(organization_id=org.pk, action="EXPORTED").exists()
+    place(org, Phase.LEAVING)
+    call_command("import_suppressions", str(file), "--org", org.pk)
+
+
+def test_a_superuser_adds_nothing_to_an_organization_that_is_elsewhere(org, admin_client):
+    form = {"organization": org.pk, "email": "ann@example.org", "role": "OWNER"}
+    application, _ = applications.create_application(org, "a", factories.integration_user("a"))
+    path = "/admin/tenants/invitation/add/"
+    place(org, Phase.MOVED)
+    errors = admin_client.post(path, form).context["adminform"].form.errors
+    assert "organization" in errors
+    assert admin_client.get(f"{path}?organization={org.pk}").status_code == 200
+    form_of_key = modelform_factory(ApplicationKey, TenantForm, fields="__all__")
+    found = form_of_key({"application": application.pk}).errors["application"]
+    assert found == ["This belongs to an organization in another cell."]
+    assert not Invitation.objects.exists()

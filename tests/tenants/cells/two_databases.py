@@ -49,8 +49,8 @@ def move(*words):
     cells.forget()
 
 
-def ends():
-    return moving.Ends(project.DATABASES["default"], moving.of_url(project.MOVE_DATABASE_URL), "us")
+def to_us():
+    return moving.MoveDatabases.to("us")
 
 
 def counts():

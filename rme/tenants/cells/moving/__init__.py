@@ -1,27 +1,32 @@
-"""Moving an organization from this cell to another: the commands `move_organization` and
-`prepare_cell` are its callers.
+"""Moving an organization from this cell to another: the commands `move_organization`,
+`prepare_cell` and `migrate` are its callers.
 """
 
 from rme.tenants.cells.moving.carried import LEFT_BEHIND, UnknownTables, tables
-from rme.tenants.cells.moving.copying import Differs, KeysOverlap
-from rme.tenants.cells.moving.databases import of_url
+from rme.tenants.cells.moving.copying import KeysOverlap, RowDifference
+from rme.tenants.cells.moving.databases import MoveDatabases, NoSession
 from rme.tenants.cells.moving.fence import TakesTooLong
-from rme.tenants.cells.moving.identity import NotReady, prepare
-from rme.tenants.cells.moving.move import Mover, Refused, opened
-from rme.tenants.cells.moving.report import Ends, Report
+from rme.tenants.cells.moving.identity import NotReady, begin_sequences, prepare
+from rme.tenants.cells.moving.late import NOT_LATE, LateRows
+from rme.tenants.cells.moving.move import Limits, Mover, MoveRefused, opened
+from rme.tenants.cells.moving.report import Report
 
 __all__ = [
     "LEFT_BEHIND",
-    "Differs",
-    "Ends",
+    "NOT_LATE",
     "KeysOverlap",
+    "LateRows",
+    "Limits",
+    "MoveDatabases",
+    "MoveRefused",
     "Mover",
+    "NoSession",
     "NotReady",
-    "Refused",
     "Report",
+    "RowDifference",
     "TakesTooLong",
     "UnknownTables",
-    "of_url",
+    "begin_sequences",
     "opened",
     "prepare",
     "tables",

@@ -22,7 +22,7 @@ class KeysOverlap(Exception):
     """A key is in use in both cells: one of them was not prepared, or an id was given twice."""
 
 
-class Differs(Exception):
+class RowDifference(Exception):
     """Both cells do not have the same rows."""
 
 
@@ -68,26 +68,24 @@ class Copier:
 
     def copy_small(self) -> int:
         """Copy all rows of the tables without partitions, which refer to each other."""
-        with _snapshot_of(self.source), self.target.transaction():
+        with snapshot_of(self.source), self.target.transaction():
             self._delete_gone()
             return sum(self._copy(table, table.name, "true") for table in self._small())
 
     def copy_partition(self, table: CarriedTable, partition: str) -> int:
         """Copy all rows of a partition, whose table refers to no other."""
-        with _snapshot_of(self.source), self.target.transaction():
+        with snapshot_of(self.source), self.target.transaction():
             return self._copy(table, partition, "true")
 
     def copy_changes(self, since: int, *, compare: bool = False) -> Pass:
         """Copy what was written since a transaction; with `compare`, digest the same snapshot."""
-        with _snapshot_of(self.source):
+        with snapshot_of(self.source):
             done = Pass(self.oldest())
-            # Both ages are counted from one transaction, which stays the same in this one.
-            young = f"age(t.xmin) <= age('{since}'::xid8::xid)"
             with self.target.transaction():
                 done.deleted = self._delete_gone()
                 for table in self.tables:
                     for partition in self.shapes[table.name].partitions:
-                        done.rows += self._copy(table, partition, young)
+                        done.rows += self._copy(table, partition, young(since))
             if compare:
                 done.digests = self.digests(self.source, mapped=True)
         return done
@@ -108,10 +106,13 @@ class Copier:
     def _copy(self, table: CarriedTable, partition: str, where: str) -> int:
         """Copy rows of a table or partition; those that are there already are replaced."""
         shape, own = self.shapes[table.name], table.rows_of(self.organization_id)
-        columns, rows_of = _names(shape.columns), f"FROM {partition} t WHERE {own} AND {where}"
+        columns, rows_of = (
+            column_names(shape.columns),
+            f"FROM {partition} t WHERE {own} AND {where}",
+        )
         if self.source.execute(f"SELECT EXISTS (SELECT {rows_of})").fetchone() == (False,):
             return 0
-        read = f"COPY (SELECT {self._values(table)} {rows_of}) TO STDOUT (FORMAT binary)"
+        read = f"COPY (SELECT {self.values(table)} {rows_of}) TO STDOUT (FORMAT binary)"
         self.target.execute(
             f"CREATE TEMP TABLE arriving ON COMMIT DROP AS SELECT {columns} FROM {table.name} "
             "WITH NO DATA"
@@ -132,7 +133,7 @@ class Copier:
     def copy_again(self, names: Collection[str]) -> int:
         """Copy all rows of some tables, for example where a job of the target has deleted some."""
         chosen = [each for each in self.tables if each.name in names]
-        with _snapshot_of(self.source), self.target.transaction():
+        with snapshot_of(self.source), self.target.transaction():
             for each in reversed(chosen):
                 if each.is_changed:
                     self._delete(each)
@@ -144,9 +145,9 @@ class Copier:
 
     def _delete(self, table: CarriedTable) -> int:
         key = self.shapes[table.name].key
-        own, columns = table.rows_of(self.organization_id), _names(key)
+        own, columns = table.rows_of(self.organization_id), column_names(key)
         all_keys = f"FROM {table.name} t WHERE {own}"
-        digest = _DIGEST.format(row=f"ROW({_names(key, 't.')})")
+        digest = _DIGEST.format(row=f"ROW({column_names(key, 't.')})")
         same = f"SELECT {digest} {all_keys}"
         if self.source.execute(same).fetchone() == self.target.execute(same).fetchone():
             return 0
@@ -154,7 +155,7 @@ class Copier:
             f"CREATE TEMP TABLE keys ON COMMIT DROP AS SELECT {columns} FROM {table.name} "
             "WITH NO DATA"
         )
-        read = f"COPY (SELECT {_names(key, 't.')} {all_keys}) TO STDOUT"
+        read = f"COPY (SELECT {column_names(key, 't.')} {all_keys}) TO STDOUT"
         with self.source.cursor() as out, self.target.cursor() as into:
             with out.copy(read) as rows, into.copy("COPY keys FROM STDIN") as keys:
                 for block in rows:
@@ -187,7 +188,7 @@ class Copier:
                     count += deleted
         return count
 
-    def _values(self, table: CarriedTable) -> str:
+    def values(self, table: CarriedTable) -> str:
         """Return the columns as the target is to have them: with the ids of its people."""
         return ", ".join(
             self._user_value(table, name) if name in table.user_columns else f't."{name}"'
@@ -213,7 +214,9 @@ class Copier:
         for table in self.tables:
             own = table.rows_of(self.organization_id)
             values = (
-                self._values(table) if mapped else _names(self.shapes[table.name].columns, "t.")
+                self.values(table)
+                if mapped
+                else column_names(self.shapes[table.name].columns, "t.")
             )
             (row,) = connection.execute(
                 f"SELECT {_DIGEST.format(row='r')} "
@@ -225,7 +228,7 @@ class Copier:
 
 def _merge(table: CarriedTable, shape: Shape, own: str) -> str:
     """Return the statement that merges what arrives; a row of another organization stays."""
-    columns, key = _names(shape.columns), _names(shape.key)
+    columns, key = column_names(shape.columns), column_names(shape.key)
     changes = ", ".join(
         f'"{name}" = excluded."{name}"' for name in shape.columns if name not in shape.key
     )
@@ -241,12 +244,21 @@ def _replaces(table: CarriedTable, shape: Shape) -> bool:
     return table.is_changed and len(shape.columns) > len(shape.key)
 
 
-def _names(columns: Sequence[str], prefix: str = "") -> str:
+def young(since: int) -> str:
+    """Return the condition that a row of `t` is as new as a transaction, within one snapshot.
+
+    Both ages are counted from one transaction, which stays the same in it.
+    """
+    return f"age(t.xmin) <= age('{since}'::xid8::xid)"
+
+
+def column_names(columns: Sequence[str], prefix: str = "") -> str:
+    """Return columns as a list of SQL."""
     return ", ".join(f'{prefix}"{name}"' for name in columns)
 
 
 @contextmanager
-def _snapshot_of(connection: Connection) -> Iterator[None]:
+def snapshot_of(connection: Connection) -> Iterator[None]:
     """Open a transaction that sees one moment of a database, and writes nothing."""
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:

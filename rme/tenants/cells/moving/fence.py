@@ -2,22 +2,24 @@
 
 A placement that is committed is known to all processes after `KNOWN_SECONDS`; statements that ask
 the database know it at once. Whatever began before is a transaction that is open then: it is
-waited for, as CREATE INDEX CONCURRENTLY does.
+waited for, as CREATE INDEX CONCURRENTLY does. Moves write no rows of organizations that are here,
+so their transactions are not waited for.
 """
 
 import time
-from collections.abc import Collection
 from uuid import UUID
 
-from rme.tenants.cells.moving.databases import Connection
+from rme.tenants.cells.moving.databases import APPLICATION, Connection
 from rme.tenants.cells.placements import KNOWN_SECONDS, Location, Phase
 
 STEP_SECONDS = 0.01
 MARGIN_SECONDS = 0.1
 _OPEN = """
-SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+SELECT l.pid, l.virtualtransaction, coalesce(nullif(a.application_name, ''), a.usename, '')
+FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'virtualxid' AND l.mode = 'ExclusiveLock' AND l.granted
-  AND a.datname = current_database() AND a.backend_type = 'client backend' AND l.pid <> ALL(%s)
+  AND a.datname = current_database() AND a.backend_type = 'client backend'
+  AND a.application_name <> %s
 """
 _PLACE = """
 INSERT INTO tenants_placement (organization_id, phase, cell, since)
@@ -64,7 +66,7 @@ def place(side: Connection, organization_id: str, phase: Phase, cell: str) -> No
 
 
 def go_on(source: Connection, organization_id: str) -> None:
-    """Let an organization be in the cell again that it was to leave."""
+    """Delete the phase of an organization in the cell that it was to leave: it stays there."""
     source.execute(
         "DELETE FROM tenants_placement "
         "WHERE organization_id = %s AND phase IN ('LEAVING', 'PAUSED')",
@@ -79,15 +81,15 @@ def location(side: Connection, organization_id: str) -> Location:
 
 
 def arrive(target: Connection, organization_id: str, cell: str) -> bool:
-    """Let an organization arrive from a cell; return False if its id is in use, or comes from
-    another cell.
+    """Set an organization ARRIVING from a cell. Return False if the target has an organization
+    of that id, or one arrives there from another cell.
     """
     given = {"organization": organization_id, "cell": cell}
     return bool(target.execute(_ARRIVE, given).rowcount)
 
 
 def await_switch(target: Connection, organization_id: str, cell: str, pause: UUID) -> bool:
-    """Let the target wait for the switch; return False if the organization arrives no more."""
+    """Set an organization PAUSED in the target. Return False if it does not arrive there now."""
     return bool(target.execute(_AWAIT, [pause, organization_id, cell]).rowcount)
 
 
@@ -105,16 +107,15 @@ def wait_until_known() -> None:
     time.sleep(KNOWN_SECONDS + MARGIN_SECONDS)
 
 
-def wait_for_transactions(side: Connection, own: Collection[int], until: float) -> None:
-    """Wait for the transactions that are open now; `own` are this move's. Raise TakesTooLong."""
-    excluded = [*own, side.info.backend_pid]
-    left = set(side.execute(_OPEN, [excluded]).fetchall())
+def wait_for_transactions(side: Connection, until: float) -> None:
+    """Wait for the transactions that are open now, but for those of moves. Raise TakesTooLong."""
+    left = set(side.execute(_OPEN, [APPLICATION]).fetchall())
     while left:
         if time.monotonic() > until:
-            pids = ", ".join(str(pid) for pid, _ in sorted(left))
-            raise TakesTooLong(f"Transactions stay open in PostgreSQL: those of process {pids}.")
+            processes = ", ".join(f"{pid} ({name})" for pid, _, name in sorted(left))
+            raise TakesTooLong(f"Transactions stay open in PostgreSQL, of process {processes}.")
         time.sleep(STEP_SECONDS)
-        left &= set(side.execute(_OPEN, [excluded]).fetchall())
+        left &= set(side.execute(_OPEN, [APPLICATION]).fetchall())
 
 
 def wait_for_sends(side: Connection, organization_id: str, until: float) -> None:
@@ -132,5 +133,5 @@ def sends(side: Connection, organization_id: str) -> int:
 
 
 def release_endpoints(side: Connection, organization_id: str) -> None:
-    """Let webhook endpoints be claimed that a worker holds; it can no longer release them."""
+    """Release the webhook endpoints that workers hold; the workers can no longer do so."""
     side.execute(_RELEASE_ENDPOINTS, [organization_id])

@@ -6,11 +6,13 @@ at N · 2⁴⁰: there is room for a million million rows, and every key stays e
 
 import hashlib
 import hmac
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import BigAutoField
 
 from rme.tenants.cells.identifiers import KEY_RANGE
@@ -19,6 +21,17 @@ from rme.tenants.models import Cell
 
 NUMBERS = 4096
 """The most cells: their keys stay below 2⁵³."""
+
+
+ARCHIVE = "ARCHIVE_URL"
+_IS_ARCHIVED = "SELECT EXISTS (SELECT FROM messaging_archivefile WHERE organization_id = %s)"
+_SEQUENCES = """
+SELECT sequence FROM (
+  SELECT CASE WHEN to_regclass(name) IS NOT NULL THEN pg_get_serial_sequence(name, attribute) END
+  FROM unnest(%s::text[], %s::text[]) given(name, attribute)
+) found(sequence) WHERE sequence IS NOT NULL
+"""
+Cursor = CursorWrapper | psycopg.Cursor[tuple[Any, ...]]
 
 
 class NotReady(Exception):
@@ -39,8 +52,15 @@ def fingerprints() -> dict[str, list[str]]:
         "FIELD_KEYS": settings.FIELD_KEYS,
         "SECRET_KEY": [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS],
         "VAPID_PRIVATE_KEY": [settings.VAPID_PRIVATE_KEY],
+        ARCHIVE: [_archive()],
     }
     return {name: [_fingerprint(name, each) for each in found] for name, found in secrets.items()}
+
+
+def _archive() -> str:
+    """Return what names the archive's store; "" without one."""
+    store = settings.ARCHIVE
+    return f"{store.options.get('endpoint', '')} {store.url.rstrip('/')}" if store else ""
 
 
 def _fingerprint(name: str, secret: str) -> str:
@@ -70,25 +90,43 @@ def prepare(number: int | None) -> list[str]:
     return begun
 
 
-def _begin_sequences(number: int) -> list[str]:
-    """Let the sequences below a number's range begin there; return them. Raise NotReady."""
-    begun = []
+def begin_sequences() -> list[str]:
+    """Begin the sequences of new tables with this cell's number; return them.
+
+    For the end of `migrate`: before the table of `Cell` is there, and in a cell that is not
+    prepared, nothing is done. Raise NotReady.
+    """
     with connection.cursor() as cursor:
-        for model in apps.get_models(include_auto_created=True):
-            key = model._meta.pk
-            if not isinstance(key, BigAutoField):
-                continue
-            name = [model._meta.db_table, key.column]
-            cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", name)
-            (sequence,) = cursor.fetchone()
-            cursor.execute(f"SELECT last_value FROM {sequence}")
-            (last,) = cursor.fetchone()
-            if last >= (number + 1) * KEY_RANGE:
-                raise NotReady(f"{sequence} is beyond the keys of the number {number} already.")
-            if last < number * KEY_RANGE:
-                cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * KEY_RANGE + 1}")
-                begun.append(str(sequence))
-    return begun
+        cursor.execute("SELECT to_regclass(%s)", [Cell._meta.db_table])
+        if cursor.fetchone() == (None,):
+            return []
+    row = Cell.objects.filter(pk=Cell.ONLY).first()
+    return _begin_sequences(row.number) if row else []
+
+
+def _begin_sequences(number: int) -> list[str]:
+    """Begin the sequences that are below a number's range in it; return them. Raise NotReady."""
+    with connection.cursor() as cursor:
+        below = _below_range(cursor, number)
+        for sequence in below:
+            cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * KEY_RANGE + 1}")
+    return below
+
+
+def _below_range(cursor: Cursor, number: int) -> list[str]:
+    """Return the sequences that give keys below a number's range. Raise NotReady beyond it."""
+    keys = [
+        (model._meta.db_table, model._meta.pk.column)
+        for model in apps.get_models(include_auto_created=True)
+        if isinstance(model._meta.pk, BigAutoField)
+    ]
+    cursor.execute(_SEQUENCES, [list(each) for each in zip(*keys, strict=True)])
+    found = [name for (name,) in cursor.fetchall()]
+    cursor.execute(" UNION ALL ".join(f"SELECT '{each}', last_value FROM {each}" for each in found))
+    last = dict(cursor.fetchall())
+    if beyond := [each for each in found if last[each] >= (number + 1) * KEY_RANGE]:
+        raise NotReady(f"{beyond[0]} is beyond the keys of the number {number} already.")
+    return [each for each in found if last[each] < number * KEY_RANGE]
 
 
 def require_movable(source: Connection, target: Connection, target_name: str) -> CellRow:
@@ -99,6 +137,8 @@ def require_movable(source: Connection, target: Connection, target_name: str) ->
     if own.name == other.name or own.number == other.number:
         raise NotReady("Both databases are those of one cell, or their numbers are the same.")
     for setting, found in own.keys.items():
+        if setting == ARCHIVE:  # which not every organization needs
+            continue
         needed = found if setting == "FIELD_KEYS" else found[:1]
         if not set(needed) <= set(other.keys.get(setting, [])):
             raise NotReady(f"{target_name} has not the {setting} of this cell, which rows need.")
@@ -108,7 +148,33 @@ def require_movable(source: Connection, target: Connection, target_name: str) ->
     ]
     if steps[0] != steps[1]:
         raise NotReady("The two databases have not the same migrations.")
+    for side, row in ((source, own), (target, other)):
+        _require_range(side, row)
     return own
+
+
+def require_archive(
+    source: Connection, target: Connection, target_name: str, organization_id: str
+) -> None:
+    """Raise NotReady if an organization has archived messages that the target could not read."""
+    if source.execute(_IS_ARCHIVED, [organization_id]).fetchone() == (False,):
+        return
+    own, other = (_row(side, "").keys.get(ARCHIVE) for side in (source, target))
+    if not own or own != other:
+        raise NotReady(
+            f"It has archived messages, and {target_name} is not known to read the store of this "
+            f"cell: set the same {ARCHIVE}, and give `manage.py prepare_cell` in both."
+        )
+
+
+def _require_range(side: Connection, row: CellRow) -> None:
+    """Raise NotReady if a cell gives keys that are not of its number."""
+    with side.cursor() as cursor:
+        if below := _below_range(cursor, row.number):
+            raise NotReady(
+                f"{below[0]} of the cell {row.name} gives keys that other cells give too: "
+                "run `manage.py migrate` there."
+            )
 
 
 def _row(side: Connection, whose: str) -> CellRow:

@@ -89,7 +89,7 @@ class Journal:
         self._note("users", Jsonb(dict(users)))
 
     def begin_pause(self) -> UUID:
-        """Let the organization leave; return the pause, by which alone it can be switched."""
+        """Set the organization LEAVING. Return the id of the pause, which a switch has to name."""
         pause = uuid4()
         with self.source.transaction():
             self.source.execute(_PAUSE, [pause, self.organization_id])
@@ -105,7 +105,7 @@ class Journal:
         return True
 
     def switch(self, pause: UUID) -> bool:
-        """Let only the target's rows count; return False if the pause was ended by then."""
+        """Set the organization MOVED. Return False if the pause has ended before."""
         with self.source.transaction():
             if not self.source.execute(_SWITCH, [self.organization_id, pause]).rowcount:
                 return False
@@ -117,7 +117,7 @@ class Journal:
         self._note("step", MoveStep.DONE.value)
 
     def give_up_pause(self) -> bool:
-        """Let the organization go on here; return False if it was not pausing."""
+        """End the pause, so that the organization stays here. Return False if there was none."""
         with self.source.transaction():
             if not self.source.execute(_GIVE_UP, [self.organization_id]).rowcount:
                 return False

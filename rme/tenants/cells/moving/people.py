@@ -1,22 +1,27 @@
 """People of an organization that moves: those with a role, and its integration users.
 
-Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless the target knows
-the person already: by `User.person`, or by user name and email. Such an account stays as it is.
+Integer keys of cells do not overlap (`identity`), so a person keeps the id, unless an account of
+the target has the same `User.person`. Such an account stays as it is. A user name or an email never
+connects two accounts: anybody may have been invited with another's address, and has chosen the
+password. A person whose user name is taken in the target gets a new one there.
 Whom the move has copied it copies again until the switch: a password that is changed meanwhile must
-not stay valid there. A person whose user name is another's in the target gets a new one there.
+not stay valid there.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db.models import CASCADE
 from psycopg.types.json import Jsonb
 
 from rme.tenants.cells.moving.copying import KeysOverlap
 from rme.tenants.cells.moving.databases import Connection
+from rme.tenants.models import User
 
+# A test compares it with the foreign keys of the models.
 _OF = """
-SELECT DISTINCT u.id, u.username, u.email, u.person FROM tenants_user u
+SELECT DISTINCT u.id, u.username, u.person FROM tenants_user u
 WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
   UNION SELECT user_id FROM tenants_application WHERE organization_id = %(organization)s
   UNION SELECT invited_by_id FROM tenants_invitation WHERE organization_id = %(organization)s
@@ -24,7 +29,7 @@ WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(
 ORDER BY u.id
 """
 _THERE = """
-SELECT id, username, email, person FROM tenants_user
+SELECT id, username, person FROM tenants_user
 WHERE id = ANY(%s) OR username = ANY(%s) OR person = ANY(%s)
 """
 _USERS = "tenants_user"
@@ -45,6 +50,12 @@ INSERT INTO tenants_user_groups (user_id, group_id)
 SELECT given.user_id, g.id FROM unnest(%s::bigint[], %s::text[]) given(user_id, name)
 JOIN auth_group g ON g.name = given.name ON CONFLICT DO NOTHING
 """
+_UNUSED = """
+SELECT id FROM tenants_user u WHERE id = ANY(%s) AND NOT is_superuser
+  AND NOT EXISTS (SELECT FROM tenants_membership WHERE user_id = u.id)
+  AND NOT EXISTS (SELECT FROM tenants_application WHERE user_id = u.id)
+FOR UPDATE
+"""
 _COPIED_AGAIN = ("password", "email", "first_name", "last_name", "is_staff", "is_active")
 _UPDATE = "(id) DO UPDATE SET " + ", ".join(f"{each} = excluded.{each}" for each in _COPIED_AGAIN)
 NAME_LENGTH = 150
@@ -55,7 +66,6 @@ class Person(NamedTuple):
 
     id: int
     username: str
-    email: str
     person: UUID
     """The same in all cells in which a person has an account by a hand-over of a log-in."""
 
@@ -94,12 +104,9 @@ def find(
     ids: dict[int, int] = {}
     names: dict[int, str] = {}
     for each in own:
-        same_id, same_name = by_id.get(each.id), by_name.get(each.username)
-        same = by_person.get(each.person)
+        same_id, same = by_id.get(each.id), by_person.get(each.person)
         if same_id is not None and same_id.person != each.person:
             raise KeysOverlap(f"the user {each.id} is {same_id.username} there")
-        if same is None and same_name and each.email.lower() == same_name.email.lower() != "":
-            same = same_name
         if same is None:
             names[each.id] = next(name for name in _names(each, cell) if name not in by_name)
         elif same.id != each.id:
@@ -148,3 +155,33 @@ def copy(source: Connection, target: Connection, people: ArrivingPeople) -> None
         groups = source.execute(_GROUPS, [ids]).fetchall()
         given = [[user for user, _ in groups], [name for _, name in groups]]
         target.execute(_JOIN_GROUPS, given)
+
+
+def of(side: Connection, organization_id: str) -> set[int]:
+    """Return the ids of an organization's people in a cell."""
+    return {row[0] for row in side.execute(_OF, {"organization": organization_id})}
+
+
+def remove_unused(side: Connection, ids: Collection[int]) -> int:
+    """Delete the accounts that have no role in a cell any more; return how many.
+
+    The number of statements does not depend on how many.
+    """
+    with side.transaction():
+        unused = [user for (user,) in side.execute(_UNUSED, [list(ids)])]
+        if unused:
+            for text in _unlinking():
+                side.execute(text, [unused])
+        return side.execute(f"DELETE FROM {_USERS} WHERE id = ANY(%s)", [unused]).rowcount
+
+
+def _unlinking() -> Iterator[str]:
+    """Return what deletes or changes the rows that refer to users, as Django would."""
+    for relation in User._meta.related_objects:
+        table, column = relation.related_model._meta.db_table, relation.field.column
+        if relation.on_delete is CASCADE:
+            yield f"DELETE FROM {table} WHERE {column} = ANY(%s)"
+        else:
+            yield f"UPDATE {table} SET {column} = NULL WHERE {column} = ANY(%s)"
+    for field in User._meta.many_to_many:
+        yield f"DELETE FROM {field.m2m_db_table()} WHERE {field.m2m_column_name()} = ANY(%s)"

@@ -1,8 +1,7 @@
-"""Between which databases an organization moves, and what a move has done."""
+"""What a move has done."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rme.tenants.cells.moving.copying import Digest
 
@@ -24,12 +23,3 @@ class Report:
     """By step; `paused` is from the pause to the moment in which the target serves it."""
     digests: Mapping[str, Digest] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The databases of both cells, and the target's name."""
-
-    source: Mapping[str, Any]
-    target: Mapping[str, Any]
-    name: str

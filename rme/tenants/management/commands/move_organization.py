@@ -7,6 +7,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from rme.tenants import cells
 from rme.tenants.cells import moving
 
 
@@ -19,44 +20,70 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("organization")
         parser.add_argument("--to", required=True, metavar="CELL")
-        parser.add_argument(
-            "--pause-seconds",
-            type=float,
-            default=30.0,
-            help="If the pause would take longer, the organization goes on here (30).",
-        )
+        limits = moving.Limits()
+        for phase in ("leaving", "pause"):
+            seconds = getattr(limits, f"{phase}_seconds")
+            parser.add_argument(
+                f"--{phase}-seconds",
+                type=float,
+                default=seconds,
+                help="If that phase would take longer, the organization goes on here "
+                f"({seconds:.0f}).",
+            )
         after = parser.add_mutually_exclusive_group()
         after.add_argument("--abort", action="store_true", help="Undo a move before its switch.")
         after.add_argument(
             "--drop", action="store_true", help="Delete the rows that a finished move left here."
         )
 
+        after.add_argument(
+            "--left-cell-is-lost",
+            action="store_true",
+            help="In the target, for a move that was killed after it had compared the rows: serve "
+            "the organization here, as the cell that it left never comes back.",
+        )
+        parser.add_argument(
+            "--late-too",
+            action="store_true",
+            help="With --drop: also rows that were written here after the switch.",
+        )
+
     def handle(self, *args: object, **options: Any) -> None:
+        if options["left_cell_is_lost"]:
+            self._take_over(options["organization"], options["to"])
+            return
         if not settings.CELL or not settings.MOVE_DATABASE_URL:
             raise CommandError("CELL and MOVE_DATABASE_URL must be set.")
-        ends = moving.Ends(
-            settings.DATABASES["default"],
-            moving.of_url(settings.MOVE_DATABASE_URL),
-            options["to"],
-        )
         known = (
-            *(moving.Refused, moving.NotReady, moving.TakesTooLong, moving.Differs),
-            *(moving.KeysOverlap, moving.UnknownTables, psycopg.Error),
+            *(moving.MoveRefused, moving.NotReady, moving.TakesTooLong, moving.RowDifference),
+            *(moving.KeysOverlap, moving.UnknownTables, moving.NoSession, moving.LateRows),
+            psycopg.Error,
         )
+        databases = moving.MoveDatabases.to(options["to"])
         try:
-            with moving.opened(ends, options["organization"], self._say) as mover:
+            with moving.opened(databases, options["organization"], self._say) as mover:
                 self._run(mover, options)
         except known as error:
             raise CommandError(str(error)) from error
+
+    def _take_over(self, organization_id: str, cell: str) -> None:
+        if not settings.CELL or cell != settings.CELL:
+            raise CommandError("Give this command in the cell that the organization moves to.")
+        try:
+            cells.take_over(organization_id)
+        except cells.NotTakenOver as error:
+            raise CommandError(str(error)) from error
+        self._say(f"{cell} serves it")
 
     def _run(self, mover: moving.Mover, options: dict[str, Any]) -> None:
         if options["abort"]:
             mover.abort()
             self._say("the move is undone")
         elif options["drop"]:
-            self._say(f"deleted {mover.drop_left():,} rows")
+            self._say(f"deleted {mover.drop_left(late_too=options['late_too']):,} rows")
         else:
-            self._report(mover.move(options["pause_seconds"]))
+            limits = moving.Limits(options["leaving_seconds"], options["pause_seconds"])
+            self._report(mover.move(limits))
 
     def _report(self, report: moving.Report) -> None:
         rows = sum(digest.rows for digest in report.digests.values())
