@@ -62,6 +62,7 @@ MANY_ROWS = {
     "messaging/reports/delivery_list.py",
     "messaging/reports/history.py",
     "messaging/reports/lags.py",
+    "messaging/reports/metrics.py",
     "messaging/statistics/figures.py",
     "messaging/statistics/minutes.py",
     "messaging/webhooks/replays.py",

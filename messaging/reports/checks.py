@@ -25,6 +25,9 @@ OK, DEGRADED, DOWN = "ok", "degraded", "down"
 DATABASE_SECONDS = 2.0
 """How long the database has to answer."""
 
+BROKER_FAILURES = (RedisError, KombuError, OSError)
+"""How a broker of any kind fails to answer."""
+
 _pooler_problems: TtlCache[str, str] = TtlCache(seconds=60)
 """What is wrong with the addresses of the database; empty: nothing."""
 
@@ -46,7 +49,7 @@ def run() -> dict[str, Check]:
     return {
         "database": _check(_ask_database, Error),
         "redis": _check(_ask_redis, RedisError),
-        "broker": _check(_ask_broker, RedisError, KombuError, OSError),
+        "broker": _check(_ask_broker, *BROKER_FAILURES),
         **_check_heartbeats(),
         **_check_archive(),
     }
@@ -84,6 +87,11 @@ def _ask_redis() -> None:
 def _ask_broker() -> None:
     with current_app.connection_for_write() as broker:
         broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
+
+
+def broker_answers() -> bool:
+    """Return whether the broker takes connections."""
+    return _check(_ask_broker, *BROKER_FAILURES)["status"] == OK
 
 
 def _check_archive() -> dict[str, Check]:
@@ -125,7 +133,7 @@ def _check_heartbeats() -> dict[str, Check]:
 def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
     """Return the status of the worker processes. One whose tasks all fail is of no use."""
     if not processes:
-        return DOWN, "no sign of life"
+        return DOWN, "no heartbeat"
     if failing := [each for each in processes if each.failing]:
         tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
         detail = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"

@@ -81,26 +81,26 @@ def collect() -> Iterator[Metric]:
     )
     by_table: Values = {(name,): rows for name, rows in defaults}
     text = f"Rows that no partition of a period took, up to {COUNTED}."
-    yield _gauge("rme_default_partition_rows", text, by_table, "table")
-    yield _gauge(
+    yield gauge("rme_default_partition_rows", text, by_table, "table")
+    yield gauge(
         "rme_deliveries_held",
         f"Deliveries with an unknown outcome that wait for a person, up to {COUNTED}.",
         {(): held[0][0]},
     )
     # Before the first run nothing is late.
     age = counted[0][0] if counted else 0.0
-    yield _gauge("rme_statistics_lag_seconds", "The age of the last minute counted.", {(): age})
+    yield gauge("rme_statistics_lag_seconds", "The age of the last minute counted.", {(): age})
     lag, failing, disabled = webhooks[0]
     text = "How long the oldest webhook delivery is due, of endpoints that do not fail."
-    yield _gauge("rme_webhook_lag_seconds", text, {(): lag})
+    yield gauge("rme_webhook_lag_seconds", text, {(): lag})
     endpoints: Values = {("failing",): failing, ("disabled",): disabled}
-    yield _gauge("rme_webhook_endpoints", "Endpoints that get nothing now.", endpoints, "state")
+    yield gauge("rme_webhook_endpoints", "Endpoints that get nothing now.", endpoints, "state")
     opened: Values = {(kind,): 0 for kind in REGISTRY}
     opened |= {(kind,): rows for kind, rows in circuits}
     text = "Active accounts whose circuit is open or half-open."
-    yield _gauge("rme_circuits_open", text, opened, "provider")
+    yield gauge("rme_circuits_open", text, opened, "provider")
     text = f"API keys in use that expire within {KEY_EXPIRES_DAYS} days."
-    yield _gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
+    yield gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
     yield _retention(now)
 
 
@@ -117,10 +117,11 @@ def _retention(now: datetime) -> Metric:
         lags[part.table] = max(lags[part.table], cutoffs[part.table] - part.end)
     values: Values = {(table,): lag.total_seconds() for table, lag in lags.items()}
     text = "How long the oldest partition is there that retention should have dropped."
-    return _gauge("rme_retention_lag_seconds", text, values, "table")
+    return gauge("rme_retention_lag_seconds", text, values, "table")
 
 
-def _gauge(name: str, text: str, values: Values, *labels: str) -> GaugeMetricFamily:
+def gauge(name: str, text: str, values: Values, *labels: str) -> GaugeMetricFamily:
+    """Build a gauge; the values are by those of `labels`."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)

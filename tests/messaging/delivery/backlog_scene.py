@@ -81,6 +81,13 @@ def empty(vacuum: str = "") -> None:
             cursor.execute(f"VACUUM ({vacuum}) {', '.join(_TABLES)}")
 
 
+def end() -> None:
+    """Let nothing be left to do for the deliveries, as for those of the past."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE messaging_delivery SET due_at = NULL")
+        cursor.execute("VACUUM messaging_delivery")
+
+
 def analyze() -> None:
     """Let PostgreSQL learn what is there: it keeps that when all rows are deleted."""
     with connection.cursor() as cursor:

@@ -102,7 +102,7 @@ def test_a_healthy_service(org, api):
 def test_without_workers_and_beat_it_is_degraded(org, api):
     report = read(api)
     assert report["status"] == "degraded"
-    assert report["checks"]["workers"] == {"status": "down", "detail": "no sign of life"}
+    assert report["checks"]["workers"] == {"status": "down", "detail": "no heartbeat"}
     assert report["checks"]["scheduler"] == {
         "status": "down",
         "detail": "no sweep lately: no worker does them",
