@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
-    "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
+    "rme_bot_calls_total": ("Bot calls.", ["action", "code"]),
     unknown_codes.NAME: (
         "Codes of receipts that no table of a provider lists.",
         ["provider", "code"],
@@ -45,13 +45,18 @@ COUNTED = {
     request_records.LOST: ("Requests that are missing in the request log.", []),
     "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
     availability.FAILURES: ("Statements that failed since the database was away.", ["kind"]),
-    process_gauges.POOL_ERRORS: ("Waits for a database connection in vain.", ["role"]),
+    process_gauges.POOL_ERRORS: ("Waits that ended without a database connection.", ["role"]),
     process_gauges.POOL_WAITS: ("Time spent on waiting for database connections.", ["role"]),
 }
 FROM_THE_START: Mapping[str, Sequence[Labels]] = {
     request_records.LOST: [()],
     availability.FAILURES: [(kind,) for kind in availability.FAILURE_KINDS],
     process_gauges.POOL_ERRORS: [(process_gauges.WEB,), (process_gauges.WORKER,)],
+    "rme_tasks_total": [
+        (entry["task"], outcome)
+        for entry in current_app.conf.beat_schedule.values()
+        for outcome in ("succeeded", "failed")
+    ],
 }
 """Counters that are there before they have counted: their first increase is to be seen."""
 GAUGES = "rme:gauges"
@@ -60,6 +65,7 @@ SHARED_SECONDS = 10.0
 """How long they are shared: less than the interval of scrapes, so that each shows new ones."""
 HISTOGRAMS = (
     api.REQUEST_SECONDS,
+    api.ACCEPT_SECONDS,
     worker.TASK_SECONDS,
     timings.TIME_TO_PROVIDER,
     timings.PROVIDER_SECONDS,
@@ -182,7 +188,8 @@ def _counted() -> Iterator[Metric]:
         family = CounterMetricFamily(name, help_text, labels=labels)
         amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | found.get(name, {})
         for values, amount in sorted(amounts.items()):
-            family.add_metric(list(values), amount)
+            if len(values) == len(labels):  # another release may have counted by others
+                family.add_metric(list(values), amount)
         yield family
     for histogram in HISTOGRAMS:
         yield histogram.family(found)

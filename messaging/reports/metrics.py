@@ -48,6 +48,14 @@ _READY = f"""SELECT wanted.channel, of.priority, ready.rows, coalesce(ready.age,
 FROM {_LINES}, LATERAL (
   SELECT count(*) AS rows, extract(epoch FROM {_NOW} - min(due_at))::float8 AS age
   FROM ({_first("d.due_at", Status.ACCEPTED, f"d.due_at <= {_NOW}")}) r) ready"""
+# What waits for another try or its rate is due later than now, again and again, so the age is that
+# since acceptance. A pause and a fallback are what somebody has set.
+_UNSENT = f"""SELECT wanted.channel, coalesce(unsent.age, 0) AS age
+FROM (VALUES {_CHANNELS}) wanted(channel), LATERAL (
+  SELECT extract(epoch FROM {_NOW} - min(coalesce(scheduled_for, accepted_at)))::float8 AS age
+  FROM ({
+    _first("scheduled_for, accepted_at, waiting, accepted_channel", Status.ACCEPTED, priority="0")
+}) r WHERE waiting IS DISTINCT FROM 'PAUSED' AND accepted_channel IS NULL) unsent"""
 _RELEASED_LATE = f"""SELECT count(*) AS rows FROM (SELECT FROM {_LINES}, LATERAL (
   {_first("", Status.SCHEDULED, f"d.due_at < {_NOW} - {OVERDUE}")}) r LIMIT {COUNTED}) late"""
 _SWEPT_LATE = f"""SELECT swept.status, late.rows
@@ -64,15 +72,23 @@ FROM (SELECT channel, outcome FROM {Attempt._meta.db_table} WHERE id >= %s::uuid
 def collect() -> Iterator[Metric]:
     """Return the gauges, by four statements. Raises django.db.Error."""
     since = ids.at_least(datetime.now(UTC) - PERIOD)
-    ready, released, swept, attempts = sql.read(
+    ready, unsent, released, swept, attempts = sql.read(
         [
             sql.Step(_READY, [], sql.BY_INDEX),
+            sql.Step(_UNSENT, []),
             sql.Step(_RELEASED_LATE, []),
             sql.Step(_SWEPT_LATE, []),
             sql.Step(_ATTEMPTS, [str(since)]),
         ]
     )
     yield from _ready(ready)
+    yield gauge(
+        "rme_transactional_oldest_seconds",
+        "How long ago the oldest TRANSACTIONAL delivery was accepted that has not gone, of those "
+        f"that no pause covers and that did not fall back; of the first {COUNTED}.",
+        {(channel,): age for channel, age in unsent},
+        "channel",
+    )
     late: Values = {(Status.SCHEDULED.value,): released[0][0]}
     late |= {(status,): rows for status, rows in swept}
     yield gauge(

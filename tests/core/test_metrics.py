@@ -19,6 +19,7 @@ from rme.core.redis.counters import Counters
 from tests import databases, factories
 from tests.rest import Api, message
 
+UNSENT = "rme_transactional_oldest_seconds"
 TOKEN = "a-long-metrics-token"
 
 
@@ -140,6 +141,34 @@ def test_what_is_not_due_is_neither_ready_nor_overdue(org, api):
     assert scrape()['rme_deliveries_overdue{status="SCHEDULED"}'] == 1
 
 
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({"waiting": "PROVIDER"}, 400),
+        ({"waiting": "RATE"}, 400),
+        ({}, 400),
+        ({"scheduled_for": timedelta(seconds=-70)}, 70),
+        ({"waiting": "PAUSED"}, 0),
+        ({"accepted_channel": "PUSH"}, 0),
+        ({"priority": 1}, 0),
+        ({"status": "SENT", "due_at": None}, 0),
+    ],
+)
+def test_a_code_that_waits_for_another_try_has_the_age_since_its_acceptance(
+    org, api, fields, seconds
+):
+    now = datetime.now(UTC)
+    api.send(message(factories.contact(org)))
+    given = {k: now + v if isinstance(v, timedelta) else v for k, v in fields.items()}
+    waits = {"accepted_at": now - timedelta(seconds=400), "due_at": now + timedelta(seconds=60)}
+    Delivery.objects.update(**waits | given)
+    found = scrape()
+    ages = {channel: found[f'{UNSENT}{{channel="{channel}"}}'] for channel in ("EMAIL", "SMS")}
+    assert seconds <= ages["EMAIL"] < seconds + 20
+    assert ages["SMS"] == 0
+    assert found['rme_deliveries_ready_oldest_seconds{channel="EMAIL",priority="0"}'] == 0
+
+
 def test_recent_attempts_are_counted_by_outcome(org):
     for outcome, age in (("Accepted", 0), ("Accepted", 1), (None, 0), ("Retryable", 301)):
         Attempt.objects.create(
@@ -243,6 +272,18 @@ def test_a_gauge_that_takes_too_long_is_no_outage_of_the_database(settings, redi
     assert scrape()['rme_up{part="gauges"}'] == 0  # not tried again by each process
     redis.delete(metrics.GAUGES)
     assert scrape()['rme_up{part="gauges"}'] == 1
+
+
+def test_the_first_failure_of_a_periodic_task_is_an_increase(db):
+    name = 'rme_tasks_total{{outcome="{}",task="messaging.housekeeping"}}'
+    assert {scrape()[name.format(outcome)] for outcome in ("succeeded", "failed")} == {0}
+
+
+def test_what_another_release_counted_by_other_labels_is_left_out(db):
+    counters.add("rme_bot_calls_total", "a-key", "Confirm_Contact", "200")
+    counters.add("rme_bot_calls_total", "Confirm_Contact", "200")
+    found = {name: value for name, value in scrape().items() if "bot_calls" in name}
+    assert found == {'rme_bot_calls_total{action="Confirm_Contact",code="200"}': 1}
 
 
 def test_counters_of_several_processes_add_up(redis):

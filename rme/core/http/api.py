@@ -51,6 +51,13 @@ REQUEST_SECONDS = Histogram(
     (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
 """Not of pages, which are many, nor of monitoring."""
+ACCEPT_SECONDS = Histogram(
+    "rme_accept_seconds",
+    "How long requests took that were answered 202 and did not ask to wait, by route.",
+    ["path"],
+    REQUEST_SECONDS.bounds,
+)
+"""What is refused takes less time, and what waits (`Prefer`) as long as its caller asked for."""
 _RENDERER = "render_error"
 """The attribute of a view that renders its errors; see `set_error_renderer`."""
 
@@ -199,6 +206,8 @@ def log_request(
     counters.add("rme_request_seconds_total", method, path, by=seconds)
     if path not in QUIET and path.startswith(settings.API_PREFIXES):
         REQUEST_SECONDS.observe(seconds, method, path)
+        if response.status_code == 202 and "Prefer" not in request.headers:
+            ACCEPT_SECONDS.observe(seconds, path)
     if span:
         ids = {"request_id": id_of(request), **logs.caller.get()}
         _end_span(span, Route(method, path), response.status_code, ids)
@@ -240,6 +249,9 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
         counters.add("rme_requests_total", *route, status, by=count)
     counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
     REQUEST_SECONDS.observe_each((each.seconds, route) for each in answered)
+    ACCEPT_SECONDS.observe_each(
+        (each.seconds, (route.path,)) for each in answered if each.status == 202
+    )
     for each in answered:
         if each.span:
             known = {**each.ids, "message_id": each.details.message_id}
