@@ -7,10 +7,10 @@ from drf_spectacular.utils import extend_schema
 from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import Output, caller
+from messaging.api.common import Output, Time, answer, caller
 from messaging.api.openapi import responses
 from messaging.reports import health
-from rme.core.http.api import ApiView, json_response
+from rme.core.http.api import ApiView
 
 Condition = Literal["ok", "degraded", "down"]
 ChannelName = Literal["EMAIL", "SMS", "PUSH"]
@@ -30,6 +30,9 @@ class ChecksOutput(Output):
     broker: CheckOutput
     workers: CheckOutput
     scheduler: CheckOutput
+    archive: CheckOutput | None = Field(
+        default=None, description="Left out where there is no archive of old messages."
+    )
 
 
 class QueueOutput(Output):
@@ -52,7 +55,7 @@ class ProviderOutput(Output):
         "recipient's or the content's sake."
     )
     p95_latency_ms: int | None
-    last_success_at: str | None = Field(description="ISO 8601, UTC.")
+    last_success_at: Time | None = Field(description="ISO 8601, UTC.")
     last_error: str | None
 
 
@@ -69,7 +72,7 @@ class HealthOutput(Output):
 
     status: Condition
     version: str
-    time: str = Field(description="ISO 8601, UTC.")
+    time: Time = Field(description="ISO 8601, UTC.")
     checks: ChecksOutput
     queues: list[QueueOutput]
     providers: list[ProviderOutput]
@@ -89,4 +92,5 @@ class HealthView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Return the health of the service and of the caller's providers."""
-        return json_response(health.report(caller(request).organization.id))
+        report = health.report(caller(request).organization.id)
+        return answer(HealthOutput.model_validate(report))

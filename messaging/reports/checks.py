@@ -5,7 +5,7 @@ They contain nothing of any organization.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from dataclasses import dataclass
 
 from celery import current_app
 from django.conf import settings
@@ -32,11 +32,12 @@ _pooler_problems: TtlCache[str, str] = TtlCache(seconds=60)
 """What is wrong with the addresses of the database; empty: nothing."""
 
 
-class Check(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Check:
     """The result of a check. `detail` says what is wrong."""
 
     status: str
-    latencyMs: float
+    latency_ms: float
     detail: str | None
 
 
@@ -64,7 +65,7 @@ def _check(ask: Callable[[], object], *failures: type[Exception]) -> Check:
         status, detail = DOWN, str(error)
     except failures as error:
         status, detail = DOWN, f"does not answer ({type(error).__name__})"
-    return {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
+    return Check(status, _milliseconds_since(started), detail)
 
 
 def _milliseconds_since(started: float) -> float:
@@ -91,7 +92,7 @@ def _ask_broker() -> None:
 
 def broker_answers() -> bool:
     """Return whether the broker takes connections."""
-    return _check(_ask_broker, *BROKER_FAILURES)["status"] == OK
+    return _check(_ask_broker, *BROKER_FAILURES).status == OK
 
 
 def _check_archive() -> dict[str, Check]:
@@ -105,9 +106,7 @@ def _check_archive() -> dict[str, Check]:
     except Error:
         detail = "not known: the database does not answer"
     status = DEGRADED if detail else OK
-    return {
-        "archive": {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
-    }
+    return {"archive": Check(status, _milliseconds_since(started), detail)}
 
 
 def _check_heartbeats() -> dict[str, Check]:
@@ -125,7 +124,7 @@ def _check_heartbeats() -> dict[str, Check]:
         scheduler = (OK, None) if has_scheduler else _missing_scheduler(processes)
     latency = _milliseconds_since(started)
     return {
-        name: {"status": status, "latencyMs": latency, "detail": detail}
+        name: Check(status, latency, detail)
         for name, (status, detail) in (("workers", workers), ("scheduler", scheduler))
     }
 
