@@ -19,6 +19,7 @@ from messaging.models import (
     Delivery,
     Message,
     MessageContent,
+    PrivacyRequest,
     ProviderAccount,
     WebhookDelivery,
     WebhookEndpoint,
@@ -64,12 +65,15 @@ WHERE revoked_at IS NULL AND expires_at > statement_timestamp()
   AND expires_at < statement_timestamp() + interval '{KEY_EXPIRES_DAYS} days'
   AND last_used_at > statement_timestamp() - interval '{KEY_USED_DAYS} days'"""
 
+_PRIVACY = f"""SELECT count(*) AS rows FROM (SELECT FROM {PrivacyRequest._meta.db_table}
+  WHERE state IN ('OPEN', 'RUNNING') AND due_at < statement_timestamp() LIMIT {COUNTED}) r"""
+
 
 def collect() -> Iterator[Metric]:
     """Return the gauges, by two statements. Raises django.db.Error."""
     now = clock.now()
     remembered = timedelta(seconds=CIRCUIT_LIVES * settings.CIRCUIT_OPEN_SECONDS)
-    defaults, held, counted, webhooks, circuits, keys = sql.read(
+    defaults, held, counted, webhooks, circuits, keys, privacy = sql.read(
         [
             sql.Step(_DEFAULTS, []),
             sql.Step(_HELD, []),
@@ -77,6 +81,7 @@ def collect() -> Iterator[Metric]:
             sql.Step(_WEBHOOKS, []),
             sql.Step(_CIRCUITS, [str(ids.at_least(now - remembered))]),
             sql.Step(_KEYS, []),
+            sql.Step(_PRIVACY, []),
         ]
     )
     by_table: Values = {(name,): rows for name, rows in defaults}
@@ -101,6 +106,8 @@ def collect() -> Iterator[Metric]:
     yield gauge("rme_circuits_open", text, opened, "provider")
     text = f"API keys in use that expire within {KEY_EXPIRES_DAYS} days."
     yield gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
+    text = f"Requests for a data export or an erasure past their deadline, up to {COUNTED}."
+    yield gauge("rme_privacy_requests_overdue", text, {(): privacy[0][0]})
     yield _retention(now)
 
 

@@ -118,7 +118,7 @@ def test_the_backlog_is_counted_by_channel_and_priority(org, api):
     }
     oldest = 'rme_deliveries_ready_oldest_seconds{channel="EMAIL",priority="0"}'
     assert 90 <= found[oldest] < 95
-    assert {name: value for name, value in found.items() if "overdue" in name} == {
+    assert {name: value for name, value in found.items() if "deliveries_overdue" in name} == {
         'rme_deliveries_overdue{status="SENDING"}': 1,
         'rme_deliveries_overdue{status="UNKNOWN"}': 0,
         'rme_deliveries_overdue{status="SENT"}': 0,

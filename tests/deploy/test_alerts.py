@@ -155,6 +155,13 @@ def rows_that_wait(watch: Watch) -> None:
     )
     watch.expect("RmeApiKeysExpiring", "the demo's key, used now, expires in three days")
     watch.sql(
+        "INSERT INTO messaging_privacyrequest (id, organization_id, kind, state, contact_id, "
+        "address, address_digest, note, requested_at, due_at, recorded_by, actor, reason, result) "
+        f"VALUES (gen_random_uuid(), '{org}', 'EXPORT', 'OPEN', '1', '', '', '', {HOUR_AGO}, "
+        f"{HOUR_AGO}, '', '{{}}', '', '')"
+    )
+    watch.expect("RmePrivacyRequestsOverdue", "a request for a data export was due an hour ago")
+    watch.sql(
         "INSERT INTO messaging_event (id, organization_id, message_id, delivery_id, type, at) "
         "SELECT 'ffffffff-0000-7000-8000-000000000000', organization_id, message_id, id, 'sent', "
         "now() FROM messaging_delivery LIMIT 1"
