@@ -3,15 +3,12 @@
 import hashlib
 import hmac
 import time
+from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
-from typing import TYPE_CHECKING
 
 from bench import load
 from bench.scene import Scene, free_port, processes, wait_for_port, web
 from bench.together import seconds_together
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COUNT = 10_000
 SINGLES = 1000

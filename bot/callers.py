@@ -15,7 +15,7 @@ from rme.tenants.api_keys import KeyRecord
 def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
     """Return the API key of a call. One statement.
 
-    Raise Failure: 401, or 429 if too many calls from this address had a wrong key. Raise what
+    Raise BotFailure: 401, or 429 if too many calls from this address had a wrong key. Raise what
     `cells.require_here` raises.
     """
     address = address_of(request)
@@ -31,7 +31,7 @@ def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
 
 
 def check_limits(key: KeyRecord) -> None:
-    """Count a call against its organization's rate limits. Raise Failure (429) above them."""
+    """Count a call against its organization's rate limits. Raise BotFailure (429) above them."""
     decision = call_limits.take(key.organization, "bot")
     if not decision.allowed:
         raise too_many_calls(decision.retry_after)

@@ -6,6 +6,7 @@ an unknown outcome finds the record that the first request created.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from bot import idempotency
 from bot.envelope import BotFailure
@@ -21,10 +22,23 @@ from rme.crm.connectors.base import (
     PlatformSlow,
     UnknownParent,
 )
-from rme.crm.connectors.records import New, NewAccount, NewContact
+from rme.crm.connectors.records import New, NewAccount, NewContact, Record
 
 PARENTS = {"account_id": "AccountID", "contact_id": "ContactID"}
 """Fields that reference other records, and their names in the API."""
+PARENT_KINDS = {"account_id": "Account", "contact_id": "Contact"}
+
+
+class Parent(NamedTuple):
+    """A record that a new one references: its kind, and its account's id. Empty where unknown."""
+
+    kind: str
+    account_id: str
+
+    @classmethod
+    def of(cls, record: Record | None) -> Self:
+        fields = record or {}
+        return cls(fields.get("type") or "", fields.get("account_id") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +66,7 @@ def create(
 ) -> CreateResult:
     """Create a record, or return the one that exists.
 
-    Raise Failure (unknown_parent, duplicate) or PlatformError.
+    Raise BotFailure (unknown_parent, duplicate) or PlatformError.
     """
     step = _Create(request, connector, policy, deadline)
     step.check_parents()
@@ -110,16 +124,17 @@ class _Create:
         return [f"bot create {self.connector.organization_id} {name}" for name in names if name]
 
     def check_parents(self) -> None:
-        """Raise Failure if a parent does not exist, or the contact belongs to another account."""
+        """Raise BotFailure if a parent is not there, or the contact belongs to another account."""
         given = {field: getattr(self.new, field, "") for field in PARENTS}
         wanted = {field: identifier for field, identifier in given.items() if identifier}
         if not wanted:
             return
         found = self.connector.get_records(list(wanted.values()), deadline=self.deadline)
-        for field, kind in (("account_id", "Account"), ("contact_id", "Contact")):
-            if field in wanted and found.get(wanted[field], {}).get("type") != kind:
+        parents = {field: Parent.of(found.get(identifier)) for field, identifier in wanted.items()}
+        for field, parent in parents.items():
+            if parent.kind != PARENT_KINDS[field]:
                 raise unknown_parent(field)
-        own = found[wanted["contact_id"]].get("account_id") if "contact_id" in wanted else None
+        own = parents["contact_id"].account_id if "contact_id" in parents else ""
         if own and own != wanted.get("account_id", own):
             raise unknown_parent("contact_id", "belongs to another account")
 
@@ -136,7 +151,7 @@ class _Create:
         return CreateResult(identifier, created=False) if identifier else None
 
     def existing(self) -> CreateResult | None:
-        """Return the record with the same natural key. Raise Failure if the policy refuses it."""
+        """Return the record of the same natural key. Raise BotFailure if the policy refuses it."""
         if not self.natural_key or self.on_duplicate == OnDuplicate.ALLOW:
             return None
         found = self._look_up()

@@ -35,8 +35,8 @@ def read(
     """Return the values of an action's parameters; a missing optional one is an empty text.
 
     Email addresses are case-folded. Phone numbers are E.164; `region` supplies a missing country
-    code. `lenient` is for queries, where an unencoded plus sign has become a space. Raise Failure
-    for an invalid or missing parameter.
+    code. `lenient` is for queries, where an unencoded plus sign has become a space. Raise
+    BotFailure for an invalid or missing parameter.
     """
     return {each.name: _read(each, given, region, lenient) for each in known}
 

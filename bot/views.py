@@ -5,7 +5,7 @@ a key learns nothing. REST framework checks in the same order.
 """
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -27,6 +27,7 @@ from rme.crm.contacts import connector_of
 from rme.tenants.api_keys import KeyRecord
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+A = TypeVar("A", actions.Confirm, actions.Create)
 
 
 class BotCall:
@@ -39,8 +40,8 @@ class BotCall:
         self.connector = connector_of(key.organization.id)
         self.action = ""
 
-    def choose(self, table: Mapping[str, object], given: Parameters) -> Any:
-        """Return the action that the call names. Raise Failure if it is unknown or not allowed."""
+    def choose(self, table: Mapping[str, A], given: Parameters) -> A:
+        """Return the action that the call names. Raise BotFailure if it is unknown or forbidden."""
         named = given.all("action")
         name = named[0] if len(named) == 1 else ""
         if name not in table:
@@ -50,8 +51,8 @@ class BotCall:
         self.action = name
         return table[name]
 
-    def read(self, action: Any, given: Parameters) -> dict[str, str]:
-        """Return the values of an action's parameters. Raise Failure."""
+    def read(self, action: actions.Confirm | actions.Create, given: Parameters) -> dict[str, str]:
+        """Return the values of an action's parameters. Raise BotFailure."""
         lenient = self.request.method == "GET"
         region = self.key.organization.region
         return schemas.read(action.parameters, given, region=region, lenient=lenient)
@@ -67,7 +68,7 @@ class KeyAuthentication(BaseAuthentication):
     """Authentication by organization id (query or form) and API key (header)."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, KeyRecord]:
-        """Return the key, with an anonymous Django user. Raise Failure (401, 429)."""
+        """Return the key, with an anonymous Django user. Raise BotFailure (401, 429)."""
         http = request._request
         named = forms.organization(forms.query(http), forms.form(http).parameters)
         return AnonymousUser(), callers.authenticate(http, named)
@@ -118,7 +119,7 @@ class ConfirmView(BotView):
     def get(self, request: Request) -> HttpResponse:
         """Return the records that match."""
         call, query = self.call, forms.query(request._request)
-        action: actions.Confirm = call.choose(actions.CONFIRM, query)
+        action = call.choose(actions.CONFIRM, query)
         values = call.read(action, query)
         search = actions.Search(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
@@ -137,7 +138,7 @@ class CreateView(BotView):
         call, form = self.call, forms.form(request._request)
         if form.problem:
             raise form.problem
-        action: actions.Create = call.choose(actions.CREATE, form.parameters)
+        action = call.choose(actions.CREATE, form.parameters)
         new = action.new(call.read(action, form.parameters))
         create_request = creates.CreateRequest(new, call.key.id, _idempotency_key(request._request))
         result = creates.create(
@@ -171,7 +172,7 @@ def _count(call: BotCall, code: int) -> None:
 
 
 def _idempotency_key(request: HttpRequest) -> str:
-    """Return the Idempotency-Key header without quotes. Raise Failure if it is invalid.
+    """Return the Idempotency-Key header without quotes. Raise BotFailure if it is invalid.
 
     The IETF draft quotes the key; quoted and unquoted are the same key here.
     """

@@ -170,7 +170,7 @@ RETURNING t.*, xmax = 0 AS is_new,
 """
 
 
-class Registered(NamedTuple):
+class RegisteredDevice(NamedTuple):
     """A registered device, and whether it is new."""
 
     device: Device
@@ -179,7 +179,7 @@ class Registered(NamedTuple):
 
 def register(
     organization_id: str, given: Sequence[Registration | errors.ApiError], report: Report
-) -> list[Registered | errors.ApiError]:
+) -> list[RegisteredDevice | errors.ApiError]:
     """Register devices and return a result for each, in order, by one query and one statement.
 
     A known token is the same device, active again and with its new owner. If a token is given
@@ -206,7 +206,7 @@ def register(
 
 def _store(
     organization_id: str, given: Sequence[Registration], report: Report
-) -> dict[str, Registered]:
+) -> dict[str, RegisteredDevice]:
     last = {each.token.digest: each.row(organization_id) for each in given}
     if not last:
         return {}
@@ -215,7 +215,7 @@ def _store(
     stored = list(Device.objects.raw(_REGISTER, [sql.as_json(rows)]))
     changed = [(row, vars(row)["what"]) for row in stored]
     report([DeviceChange.of(row, What(what)) for row, what in changed if what])
-    return {row.token_digest: Registered(row, vars(row)["is_new"]) for row in stored}
+    return {row.token_digest: RegisteredDevice(row, vars(row)["is_new"]) for row in stored}
 
 
 def replace(organization_id: str, device_id: str, given: object, report: Report) -> Device:

@@ -33,13 +33,16 @@ NEW: dict[str, Callable[[], str]] = {
     "FIELD_KEYS": random_key,
     "VAPID_PRIVATE_KEY": random_key,
     "METRICS_TOKEN": random_text,
+    "CELL_SECRET": random_text,
 }
 """How each key is made."""
+OF_CELLS = ("CELL_SECRET",)
+"""What is made for cells alone, once for all of them."""
 DERIVED = {"FIELD_KEYS": "fields", "VAPID_PRIVATE_KEY": "vapid"}
 """What the service derives from SECRET_KEY where there is no such key, and for what purpose."""
 SINGLE = ("SECRET_KEY", "POSTGRES_PASSWORD")
 """What is no list: a comma in it is a character."""
-ROTATED = ("SECRET_KEY", "FIELD_KEYS")
+ROTATED = ("SECRET_KEY", "FIELD_KEYS", "CELL_SECRET")
 FALLBACKS = "SECRET_KEY_FALLBACKS"
 
 
@@ -49,15 +52,16 @@ class Keys:
     def __init__(self, folder: Path, owner: int | None = None) -> None:
         self.folder, self.owner = folder, owner
 
-    def create(self, hosts: tuple[str, str] | None = None) -> list[str]:
-        """Make all keys that are missing, and the URLs of PostgreSQL and Redis on new hosts; return
-        the names of what was made.
+    def create(self, hosts: tuple[str, str] | None = None, *, cells: bool = False) -> list[str]:
+        """Make all keys that are missing (the one of cells too, if there are any), and the URLs of
+        PostgreSQL and Redis on new hosts; return the names of what was made.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.owner is not None:
             os.chown(self.folder, self.owner, self.owner)
         before = self._lines("SECRET_KEY")
-        made = [name for name in NEW if not (self.folder / name).exists()]
+        wanted = [name for name in NEW if cells or name not in OF_CELLS]
+        made = [name for name in wanted if not (self.folder / name).exists()]
         for name in made:
             if before and name in DERIVED:
                 # What the service derived until now: with another one stored secrets are lost.
@@ -142,6 +146,9 @@ def main() -> int:
         metavar=("POSTGRESQL", "REDIS"),
         help="make a password too, and the URLs of both, which are host:port",
     )
+    create.add_argument(
+        "--cells", action="store_true", help="make CELL_SECRET too, which all cells share"
+    )
     for step in ("add", "promote", "forget"):
         parser_of_step = steps.add_parser(step)
         parser_of_step.add_argument("folder", type=Path)
@@ -149,7 +156,8 @@ def main() -> int:
     options = parser.parse_args()
     keys = Keys(options.folder, options.owner)
     if options.step == "create":
-        print("Made", ", ".join(keys.create(options.hosts)) or "nothing: all are there")
+        made = keys.create(options.hosts, cells=options.cells)
+        print("Made", ", ".join(made) or "nothing: all are there")
         return 0
     if not keys.read(options.name):
         parser.error(f"there is no file {options.folder / options.name}; `create` makes it")

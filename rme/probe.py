@@ -17,15 +17,18 @@ from rme.core.process import liveness
 WEB_SECONDS = 4.0
 
 
-def workers(var: Path, names: Sequence[str]) -> list[str]:
-    """Return a sentence about each worker, or beat, that is not alive."""
+def workers(var: Path, names: Sequence[str], *, worked: bool = False) -> list[str]:
+    """Return a sentence about each worker, or beat, that is not alive, or has not `worked` yet."""
     found = []
     for name in names:
-        left = liveness.seconds_left(var, ",".join(sorted(name.split(","))))
+        own = ",".join(sorted(name.split(",")))
+        left = liveness.seconds_left(var, own)
         if left is None:
             found.append(f"{name}: no process runs.")
         elif left < 0:
             found.append(f"{name}: no process has ended a task in time, for {-left:.0f} s.")
+        elif worked and not liveness.has_worked(var, own):
+            found.append(f"{name}: no task has succeeded yet.")
     return found
 
 
@@ -48,6 +51,9 @@ def main() -> int:
     parts = parser.add_subparsers(dest="part", required=True)
     worker = parts.add_parser("worker", help="the workers of some queues, as rme.workers has them")
     worker.add_argument("queues", nargs="+")
+    worker.add_argument(
+        "--worked", action="store_true", help="and whether a task of each has succeeded, ever"
+    )
     parts.add_parser("beat", help="the process that orders periodic tasks")
     probe = parts.add_parser("web", help="the web server")
     probe.add_argument("path", nargs="?", default="/readyz", choices=["/livez", "/readyz"])
@@ -56,7 +62,9 @@ def main() -> int:
     if options.part == "web":
         faults = web(int(os.environ.get("PORT") or "8000"), options.path)
     else:
-        faults = workers(var, options.queues if options.part == "worker" else ["beat"])
+        worked = options.part == "worker" and options.worked
+        names = options.queues if options.part == "worker" else ["beat"]
+        faults = workers(var, names, worked=worked)
     print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
     return 1 if faults else 0
 

@@ -99,7 +99,9 @@ DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = redis_url.check("REDIS_URL", ENV["REDIS_URL"])
 REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
-_broker = redis_url.broker_settings(ENV.get("CELERY_BROKER_URL") or REDIS_URL, "CELERY_BROKER_URL")
+BROKER_ADDRESS = ENV.get("CELERY_BROKER_URL") or REDIS_URL
+"""The address of the broker as it was given; Celery has forms of its own for some."""
+_broker = redis_url.broker_settings(BROKER_ADDRESS, "CELERY_BROKER_URL")
 CELERY_BROKER_URL = _broker["url"]
 CELERY_BROKER_USE_SSL = _broker.get("use_ssl", False)
 CELERY_TASK_DEFAULT_QUEUE_TYPE = broker_settings.queue_type(ENV, CELERY_BROKER_URL)
@@ -179,7 +181,7 @@ BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
 
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
-"""The lease of a window, in seconds; after it the worker is taken for dead."""
+"""The lease of a claim, in seconds; after it the worker is taken for dead."""
 RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
 """CPU seconds after which rendering fails a delivery; after twice as many its process ends."""
 UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
@@ -274,6 +276,8 @@ LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
 TRACING = tracing_settings.check(is_on=flag("TRACING"))
+OTEL_EXPORTER_OTLP_HEADERS = ENV.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+"""OpenTelemetry's own variable, which holds the key of a collector: so it may be a file."""
 """Whether traces are made; OpenTelemetry's own variables say where they go."""
 
 # --- API description ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 from messaging.admin import first_steps
 from messaging.feedback import views
 from messaging.pages import push_demo
-from rme import cell_owner, metrics, probes
+from rme import cell_owner, metrics, probe_views
 from rme.tenants import cells, logins
 from rme.tenants.access import acting_pages
 from rme.tenants.access import pages as access_pages
@@ -21,8 +21,8 @@ urlpatterns = [
     # first, because Django tries one after the other
     path("rme/v1/", include("messaging.api.urls")),
     path("", RedirectView.as_view(url="/admin/")),
-    path("livez", probes.livez),
-    path("readyz", probes.readyz),
+    path("livez", probe_views.livez),
+    path("readyz", probe_views.readyz),
     path("metrics", metrics.show),
     path("cell/owner", cell_owner.show),
     path("cell/pauses", cells.answer_pauses),

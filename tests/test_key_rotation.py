@@ -13,7 +13,8 @@ from django.test import Client
 from messaging.consent.privacy import requests
 from messaging.content import links, tracked_links
 from messaging.models import ProviderAccount
-from rme.core.environment import secret_files
+from rme.core import cell_calls
+from rme.core.environment import cell_settings, secret_files
 from rme.key_files import Keys
 from rme.tenants.audit import Actor
 from tests.service import ROOT
@@ -119,6 +120,26 @@ def test_field_keys_are_rotated_without_an_unreadable_secret(deployment, org):
     assert found == [CREDENTIALS] * 4
 
 
+def test_the_secret_of_cells_is_rotated_without_a_refused_call(deployment):
+    keys = deployment.keys
+    assert keys.create(cells=True) == ["CELL_SECRET"]
+
+    def secret():
+        env = {"CELL": "eu", "CELLS": "eu=http://eu", "SECRETS_DIR": str(keys.folder)}
+        return cell_settings.read(secret_files.read(env)).secret
+
+    signed = cell_calls.sign(before := secret(), "POST /", b"")
+    for step in (keys.add, keys.promote):
+        step("CELL_SECRET")
+        for writes, reads in ((before, secret()), (secret(), before)):
+            assert cell_calls.is_signed(
+                reads, "POST /", b"", cell_calls.sign(writes, "POST /", b"")
+            )
+        before = secret()
+    keys.forget("CELL_SECRET")
+    assert not cell_calls.is_signed(secret(), "POST /", b"", signed)
+
+
 def test_keys_that_were_derived_become_files(tmp_path, deployment, org):
     """Those of a deployment that set nothing but SECRET_KEY and a password until now."""
     folder = tmp_path / "older"
@@ -168,6 +189,7 @@ def test_the_files_are_their_readers_alone(deployment):
         (["add", "FOLDER", "SECRET_KEY"], 0, "SECRET_KEY: 2"),
         (["promote", "FOLDER", "FIELD_KEYS"], 2, "has one key alone: `add` makes another one."),
         (["add", "/nowhere", "FIELD_KEYS"], 2, "there is no file /nowhere/FIELD_KEYS; `create` ma"),
+        (["create", "FOLDER", "--cells"], 0, "Made CELL_SECRET"),
         (["add", "FOLDER", "VAPID_PRIVATE_KEY"], 2, "invalid choice: 'VAPID_PRIVATE_KEY'"),
     ],
 )

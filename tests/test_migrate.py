@@ -28,6 +28,7 @@ from tests import factories
 from tests.rest import message
 
 TABLE = Delivery._meta.db_table
+INDEXED = "tests.migrating.indexed"
 SECONDS = 60
 
 
@@ -143,6 +144,65 @@ def test_a_migration_waits_for_a_change_of_partitions():
     }
 
 
+def is_waiting(command):
+    """Return whether a statement with this beginning waits for a lock."""
+    return query(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE %s "
+        "AND wait_event_type = 'Lock' AND datname = current_database()",
+        f"{command}%",
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("target", "command", "left"),
+    [
+        ("0002_index", "CREATE INDEX CONCURRENTLY", [(True,)]),
+        ("0003_remove_index", "DROP INDEX CONCURRENTLY", []),
+    ],
+)
+def test_an_index_of_a_plain_table_waits_for_a_long_writer(settings, target, command, left):
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, INDEXED]
+    output = io.StringIO()
+
+    def migrate(name):
+        call_command("migrate", "indexed", name, verbosity=0, stderr=output)
+
+    try:
+        migrate("0001_table" if left else "0002_index")
+        with held("indexed_row"):
+            migrator, _ = in_thread(migrate, target)
+            wait_until(lambda: is_waiting(command))
+            time.sleep(1.5)  # longer than the lock_timeout of `migrate`
+        migrator.join(SECONDS)
+        assert output.getvalue() == ""
+        assert (
+            query("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('indexed_name')")
+            == left
+        )
+    finally:
+        migrate("zero")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_of_a_plain_table_whose_build_was_interrupted_is_built_again(settings):
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, INDEXED]
+    try:
+        call_command("migrate", "indexed", "0001_table", verbosity=0)
+        query("INSERT INTO indexed_row (name) VALUES ('a'), ('a')")
+        with pytest.raises(OperationalError), held("indexed_row"):
+            query("SET statement_timeout = 300")
+            query("CREATE INDEX CONCURRENTLY indexed_name ON indexed_row (name)")
+        query("SET statement_timeout = 0")
+        valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'indexed_name'::regclass"
+        assert query(valid) == [(False,)]
+        call_command("migrate", "indexed", "0002_index", verbosity=0)
+        assert query(valid) == [(True,)]
+    finally:
+        query("SET statement_timeout = 0")
+        call_command("migrate", "indexed", "zero", verbosity=0)
+
+
 def add_index(name="delivery_late"):
     state = MigrationLoader(connection).project_state()
     operation = AddPartitionedIndex(
@@ -177,12 +237,7 @@ def test_an_index_of_a_partitioned_table_is_built_while_others_write(api, org):
         # Building waits for this writer of a partition, and nobody waits for the building.
         with held(f"{TABLE}_default"):
             builder, _ = in_thread(add_index)
-            wait_until(
-                lambda: query(
-                    "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' "
-                    "AND wait_event_type = 'Lock' AND datname = current_database()"
-                )
-            )
+            wait_until(lambda: is_waiting("CREATE INDEX CONCURRENTLY"))
             before = len(statuses)
             wait_until(lambda: len(statuses) > before + 5)
         builder.join(SECONDS)

@@ -1,4 +1,4 @@
-"""Migrating a database of the release before, while its processes read and write: nobody waits for
+"""Migrating a database of an early release, while its processes read and write: nobody waits for
 a lock for longer than two seconds, and all rows stay as they were.
 """
 
@@ -66,7 +66,7 @@ LONG_LOCKS = [
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Return the address of a database with the schema of the release before."""
+    """Return the address of a database with the schema of the early release."""
     server = urlsplit(os.environ["DATABASE_URL"])
     name = f"test_release_{os.getpid()}"
     with psycopg.connect(server._replace(path="/postgres").geturl(), autocommit=True) as connection:
@@ -93,7 +93,7 @@ def connected(url: str) -> Iterator["psycopg.Connection"]:
 
 
 def going_on(url: str, stop: threading.Event, step: Callable[["psycopg.Connection", int], int]):
-    """Repeat a step of the release before until told to stop; return what the steps returned."""
+    """Repeat a step of the early release until told to stop; return what the steps returned."""
     done = []
     with connected(url) as connection:
         while not stop.is_set():
@@ -128,7 +128,7 @@ def changed(connection: "psycopg.Connection", name: str) -> int:
     return int(count)
 
 
-def test_the_release_before_goes_on_while_this_one_migrates(url):
+def test_an_early_release_goes_on_while_this_one_migrates(url):
     now = time.time_ns() // 1_000_000
     statuses = [str(status) for status in Status]
     with connected(url) as connection:

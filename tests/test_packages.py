@@ -1,6 +1,8 @@
 """Packages have a face: others import what `__init__` exports, or names in its docstring."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -66,6 +68,45 @@ def test_others_import_what_a_package_names(package):
         if name.startswith(inside)
     }
     assert {name for name in used if f"`{name}`" not in _face(package)} == set()
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _identifiers(package: str) -> Iterator[str]:
+    """Yield the identifiers in the source of a package."""
+    for name, path in MODULES.items():
+        if f"{name}.".startswith(f"{package}."):
+            for node in ast.walk(ast.parse(path.read_text())):
+                for field in ("id", "attr", "name", "arg", "module"):
+                    if isinstance(value := getattr(node, field, None), str):
+                        yield from value.split(".")
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_a_package_names_what_exists(package):
+    """What stands in backticks is a module, inside or beside it, a command, or an identifier."""
+    named = set(re.findall(r"`([a-z_]+)(?:\.py)?`", _face(package)))
+    parent = package.rpartition(".")[0]
+    modules = {
+        _last(name)
+        for name in MODULES
+        if name.startswith(f"{package}.")
+        or name.rpartition(".")[0] == parent
+        or ".management.commands." in name
+    }
+    if unknown := named - modules:
+        assert unknown - set(_identifiers(package)) == set()
+
+
+def test_the_layers_name_each_module_of_the_service():
+    """So no app imports one that stands above the apps, unnoticed."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    named = {name for layer in layers for name in layer.split(" | ")}
+    modules = {".".join(name.split(".")[:2]) for name in MODULES if name.startswith("rme.")}
+    assert named - {"bot", "messaging", "push"} == modules - {"rme.formats"}  # Django's, by locale
 
 
 def test_a_package_that_hides_something_is_checked():

@@ -15,10 +15,8 @@ from messaging.reports.trace import TraceStep
 from push.devices import active_devices
 from rme.core.channels import Channel
 from rme.core.db import clock
-from rme.core.provider import Email, Push, Sms
+from rme.core.provider import Content
 from rme.tenants.authentication import Caller
-
-Content = Email | Sms | Push
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ All that is accepted together is stored by one statement, which is a transaction
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -12,7 +12,16 @@ from messaging.accept import idempotency
 from messaging.accept.idempotency import CallerKey
 from messaging.accept.plans import Plan, Recipient
 from messaging.accept.results import BulkResult, Result
-from messaging.models import TRACEPARENT, Delivery, IdempotencyKey, Message, MessageContent
+from messaging.models import (
+    ContentBody,
+    Delivery,
+    IdempotencyKey,
+    LiteralContent,
+    Message,
+    MessageContent,
+    PushOverrides,
+    stored_sender,
+)
 from messaging.models.statuses import EventType, Status
 from messaging.webhooks.events import DerivedEvent, EventRow, event_tables
 from rme.core import ids
@@ -68,7 +77,7 @@ class Rows:
                 "created_at": self.now,
             }
         )
-        variables: dict[str, Any] = {}
+        variables: dict[str, dict[str, Any]] = {}
         for i, recipient in enumerate(each.recipients):
             delivery_id = ids.new_text_id() if i else message_id
             if recipient.given.variables:
@@ -79,8 +88,10 @@ class Rows:
                 self.channels.add(recipient.chosen.channel)
         if (latest := each.latest_schedule) is not None:
             self.latest_schedule = max(latest, self.latest_schedule or latest)
-        parts = content_of(each, variables)
-        body = orjson.dumps({**parts, TRACEPARENT: traceparent} if traceparent else parts)
+        content = content_of(each, variables)
+        if traceparent:
+            content["traceparent"] = traceparent
+        body = orjson.dumps(content)
         self._contents.append(
             {
                 "id": message_id,
@@ -187,23 +198,24 @@ def _remaining(each: Plan, recipient: Recipient) -> list[str] | None:
     return list(options[options.index(recipient.chosen.channel) + 1 :]) or None
 
 
-def content_of(each: Plan, variables: dict[str, object]) -> dict[str, object]:
-    """Return the body of a `MessageContent`: what rendering needs in addition to the template.
-
-    `variables` are those of each recipient, by delivery id.
-    """
-    given = each.given
+def content_of(each: Plan, variables: dict[str, dict[str, Any]]) -> ContentBody:
+    """Return the body of a `MessageContent`. `variables` are of each recipient, by delivery id."""
+    given, default = each.given, each.sender
+    body = ContentBody()
+    if given.content and (texts := given.content.model_dump(exclude_none=True)):
+        body["content"] = cast(LiteralContent, texts)
+    if given.push and (overrides := given.push.model_dump(exclude_none=True)):
+        body["push"] = cast(PushOverrides, overrides)
     sender = given.from_
-    parts = {
-        "content": given.content.model_dump(exclude_none=True) if given.content else None,
-        "push": given.push.model_dump(exclude_none=True) if given.push else None,
-        "sender": [
-            each.sender.domain if each.sender else None,
-            (sender and sender.local_part) or (each.sender.local_part if each.sender else None),
-            (sender and sender.name) or (each.sender.name if each.sender else ""),
-        ],
-        "record": each.record,
-        "variables": given.context.variables if given.context else None,
-        "recipients": variables,
-    }
-    return {name: part for name, part in parts.items() if part}
+    body["sender"] = stored_sender(
+        default.domain if default else None,
+        (sender and sender.local_part) or (default.local_part if default else None),
+        (sender and sender.name) or (default.name if default else ""),
+    )
+    if each.record:
+        body["record"] = each.record
+    if given.context and given.context.variables:
+        body["variables"] = given.context.variables
+    if variables:
+        body["recipients"] = variables
+    return body

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -12,9 +12,10 @@ from pydantic.alias_generators import to_camel
 from rest_framework.request import Request
 
 from rme.core import errors
+from rme.core.channels import Channel
 from rme.core.db.clock import iso
 from rme.core.http.api import id_of, json_response
-from rme.core.http.fields import Schema
+from rme.core.http.fields import ENUMERATED, Schema
 from rme.core.http.parsing import may_hold_nul, parse, refuse_nul, refuse_nul_in
 from rme.tenants.authentication import Caller
 
@@ -92,6 +93,11 @@ def _identifier(value: object) -> object:
 Time = Annotated[str, BeforeValidator(_time)]
 """An instant, which is written in ISO 8601, UTC."""
 Identifier = Annotated[str, BeforeValidator(_identifier)]
+
+
+ChannelValue = Annotated[Channel, ENUMERATED]
+AnyChannelValue = Literal["EMAIL", "SMS", "PUSH", "ALL"]
+"""A channel, or all of them."""
 
 
 class Output(BaseModel):

@@ -1,6 +1,6 @@
 """Consent: POST and GET /consent."""
 
-from typing import Literal
+from typing import Annotated
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -8,6 +8,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    AnyChannelValue,
     EntriesOutput,
     ErrorObject,
     Identifier,
@@ -25,9 +26,10 @@ from messaging.api.common import (
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT, ConsentBody, ConsentQuery
+from messaging.models import ConsentEntry
 from rme.core import errors
 from rme.core.http.api import ApiView
-from rme.core.http.fields import cursor_of, read_cursor
+from rme.core.http.fields import ENUMERATED, cursor_of, read_cursor
 from rme.core.http.parsing import parse
 
 
@@ -36,12 +38,10 @@ class ConsentOutput(Output):
 
     id: Identifier
     contact_id: str
-    channel: Literal["EMAIL", "SMS", "PUSH", "ALL"]
+    channel: AnyChannelValue
     category: str
-    status: Literal["OPTED_IN", "OPTED_OUT"]
-    source: Literal[
-        "API", "ADMIN", "PREFERENCE_PAGE", "ONE_CLICK", "SMS_KEYWORD", "IMPORT", "DOUBLE_OPT_IN"
-    ]
+    status: Annotated[ConsentEntry.Status, ENUMERATED]
+    source: Annotated[ConsentEntry.Source, ENUMERATED]
     occurred_at: Time = Field(description="ISO 8601, UTC.")
     recorded_at: Time = Field(description="ISO 8601, UTC.")
 

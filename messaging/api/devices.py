@@ -56,7 +56,8 @@ class DeviceListedOutput(DeviceOutput):
     name: str | None
     last_seen_at: Time = Field(description="ISO 8601, UTC.")
     inactive_reason: str | None = Field(
-        description="What the push service said, or STALE.", examples=["Unregistered"]
+        description="The reason that the push service reported, or STALE.",
+        examples=["Unregistered"],
     )
     inactive_since: Time | None = Field(description="ISO 8601, UTC.")
 
@@ -96,7 +97,7 @@ class DevicesView(ApiView):
     @extend_schema(
         operation_id="list_devices",
         summary="Query the devices, newest first",
-        description="Give a page of devices, newest first.",
+        description="Return a page of devices, newest first.",
         parameters=query(DevicesQuery),
         responses=responses({200: DevicePageOutput}, ()),
     )
@@ -157,9 +158,9 @@ class ReplaceView(ApiView):
 
     @extend_schema(
         operation_id="replace_device_token",
-        summary="Give a device its new token",
-        description="What a browser tells by `pushsubscriptionchange`, or an app when its token "
-        "was renewed. The device is active again.",
+        summary="Replace the token of a device",
+        description="For the event `pushsubscriptionchange` of a browser, and for an app whose "
+        "token was renewed. The device is active again.",
         request={"application/json": ReplaceInput},
         responses=responses({200: DeviceOutput}, (*WITH_BODY, errors.NotFound)),
     )
@@ -176,8 +177,8 @@ class VapidKeyView(ApiView):
 
     @extend_schema(
         operation_id="show_vapid_key",
-        summary="Give the key that browsers subscribe with",
-        description="Give the public key.",
+        summary="Get the key that browsers subscribe with",
+        description="Return the public key.",
         responses=responses({200: VapidKeyOutput}, ()),
     )
     def get(self, request: Request) -> HttpResponse:

@@ -1,19 +1,20 @@
 """Health: GET /health."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import Output, Time, answer, caller
+from messaging.api.common import ChannelValue, Output, Time, answer, caller
 from messaging.api.openapi import responses
+from messaging.delivery.accounts import CircuitState
 from messaging.reports import health
 from rme.core.http.api import ApiView
+from rme.core.http.fields import ENUMERATED
 
 Condition = Literal["ok", "degraded", "down"]
-ChannelName = Literal["EMAIL", "SMS", "PUSH"]
 
 
 class CheckOutput(Output):
@@ -38,7 +39,7 @@ class ChecksOutput(Output):
 class QueueOutput(Output):
     """What is ready to be sent on a channel and has not gone."""
 
-    channel: ChannelName
+    channel: ChannelValue
     ready: int
     oldest_seconds: float
 
@@ -47,9 +48,9 @@ class ProviderOutput(Output):
     """A provider account; its numbers are of the last hour."""
 
     name: str
-    channel: ChannelName
+    channel: ChannelValue
     status: Literal["ok", "degraded", "down", "paused", "draining"]
-    circuit: Literal["CLOSED", "OPEN", "HALF_OPEN"]
+    circuit: Annotated[CircuitState, ENUMERATED]
     success_rate: float | None = Field(
         description="The share that was taken, of the attempts that were not refused for the "
         "recipient's or the content's sake."
@@ -87,7 +88,7 @@ class HealthView(ApiView):
     @extend_schema(
         operation_id="get_health",
         summary="Get the health of the service, its providers and their configuration",
-        description="Give the health of the service and of the caller's providers.",
+        description="Return the health of the service and of the caller's providers.",
         responses=responses({200: HealthOutput}, ()),
     )
     def get(self, request: Request) -> HttpResponse:

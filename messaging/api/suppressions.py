@@ -1,7 +1,7 @@
 """Suppressions: /suppressions and /suppressions/{id}."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -9,6 +9,7 @@ from pydantic import Field, RootModel
 from rest_framework.request import Request
 
 from messaging.api.common import (
+    AnyChannelValue,
     EntriesOutput,
     ErrorObject,
     Identifier,
@@ -40,7 +41,7 @@ from messaging.models import Suppression
 from rme.core import errors
 from rme.core.channels import ALL
 from rme.core.http.api import ApiView
-from rme.core.http.fields import cursor_of, read_cursor
+from rme.core.http.fields import ENUMERATED, cursor_of, read_cursor
 
 SOURCE = "API"
 LIFT_ERRORS = (errors.NotFound, errors.SuppressionProtected)
@@ -50,10 +51,10 @@ class SuppressionOutput(Output):
     """An address, or a contact, that is not written to on a channel."""
 
     id: Identifier
-    channel: Literal["EMAIL", "SMS", "PUSH", "ALL"]
+    channel: AnyChannelValue
     address: str | None = Field(description="In its normal form.", examples=["ada@example.com"])
     contact_id: str | None
-    reason: Literal["HARD_BOUNCE", "COMPLAINT", "STOP", "UNSUBSCRIBE", "INVALID_ADDRESS", "MANUAL"]
+    reason: Annotated[Suppression.Reason, ENUMERATED]
     note: str | None
     source: str = Field(examples=["API", "ADMIN", "IMPORT", "PROVIDER"])
     created_at: Time = Field(description="ISO 8601, UTC.")
@@ -92,7 +93,7 @@ class SuppressionsView(ApiView):
     @extend_schema(
         operation_id="list_suppressions",
         summary="Query the suppressions, newest first",
-        description="Give a page of entries, newest first.",
+        description="Return a page of entries, newest first.",
         parameters=query(SuppressionsQuery),
         responses=responses({200: SuppressionListOutput}, ()),
     )

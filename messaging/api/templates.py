@@ -1,22 +1,30 @@
 """Templates: GET /templates and POST /templates/{name}/render."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import DetailOutput, Output, Time, answer, body_of, caller, page
+from messaging.api.common import (
+    ChannelValue,
+    DetailOutput,
+    Output,
+    Time,
+    answer,
+    body_of,
+    caller,
+    page,
+)
 from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.content import catalog, previews
 from messaging.content.inputs import RENDER, RenderInput, TemplatesQuery
 from messaging.models import TemplateVersion
 from rme.core import errors
 from rme.core.http.api import ApiView
+from rme.core.http.fields import ENUMERATED
 from rme.core.http.parsing import parse
-
-Channel = Literal["EMAIL", "SMS", "PUSH"]
 
 
 class VersionOutput(Output):
@@ -24,9 +32,9 @@ class VersionOutput(Output):
 
     name: str
     language: str = Field(examples=["en_GB"])
-    channel: Channel
+    channel: ChannelValue
     category: str
-    status: Literal["DRAFT", "ACTIVE", "ARCHIVED"]
+    status: Annotated[TemplateVersion.State, ENUMERATED]
     version: int
     variables: dict[str, Any] = Field(description="JSON Schema of what the texts need.")
     updated_at: Time = Field(description="When it became active, else when it was made.")
@@ -51,7 +59,7 @@ class RenderOutput(Output):
 
     name: str
     language: str
-    channel: Channel
+    channel: ChannelValue
     version: int
     subject: str | None
     text: str | None

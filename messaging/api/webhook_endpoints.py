@@ -140,7 +140,7 @@ class WebhookEndpointView(ApiView):
     @extend_schema(
         operation_id="update_webhook_endpoint",
         summary="Change, enable or disable a webhook endpoint",
-        description="What is left out stays as it is. A new URL resets the failures.",
+        description="A field that is left out stays as it is. A new URL resets the failures.",
         request={"application/json": EndpointUpdateInput},
         responses=responses({200: WebhookEndpointOutput}, (*WITH_BODY, errors.NotFound)),
     )

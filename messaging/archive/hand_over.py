@@ -7,6 +7,9 @@ A crash leaves at most a file that is never read, and a row that records this:
 3. one transaction makes the row LIVE, those it replaces REMOVED, and deletes what the file now
    holds from PostgreSQL. It is rolled back if any of that changed since it was read;
 4. files of REMOVED rows are deleted later, and their rows after them (`removal`).
+
+Both transactions ask whether the organization is here: if it left in between, the row WRITING was
+copied with it, and the cell that it is in removes the file.
 """
 
 from collections.abc import Sequence
@@ -23,12 +26,17 @@ from messaging.archive import ended, erasures, parquet, stores
 from messaging.archive.records import RowVersions
 from messaging.models import ArchiveErasure, ArchiveFile
 from rme.core import ids
+from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
 
 class _Changed(Exception):
     """Something changed since it was read: another run does it again."""
+
+
+class _Elsewhere(Exception):
+    """The organization has left this cell, or is paused: nothing of it is written here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +58,14 @@ def write(
     """Write a table as a file, and put it in the place of the rows and the file it was made of.
 
     `erased` are the erasures that were pending when they were read. Return None if something
-    changed meanwhile; then all is as it was. Raises StoreFailed.
+    changed meanwhile, or the organization left; then all is as it was. Raises StoreFailed.
     """
-    file = _announce(organization_id, table)
-    stores.write(file.path, file.content)
     through = max(erased, default=0)
     try:
+        file = _announce(organization_id, table)
+        stores.write(file.path, file.content)
         with transaction.atomic():
+            _require_here(organization_id)
             erasures.hold(organization_id)
             pending = ArchiveErasure.objects.filter(organization_id=organization_id)
             if set(pending.values_list("pk", flat=True)) - set(erased):
@@ -72,6 +81,9 @@ def write(
     except _Changed:
         remove([file.row])
         log.info("archive.changed_meanwhile", path=file.path)
+        return None
+    except _Elsewhere:
+        log.info("archive.elsewhere", organization_id=organization_id)
         return None
     return file.row
 
@@ -93,7 +105,7 @@ def _announce(organization_id: str, table: pa.Table) -> _NewFile:
     content = parquet.write(table)
     keys = table.column("id")
     first, last = UUID(keys[0].as_py()), UUID(keys[-1].as_py())
-    row = ArchiveFile.objects.create(
+    row = ArchiveFile(
         organization_id=organization_id,
         path=_path(organization_id, first),
         first_id=first,
@@ -104,7 +116,19 @@ def _announce(organization_id: str, table: pa.Table) -> _NewFile:
         version=parquet.VERSION,
         contacts=erasures.hashes(organization_id, parquet.contacts_of(table)),
     )
+    with transaction.atomic():
+        _require_here(organization_id)
+        row.save(force_insert=True)
     return _NewFile(row, content)
+
+
+def _require_here(organization_id: str) -> None:
+    """Raise _Elsewhere if an organization is not written here; to be called in a transaction.
+
+    A move waits for the transactions that began before its pause.
+    """
+    if not cells.where(organization_id).is_written:
+        raise _Elsewhere
 
 
 def _path(organization_id: str, first: UUID) -> str:

@@ -1,4 +1,7 @@
-"""Deleting files: replaced ones, those that a crash left behind, and those that are too old."""
+"""Deleting files: replaced ones, those that a crash left behind, and those that are too old.
+
+All cells share the store: only the cell that serves an organization may delete its files.
+"""
 
 from datetime import datetime, timedelta
 
@@ -7,6 +10,7 @@ from django.db.models.functions import Now
 from messaging.archive import stores
 from messaging.models import ArchiveFile
 from rme.core import ids
+from rme.tenants import cells
 
 GRACE = timedelta(minutes=2)
 """How long a replaced file stays for calls that read the index before."""
@@ -15,7 +19,7 @@ BATCH = 100
 
 def claim_unfinished() -> None:
     """Mark the files that a run before did not finish. Only the job may call it, which is alone."""
-    ArchiveFile.objects.filter(state=ArchiveFile.State.WRITING).update(
+    ArchiveFile.objects.filter(cells.is_here(), state=ArchiveFile.State.WRITING).update(
         state=ArchiveFile.State.REMOVED, changed_at=Now()
     )
 
@@ -23,7 +27,7 @@ def claim_unfinished() -> None:
 def claim_expired(before: datetime) -> None:
     """Mark the files whose messages were all accepted before a moment."""
     ArchiveFile.objects.filter(
-        state=ArchiveFile.State.LIVE, last_id__lt=ids.at_least(before)
+        cells.is_here(), state=ArchiveFile.State.LIVE, last_id__lt=ids.at_least(before)
     ).update(state=ArchiveFile.State.REMOVED, changed_at=Now())
 
 
@@ -33,7 +37,7 @@ def delete(*, grace: timedelta = GRACE) -> int:
     The row is deleted after the file, so a file is never forgotten.
     """
     marked = ArchiveFile.objects.filter(
-        state=ArchiveFile.State.REMOVED, changed_at__lt=Now() - grace
+        cells.is_here(), state=ArchiveFile.State.REMOVED, changed_at__lt=Now() - grace
     )
     found = list(marked.order_by("changed_at").values_list("pk", "path")[:BATCH])
     stores.delete([path for _, path in found])

@@ -6,11 +6,11 @@ the subject, on push an SMS's text is the body.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from messaging.content import links, rendering, tracked_links
 from messaging.content.templates import ActiveTemplate
+from messaging.models import ContentBody, sender_of
 from messaging.policy.organization_policy import Policy
 from push.devices import DeviceRecord
 from rme.core import addresses
@@ -18,16 +18,6 @@ from rme.core.channels import Channel
 from rme.core.provider import Email, Push, Sms
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
-
-ContentBody = Mapping[str, Any]
-"""The body of a `MessageContent`, as accepted.
-
-Keys: `sender`, `variables` (for all recipients), `recipients` (variables by delivery id), `record`,
-and `content` (literal, without a template) and `push` (overrides) where the request has them.
-"""
-
-
-_SENDER = ("domain", "local_part", "name")
 
 
 @dataclass(slots=True)
@@ -46,7 +36,7 @@ class RenderRequest:
     """The message's category. Empty in a preview: the template's counts."""
 
     @property
-    def context(self) -> ContentBody:
+    def context(self) -> Mapping[str, object]:
         """Return the render context: the variables, and names that no variable can replace."""
         contact, organization, body = self.contact, self.organization, self.body
         return {
@@ -74,7 +64,7 @@ class RenderRequest:
         }
 
     @property
-    def _links(self) -> ContentBody:
+    def _links(self) -> Mapping[str, object]:
         """Return the links that the template uses: signing one costs as much as all the rest."""
         names = self.template.compiled.names if self.template else ()
         if "unsubscribe_url" in names or None in names:  # None: a name computed at render time
@@ -92,15 +82,6 @@ class RenderRequest:
             category=self.category or (template.category if template else ""),
             delivery_id=self.delivery_id,
         )
-
-
-def sender_of(body: ContentBody) -> ContentBody:
-    """Return the sender of a content by name: `domain`, `local_part` and `name`.
-
-    It is stored as a list, because the names would be in each row; former releases stored them.
-    """
-    given = body.get("sender", {})
-    return dict(zip(_SENDER, given, strict=True)) if isinstance(given, list) else given
 
 
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:

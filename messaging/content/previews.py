@@ -7,7 +7,7 @@ from typing import NamedTuple
 from messaging.content import compose, rendering, templates
 from messaging.content.inputs import RenderInput
 from messaging.content.templates import ActiveTemplate
-from messaging.models import TemplateVersion
+from messaging.models import ContentBody, TemplateVersion, stored_sender
 from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.channels import Channel
@@ -213,18 +213,18 @@ def _context(
 ) -> Mapping[str, object]:
     policy = organization_policy.of(organization.id)
     domain = policy.default_domain
-    sender = {
-        "domain": domain and domain.domain,
-        "local_part": domain and domain.local_part,
-        "name": domain.name if domain else "",
-    }
+    sender = stored_sender(
+        domain.domain if domain else None,
+        domain.local_part if domain else None,
+        domain.name if domain else "",
+    )
     request = compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",
         contact=contact or ContactRecord(id=""),
         address="",
-        body={"variables": variables, "sender": sender, "record": record},
+        body=ContentBody(variables=variables, sender=sender, record=record),
         template=template,
         policy=policy,
     )

@@ -19,7 +19,7 @@ from django.conf import settings
 
 from messaging.delivery import fairness
 from messaging.delivery.fairness import WaitingOrganization
-from messaging.models import TRACEPARENT, Delivery, Message, MessageContent
+from messaging.models import ContentBody, Delivery, Message, MessageContent
 from messaging.models.statuses import Status
 from messaging.models.transitions import claim_update
 from messaging.telemetry import spans
@@ -121,13 +121,12 @@ class ClaimedDelivery(NamedTuple):
     """The account of the last try, if there was one."""
     ready_since: float | None
     """When it was accepted, or the time it is scheduled for, in seconds since 1970."""
-    body: dict[str, Any]
-    """What the caller gave: `MessageContent.body`."""
+    body: ContentBody
 
     @property
     def traceparent(self) -> str:
         """Return the context of its message's trace; empty if that is not traced."""
-        return str(self.body.get(TRACEPARENT, ""))
+        return str(self.body.get("traceparent", ""))
 
 
 _EXPIRES_AT = ClaimedDelivery._fields.index("expires_at")

@@ -67,7 +67,7 @@ WITH given(id, organization_id, account_id, digest, method, query, headers, body
     received_at
   FROM given WHERE id NOT IN (SELECT id FROM stored)
 )
-SELECT count(*) FROM stored
+SELECT count(*){{}} FROM stored
 """
 _DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
@@ -140,12 +140,16 @@ def _callback_account(row: ProviderAccount) -> CallbackAccount | None:
 def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
     """Store authentic callbacks by one statement, each once; return whether any is new.
 
-    It also notes those that came before.
+    It also notes those that came before. Raise what `cells.require_here` raises, and store nothing.
     """
+    owners = [account.organization_id]
+    check = cells.accepted_here(owners)
     values = [value for request in requests for value in _values(account, request)]
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT.format(", ".join([_VALUES] * len(requests))), values)
-        (count,) = cursor.fetchone()
+    rows = ", ".join([_VALUES] * len(requests))
+    text = _INSERT.format(rows, f", ({check.text})" if check else "")
+    with cells.refusals(owners), connection.cursor() as cursor:
+        cursor.execute(text, [*values, *(check.parameters if check else ())])
+        count, *_ = cursor.fetchone()
     return bool(count)
 
 

@@ -11,13 +11,19 @@ from messaging.models.messages import (
     PARTITIONED,
     TRACEPARENT,
     Attempt,
+    ContentBody,
     Delivery,
     Event,
     IdempotencyKey,
+    LiteralContent,
     Message,
     MessageContent,
+    PushOverrides,
+    Sender,
     partition_periods,
+    sender_of,
     short_provider_id,
+    stored_sender,
 )
 from messaging.models.people import (
     ConsentEntry,
@@ -31,7 +37,7 @@ from messaging.models.people import (
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
-from messaging.models.statistics import Counted, CountedUntil, HourCount, MinuteCount
+from messaging.models.statistics import CountedOutcome, CountedUntil, HourCount, MinuteCount
 from messaging.models.templates import Partial, Template, TemplateVersion
 
 __all__ = [
@@ -47,7 +53,8 @@ __all__ = [
     "Category",
     "CircuitChange",
     "ConsentEntry",
-    "Counted",
+    "ContentBody",
+    "CountedOutcome",
     "CountedUntil",
     "Delivery",
     "Event",
@@ -56,6 +63,7 @@ __all__ = [
     "IdempotencyKey",
     "InboundSmsParts",
     "LedgerCheck",
+    "LiteralContent",
     "Message",
     "MessageContent",
     "MinuteCount",
@@ -65,7 +73,9 @@ __all__ = [
     "PrivacyRequest",
     "ProviderAccount",
     "ProviderReference",
+    "PushOverrides",
     "SavedFilter",
+    "Sender",
     "SenderDomain",
     "SendingRules",
     "Suppression",
@@ -76,5 +86,7 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEndpoint",
     "partition_periods",
+    "sender_of",
     "short_provider_id",
+    "stored_sender",
 ]

@@ -1,10 +1,12 @@
-"""Messages, their deliveries, attempts and events. These tables are partitioned by month on id.
+"""Messages, their deliveries, attempts and events.
 
-Rows are written in sets by `rme.core.db.sql`. Foreign keys are plain columns: partitions are
-dropped whole, and a message is always written together with its rows.
+These tables are partitioned on their id, which begins with the time: see `partition_periods`. Rows
+are written in sets by `rme.core.db.sql`. Foreign keys are plain columns: partitions are dropped
+whole, and a message is always written together with its rows.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -15,6 +17,82 @@ from messaging.models import delivery_lookup
 from messaging.models.statuses import Status
 from rme.core import ids
 from rme.core.db.periods import Period
+
+TRACEPARENT: Final = "traceparent"
+"""The key of a content with the context of its message's trace, if that is traced."""
+
+
+class LiteralContent(TypedDict, total=False):
+    """Texts that stand in the request itself; which of them a channel needs, `accept` checks."""
+
+    subject: str
+    text: str
+    html: str
+    title: str
+    body: str
+    data: dict[str, Any]
+    badge: int
+
+
+class PushOverrides(TypedDict, total=False):
+    """What a request sets for pushes beyond their template."""
+
+    data: dict[str, Any]
+    badge: int
+    image: str
+    link: str
+    ttl: int
+    collapse_key: str
+    priority: Literal["HIGH", "NORMAL"]
+
+
+class Sender(TypedDict, total=False):
+    """The sender of an email, and in `name` that of an SMS; empty once a content is erased."""
+
+    domain: str | None
+    local_part: str | None
+    name: str
+
+
+StoredSender = list[str | None] | Sender
+"""A sender as stored: its values in order, as the names would be in each row. Contents of former
+releases have the names.
+"""
+
+
+class ContentBody(TypedDict, total=False):
+    """The body of a `MessageContent`: what rendering needs beside the template.
+
+    A key without a value is absent, and an erased body is empty. It is stored as JSON as it is, and
+    read without being checked, once for each message that is sent.
+    """
+
+    content: LiteralContent
+    """Absent where there is a template."""
+    push: PushOverrides
+    sender: StoredSender
+    """Read by `sender_of`."""
+    record: Mapping[str, Any]
+    """The record of the context, as it was when the message was accepted."""
+    variables: Mapping[str, Any]
+    """Those of the context, for all recipients."""
+    recipients: Mapping[str, Mapping[str, Any]]
+    """Those of single recipients, by delivery id."""
+    traceparent: str
+
+
+def stored_sender(domain: str | None, local_part: str | None, name: str) -> StoredSender:
+    """Return a sender as a content stores it."""
+    return [domain, local_part, name]
+
+
+def sender_of(body: ContentBody) -> Sender:
+    """Return the sender of a content; empty if it has none."""
+    stored = body.get("sender", Sender())
+    if not isinstance(stored, list):
+        return stored
+    domain, local_part, name = stored
+    return Sender(domain=domain, local_part=local_part, name=name or "")
 
 
 class Message(models.Model):
@@ -48,15 +126,12 @@ class Message(models.Model):
 
 
 class MessageContent(models.Model):
-    """The content that a caller sent with a message; in a table of its own, to be deleted earlier.
-
-    `body` has the keys `content`, `push`, `sender`, `context` and `variables` (of all recipients),
-    and `recipients`: variables by delivery id. Keys without a value are absent.
-    """
+    """The content that a caller sent with a message: a table of its own, to be deleted earlier."""
 
     id = models.UUIDField(primary_key=True)  # the message's
     organization_id = models.CharField(max_length=64)
     body = models.JSONField()
+    """A `ContentBody`."""
     size = models.IntegerField(null=True)
     """Bytes of the body as JSON, so that a claim is limited without reading it; None: not known."""
 
@@ -98,9 +173,8 @@ class Delivery(models.Model):
     fence = models.IntegerField(default=0)
     tries = models.IntegerField(default=0)
     test = models.BooleanField(default=False)
-    trace = models.JSONField(
-        null=True
-    )  # how accept decided; its format is in messaging.reports.trace
+    trace = models.JSONField(null=True)
+    """How accept decided, as `messaging.models.decisions` encodes it."""
     updated_at = models.DateTimeField(db_default=Now())
     accepted_at = models.DateTimeField(null=True)
     """With this, the row stands for its event `accepted` too (`derived_events`)."""
@@ -245,8 +319,6 @@ class Event(models.Model):
         return f"{self.type} {self.at}"
 
 
-TRACEPARENT = "traceparent"
-"""The part of a content that holds the context of its message's trace, if that is traced."""
 PARTITIONED = (Message, MessageContent, Delivery, Attempt, Event)
 
 

@@ -7,7 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
-class Counted(StrEnum):
+class CountedOutcome(StrEnum):
     """What is counted: events of deliveries, and the outcomes of attempts."""
 
     ACCEPTED = "accepted"

@@ -1,7 +1,8 @@
 """Open and click tracking: an image of one pixel, and links that redirect.
 
 A request is only recorded; it never unsubscribes anyone, since scanners follow every link. If the
-database is unavailable, the record is lost and the redirect still works.
+database is unavailable, or the organization is paused, the record is lost and the redirect still
+works.
 """
 
 import base64
@@ -17,7 +18,7 @@ from messaging.content.links import BadLink
 from messaging.content.tracked_links import Target
 from messaging.feedback import tasks, tracking
 from rme.core.automated_clients import is_machine
-from rme.core.errors import ApiError
+from rme.core.errors import ApiError, Unavailable
 from rme.core.http.api import set_error_renderer
 
 log = structlog.get_logger(__name__)
@@ -60,7 +61,7 @@ def redirect(request: HttpRequest, token: str) -> HttpResponse:
 def _record(request: HttpRequest, target: Target, kind: str) -> None:
     try:
         is_new = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
-    except Error as error:
+    except (Error, Unavailable) as error:
         log.warning("tracking.lost", error=type(error).__name__)
         return
     if is_new:

@@ -200,6 +200,9 @@ class Smpp(Provider):
     def listen(self, store: StoreReceived, policy: AddressPolicy) -> None:
         self._client().listen(store, policy)
 
+    def stop_listening(self) -> None:
+        self._client().stop_listening()
+
     def _client(self) -> smpp.SmppClient:
         account = self.settings
         return smpp.client_for(

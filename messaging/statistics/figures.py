@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from messaging.models import Counted, HourCount, MinuteCount
+from messaging.models import CountedOutcome, HourCount, MinuteCount
 from messaging.statistics import minutes
 from messaging.statistics.latencies import BUCKETS, percentile
 from messaging.statistics.minutes import HOUR, hour_of
@@ -21,10 +21,10 @@ WEEK = timedelta(days=7)
 HOURS = 24
 REASONS_SPAN = "24 h"
 _ANSWERED = (
-    Counted.ATTEMPT_ACCEPTED,
-    Counted.ATTEMPT_RETRYABLE,
-    Counted.ATTEMPT_MISCONFIGURED,
-    Counted.ATTEMPT_UNKNOWN,
+    CountedOutcome.ATTEMPT_ACCEPTED,
+    CountedOutcome.ATTEMPT_RETRYABLE,
+    CountedOutcome.ATTEMPT_MISCONFIGURED,
+    CountedOutcome.ATTEMPT_UNKNOWN,
 )
 """As in health: rejections for the recipient's sake do not count against a provider."""
 
@@ -61,7 +61,7 @@ class ChannelFigures:
     counts: dict[str, int] = field(default_factory=dict)
     latencies: Sequence[int] = ()
 
-    def of(self, *outcomes: Counted) -> int:
+    def of(self, *outcomes: CountedOutcome) -> int:
         return sum(self.counts.get(each, 0) for each in outcomes)
 
     def latency(self, share: float) -> float | None:
@@ -85,7 +85,7 @@ class HourFigures:
     at: datetime
     counts: dict[str, int] = field(default_factory=dict)
 
-    def of(self, *outcomes: Counted) -> int:
+    def of(self, *outcomes: CountedOutcome) -> int:
         return sum(self.counts.get(each, 0) for each in outcomes)
 
     @property
@@ -96,7 +96,7 @@ class HourFigures:
     @property
     def success(self) -> float | None:
         """Return the share of these attempts that the provider accepted."""
-        return self.of(Counted.ATTEMPT_ACCEPTED) / self.answered if self.answered else None
+        return self.of(CountedOutcome.ATTEMPT_ACCEPTED) / self.answered if self.answered else None
 
 
 @dataclass(frozen=True, slots=True)

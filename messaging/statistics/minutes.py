@@ -18,7 +18,7 @@ from django.db import connection, transaction
 
 from messaging.models import (
     Attempt,
-    Counted,
+    CountedOutcome,
     CountedUntil,
     Delivery,
     Event,
@@ -103,7 +103,7 @@ GROUP BY organization_id, channel, account_id, outcome
 """
 _COUNT = f"""
 INSERT INTO {_MINUTES} ({_KEY}, count, latencies)
-SELECT {_KEY}, sum(n), CASE WHEN outcome = '{Counted.SENT}' THEN ARRAY[{_BUCKETS}] END
+SELECT {_KEY}, sum(n), CASE WHEN outcome = '{CountedOutcome.SENT}' THEN ARRAY[{_BUCKETS}] END
 FROM unnest(%(minutes)s::timestamptz[], %(recents)s::uuid[], %(firsts)s::uuid[], %(lasts)s::uuid[])
   span(at, recent, first, last), LATERAL ({_OF_EVENTS} UNION ALL {_OF_ATTEMPTS}) found
 GROUP BY {_KEY}
@@ -112,7 +112,7 @@ _SUMS = ", ".join(f"sum(latencies[{bucket + 1}])" for bucket in range(BUCKETS))
 _SUM_UP = f"""
 INSERT INTO {_HOURS} ({_KEY}, count, latencies)
 SELECT organization_id, date_trunc('hour', at, 'UTC') AS at, test, channel, account_id, outcome,
-  reason, sum(count), CASE WHEN outcome = '{Counted.SENT}' THEN ARRAY[{_SUMS}] END
+  reason, sum(count), CASE WHEN outcome = '{CountedOutcome.SENT}' THEN ARRAY[{_SUMS}] END
 FROM {_MINUTES} WHERE at >= %s AND at < %s
 GROUP BY organization_id, date_trunc('hour', at, 'UTC'), test, channel, account_id, outcome, reason
 """

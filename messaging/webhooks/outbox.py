@@ -40,31 +40,47 @@ DISABLE_AFTER = timedelta(days=5)
 """An endpoint that has failed for this time, without a success, is disabled."""
 
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
+_PENDING = f"SELECT endpoint_id FROM {_N} WHERE due_at IS NOT NULL"
+"""Endpoints with deliveries that are not finished. The index is notice_due: each step of what
+follows is one look into it, however many deliveries an endpoint has."""
+
+
+def _next(where: str, order: str = "") -> str:
+    """Return the query for the first such endpoint that meets a condition."""
+    return f"{_PENDING} AND endpoint_id {where} ORDER BY endpoint_id {order} LIMIT 1"
 
 
 def _walk(name: str, first: str) -> str:
-    """Return the table `name` for WITH RECURSIVE: endpoints with deliveries that are not finished.
-
-    The index is notice_due: one step an endpoint, however many deliveries each has.
-    """
-    chosen = f"SELECT endpoint_id FROM {_N} WHERE due_at IS NOT NULL AND endpoint_id"
-    order = "ORDER BY endpoint_id LIMIT 1"
+    """Return the table `name` for WITH RECURSIVE: such endpoints in the order of their ids."""
     return f"""{name} AS (
-  SELECT first.endpoint_id, 1 AS step FROM start, LATERAL ({chosen} {first} {order}) first
+  SELECT first.endpoint_id, 1 AS step FROM start, LATERAL ({_next(first)}) first
   UNION ALL
   SELECT following.endpoint_id, step + 1 FROM start, {name}, LATERAL (
-    {chosen} > {name}.endpoint_id AND endpoint_id {first} {order}) following
+    {_next(f"> {name}.endpoint_id AND endpoint_id {first}")}) following
   WHERE step < {STEPS})"""
 
 
+# The ids of each cell are a range of their own, and an organization that moves keeps its ids. So a
+# range is drawn first, and then an id between the least and the greatest in it.
+_START = f"""ranges AS (
+  SELECT least.endpoint_id AS least, greatest.endpoint_id AS greatest
+  FROM ({_PENDING} ORDER BY endpoint_id LIMIT 1) least, LATERAL (
+    {_next(f"< (least.endpoint_id / {cells.KEY_RANGE} + 1) * {cells.KEY_RANGE}", "DESC")}) greatest
+  UNION ALL
+  SELECT least.endpoint_id, greatest.endpoint_id
+  FROM ranges, LATERAL ({_next("> ranges.greatest")}) least, LATERAL (
+    {_next(f"< (least.endpoint_id / {cells.KEY_RANGE} + 1) * {cells.KEY_RANGE}", "DESC")}) greatest
+), start AS MATERIALIZED (
+  SELECT least + floor(random() * (greatest - least + 1))::bigint AS id
+  FROM ranges ORDER BY random() LIMIT 1
+)"""
 # Workers side by side start at different endpoints, so that all are served. A claim costs the same
 # however many wait: the walks are read no further than to the limit. They are an array before any
 # row is locked, since PostgreSQL repeats the joins of a row that another worker has just changed,
 # and with a recursive query among them that does not end. `:trace` is a message's trace context.
 _CLAIM = f"""
-WITH RECURSIVE start AS MATERIALIZED (
-  SELECT floor(random() * (max(id) + 1))::bigint AS id FROM {_W}
-), {_walk("after", ">= start.id")}, {_walk("before", "< start.id")}, picked AS (
+WITH RECURSIVE {_START}, {_walk("after", ">= start.id")}, {_walk("before", "< start.id")},
+picked AS (
   SELECT id FROM {_W}
   WHERE enabled AND free_at <= statement_timestamp() AND id = ANY(ARRAY(
     SELECT w.id FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step
@@ -212,6 +228,7 @@ WITH attempted AS (
       statement_timestamp() + make_interval(secs => r.wait) END
   FROM json_to_recordset(%(deliveries)s) r(id bigint, status varchar, wait float8, attempts jsonb)
   WHERE n.id = r.id AND (n.status = 'PENDING' OR r.status = 'DELIVERED')
+    AND {cells.here("n.organization_id", leaving=True)}
 )
 UPDATE {_W} w SET
   free_at = statement_timestamp() + make_interval(secs => r.wait),
@@ -231,7 +248,11 @@ RETURNING w.id, w.organization_id, w.enabled
 
 
 def record(delivered: Sequence[DeliveryResult], released: Sequence[EndpointResult] = ()) -> None:
-    """Record results of deliveries, and release endpoints, by one statement."""
+    """Record results of deliveries, and release endpoints, by one statement.
+
+    A late worker may record results, but not release the endpoint. During the pause of a move and
+    after it neither is recorded: the cell that the organization is in sends these deliveries again.
+    """
     if not delivered and not released:
         return
     deliveries: list[sql.Row] = [

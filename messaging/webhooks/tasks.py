@@ -9,8 +9,8 @@ QUEUE = "webhooks"
 DISPATCH = "messaging.dispatch_webhooks"
 
 
-@shared_task(name="messaging.notify_endpoints")
-def notify_endpoints() -> None:
+@shared_task(name="messaging.notify_endpoints")  # its former name: processes of two releases agree
+def dispatch_due_webhooks() -> None:
     """Send the webhook deliveries that are due. Beat requests it every second."""
     dispatcher.dispatch(_wake)
 

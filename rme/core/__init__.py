@@ -1,8 +1,8 @@
 """What all apps are built on. It imports no app and has no models.
 
 - `http`: errors in the API's shape, middleware, JSON, the ASGI gateway, pagination
-- `db`: PostgreSQL: statements of the hot path, transitions, locks, partitions, availability
-- `redis`: connections, rate limits, heartbeats, wakeups, counters
+- `db`: PostgreSQL: statements of the hot path, locks, partitions, availability
+- `redis`: connections, rate limits, heartbeats, hints, counters
 - `process`: what runs around tasks and requests: worker, threads, memory, time budgets
 - `environment`: parts of the environment that `rme.settings` does not read in a line
 - `provider`: the contract that email, SMS and push providers keep

@@ -77,6 +77,6 @@ class TtlCache(Generic[K, V]):
 
     @classmethod
     def clear_all(cls) -> None:
-        """Remove the values of all caches of this process (for tests)."""
+        """Remove the values of all caches of this process, for tests and benchmarks."""
         for cache in list(cls._all):
             cache.clear()

@@ -2,7 +2,8 @@
 
 A call carries `Authorization: Cell TIME.MAC`: the seconds since 1970, and an HMAC-SHA256 by
 `CELL_SECRET` of its purpose, the time and what is signed. The secret itself is never sent. A cell
-accepts a signature for `VALID_SECONDS`. Imports no Django: the router signs too.
+accepts a signature for `VALID_SECONDS`. `CELL_SECRET` may be several, between commas, while it is
+replaced: the first signs, and all are accepted. Imports no Django: the router signs too.
 """
 
 import hmac
@@ -11,6 +12,8 @@ import time
 SCHEME = "Cell"
 CELL_HEADER = "RME-Cell"
 """The header of a 421 that names the cell to which the organization has moved."""
+PAUSED_HEADER = "RME-Paused"
+"""The header of a 503 that ends within seconds: nothing was stored, as the organization moves."""
 PATH = "/cell/"
 """Below it are the calls between cells. The router passes none of them on."""
 OWNER = f"{PATH}owner"
@@ -26,7 +29,8 @@ VALID_SECONDS = 30
 def sign(secret: str, purpose: str, signed: bytes, now: float | None = None) -> str:
     """Return the value of the `Authorization` header for what is signed."""
     instant = str(int(time.time() if now is None else now))
-    return f"{SCHEME} {instant}.{_mac(secret, purpose, instant, signed)}"
+    first = secret.partition(",")[0]
+    return f"{SCHEME} {instant}.{_mac(first, purpose, instant, signed)}"
 
 
 def is_signed(
@@ -40,7 +44,8 @@ def is_signed(
     # The length first: a number of a thousand digits takes long to read.
     if len(instant) > 12 or not given.isascii():
         return False
-    if not hmac.compare_digest(given, _mac(secret, purpose, instant, signed)):
+    macs = [_mac(each, purpose, instant, signed) for each in secret.split(",")]
+    if not any(hmac.compare_digest(given, mac) for mac in macs):
         return False
     return abs((time.time() if now is None else now) - int(instant)) <= VALID_SECONDS
 

@@ -222,20 +222,6 @@ def _defaults(raw: object, report: Report) -> dict[str, Scalar]:
     return {}
 
 
-def as_json(mappings: Mappings) -> dict[str, object]:
-    """Return a mapping as JSON, as it is stored."""
-    return {
-        kind: {
-            "object": each.object,
-            "fields": {name: list(paths) for name, paths in each.fields.items()},
-            "values": {name: dict(words) for name, words in each.values.items()},
-            "filter": [[c.path, c.operator, c.value] for c in each.filter],
-            "defaults": dict(each.defaults),
-        }
-        for kind, each in mappings.items()
-    }
-
-
 def platform_row(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar]:
     """Return the platform's row for a new record: defaults, then the filter, then the values given.
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -11,7 +12,7 @@ import structlog
 
 from rme.core import cell_calls
 from rme.core.cell_calls import CELL_COOKIE, CELL_COOKIE_SECONDS, CELL_HEADER
-from rme.router import heads, metrics, refusals, routing
+from rme.router import heads, metrics, pauses, refusals, routing
 from rme.router.bodies import (
     BodyTooLate,
     BodyTooLong,
@@ -22,7 +23,7 @@ from rme.router.bodies import (
     RequestBody,
     TooManyBodies,
 )
-from rme.router.cells import AnswerLost, CellAway, Cells, CellState
+from rme.router.cells import AnswerLost, CellAway, CellBusy, Cells, CellState
 from rme.router.environment import Settings
 from rme.router.heads import BadRequestTarget, Head, RawHeaders
 from rme.router.owners import Incomplete, Owners, TooManyLookUps
@@ -36,12 +37,27 @@ Send = Callable[[Message], Awaitable[None]]
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 BUFFERED_ANSWER = 256 * 1024
 """Answers up to this length are passed on in one piece."""
+_BODY_REFUSALS: Mapping[type[Exception], RouterRefusal] = {
+    BodyTooLate: refusals.SLOW,
+    BodyTooLong: refusals.LONG,
+    TooManyBodies: refusals.BUSY,
+}
 
 
 class _RequestRefused(Exception):
     def __init__(self, refusal: RouterRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request, and what its cell is found by."""
+
+    head: Head
+    area: Area
+    key: Key | None
+    body: RequestBody
 
 
 class CellRouter:
@@ -52,6 +68,7 @@ class CellRouter:
         self.cells = Cells(settings.cells, self.bounds)
         self.owners = Owners(self.cells, self.bounds)
         self.memory = Memory()
+        self.held = pauses.Held(self.bounds.held)
         self._round: asyncio.Task[bool] | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -66,11 +83,14 @@ class CellRouter:
             await _OWN_PAGES[head.path](self, head, send)
             return
         area = routing.area_of(head)
-        body = RequestBody(head, receive, self.bounds, self.memory)
+        client = head.client(self.settings)
+        body = RequestBody(head, receive, self.bounds, self.memory, client)
         try:
             await self._route(head, area, body, send)
         except _RequestRefused as refused:
             await self._refuse(send, refused.refusal, area)
+        except (BodyTooLate, BodyTooLong, TooManyBodies) as error:
+            await self._refuse(send, _BODY_REFUSALS[type(error)], area)
         except ClientGone:
             return
         finally:
@@ -79,34 +99,50 @@ class CellRouter:
     async def _route(self, head: Head, area: Area, body: RequestBody, send: Send) -> None:
         if head.path.startswith(cell_calls.PATH):
             raise _RequestRefused(refusals.NOT_FOUND)  # calls between cells are not for clients
-        try:
-            await body.begin()
-        except BodyTooLate:
-            raise _RequestRefused(refusals.SLOW) from None
-        except BodyTooLong:
-            raise _RequestRefused(refusals.LONG) from None
-        except TooManyBodies:
-            raise _RequestRefused(refusals.BUSY) from None
+        await body.begin()
         form = routing.parse_form(body.start) if routing.needs_form(head) and body.is_kept else {}
         key = routing.key_of(head, area, form)
         cell = await self._cell(head, area, key)
         started = time.monotonic()
+        request = _Request(head, area, key, body)
+        cell, response = await self._follow(request, cell)
+        if pauses.is_paused(response) and pauses.is_held(head) and body.is_kept:
+            cell, response = await self._hold(request, cell, response)
+        metrics.SECONDS.labels(cell.name).observe(time.monotonic() - started)
+        metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
+        await self._pass_on(response, send, self._cookie(head, area, cell, response))
+
+    async def _follow(
+        self, request: _Request, cell: CellState | None
+    ) -> tuple[CellState, aiohttp.ClientResponse]:
+        """Return the answer, and the cell; of an organization that has moved, of its new cell."""
+        head, body = request.head, request.body
         if cell is None:
             cell, response = await self._call_any(head, body)
         else:
             response = await self._call(cell, head, body)
         moved_to = response.headers.get(CELL_HEADER, "")
         # A page of the console that has moved needs a log-in there: the cell's answer leads to it.
-        if response.status == 421 and moved_to and area is not Area.CONSOLE:
+        if response.status == 421 and moved_to and request.area is not Area.CONSOLE:
             response.release()
-            cell = self._moved(key, moved_to, body)
+            cell = self._moved(request.key, moved_to, body)
             response = await self._call(cell, head, body)
             if response.status == 421:
                 response.release()
                 raise _RequestRefused(refusals.REPEAT)
-        metrics.SECONDS.labels(cell.name).observe(time.monotonic() - started)
-        metrics.REQUESTS.labels(cell.name, str(response.status)).inc()
-        await self._pass_on(response, send, self._cookie(head, area, cell, response))
+        return cell, response
+
+    async def _hold(
+        self, request: _Request, cell: CellState, response: aiohttp.ClientResponse
+    ) -> tuple[CellState, aiohttp.ClientResponse]:
+        """Repeat a request until the pause of its organization ends; return the last answer."""
+        until = time.monotonic() + self.bounds.hold_seconds
+        with self.held.place() as has_place:
+            while has_place and pauses.is_paused(response) and time.monotonic() < until:
+                response.release()
+                await asyncio.sleep(pauses.STEP_SECONDS)
+                cell, response = await self._follow(request, cell)
+        return cell, response
 
     async def _cell(self, head: Head, area: Area, key: Key | None) -> CellState | None:
         """Return the cell that a request goes to; None: any may answer. Raise _RequestRefused."""
@@ -131,14 +167,17 @@ class CellRouter:
     ) -> tuple[CellState, aiohttp.ClientResponse]:
         """Return the answer of a cell that takes it, and the cell. Raise _RequestRefused."""
         up = [cell for cell in self.cells if cell.is_up]
-        for cell in random.sample(up, len(up)):
+        refusal = refusals.AWAY
+        # One that does not answer look-ups comes last.
+        for cell in sorted(random.sample(up, len(up)), key=lambda cell: cell.is_silent):
             try:
                 return cell, await self._call(cell, head, body)
             except _RequestRefused as refused:
-                # Nothing was sent to a cell that is away.
-                if refused.refusal is not refusals.AWAY or not body.can_be_sent:
+                refusal = refused.refusal
+                # Nothing was sent to a cell that is away, or busy.
+                if refusal not in (refusals.AWAY, refusals.BUSY) or not body.can_be_sent:
                     raise
-        raise _RequestRefused(refusals.AWAY)
+        raise _RequestRefused(refusal)
 
     def _moved(self, key: Key | None, to: str, body: RequestBody) -> CellState:
         """Return the cell to which an organization has moved. Raise _RequestRefused."""
@@ -164,14 +203,14 @@ class CellRouter:
                 return await self.cells.send(cell, head.method, head.target, headers, data)
         except CellAway:
             raise _RequestRefused(refusals.AWAY) from None
+        except CellBusy:
+            raise _RequestRefused(refusals.BUSY) from None
         except AnswerLost as error:
+            if body.failure is not None:
+                raise body.failure from None
             log.warning("router.answer_lost", cell=cell.name, error=repr(error.__cause__))
             lost = refusals.LOST_READ if head.method in SAFE else refusals.LOST
             raise _RequestRefused(lost) from None
-        except BodyTooLate:
-            raise _RequestRefused(refusals.SLOW) from None
-        except BodyTooLong:
-            raise _RequestRefused(refusals.LONG) from None
 
     def _cookie(
         self, head: Head, area: Area, cell: CellState, response: aiohttp.ClientResponse

@@ -1,6 +1,7 @@
 """Bodies of requests: short ones are kept, and can be sent again; long ones are streamed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -28,17 +29,30 @@ class ClientGone(Exception):
 
 
 class Memory:
-    """The bytes of the kept bodies of a process."""
+    """The bytes of the kept bodies of a process, of all clients and of each."""
 
     def __init__(self) -> None:
         self.used = 0
+        self.by_client: Counter[str] = Counter()
+
+    def add(self, client: str, count: int) -> None:
+        """Count bytes of a client; a negative number of them is released."""
+        self.used += count
+        self.by_client[client] += count
+        if not self.by_client[client]:
+            del self.by_client[client]
 
 
 class RequestBody:
     """The body of a request. `begin` reads it, or its beginning."""
 
-    def __init__(self, head: Head, receive: Receive, bounds: RouterBounds, memory: Memory) -> None:
+    def __init__(
+        self, head: Head, receive: Receive, bounds: RouterBounds, memory: Memory, client: str
+    ) -> None:
         self.head, self.receive, self.bounds, self.memory = head, receive, bounds, memory
+        self.client = client
+        self.failure: BodyTooLate | BodyTooLong | ClientGone | None = None
+        """What ended the stream; the client library raises an error of its own then."""
         self.start = b""
         self.is_kept = not head.has_body
         self.was_sent = False
@@ -60,17 +74,20 @@ class RequestBody:
             piece = message.get("body", b"")
             pieces.append(piece)
             self._counted += len(piece)
-            self.memory.used += len(piece)
+            self.memory.add(self.client, len(piece))
             if not message.get("more_body"):
                 self.is_kept = True
                 break
-            if self.memory.used > self.bounds.memory:
+            if (
+                self.memory.used > self.bounds.memory
+                or self.memory.by_client[self.client] > self.bounds.client_memory
+            ):
                 raise TooManyBodies
         self.start = b"".join(pieces)
 
     def release(self) -> None:
         """Release the memory of the body."""
-        self.memory.used -= self._counted
+        self.memory.add(self.client, -self._counted)
         self._counted = 0
 
     def data(self) -> bytes | AsyncIterator[bytes] | None:
@@ -86,6 +103,14 @@ class RequestBody:
         return self.is_kept or not self.was_sent
 
     async def _stream(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in self._pieces():
+                yield piece
+        except (BodyTooLate, BodyTooLong, ClientGone) as error:
+            self.failure = error
+            raise
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
         yield self.start
         sent = len(self.start)
         until = asyncio.get_running_loop().time() + self.bounds.body_seconds

@@ -1,7 +1,7 @@
 """The cells: calls to them, and which of them are away.
 
-aiohttp, because it is asyncio's maintained HTTP client with a parser in C. It sends a request a
-second time only over a connection that was open before, and only if its method is idempotent.
+aiohttp, because it is asyncio's maintained HTTP client with a parser in C. It would send a request
+of an idempotent method a second time after a lost connection: `_once` keeps it from that.
 """
 
 import asyncio
@@ -23,11 +23,17 @@ DOWN_SECONDS = 1.0
 KEEP_ALIVE_SECONDS = 8.0
 """Less than the idle time after which the web server of a cell ends a connection: a request that
 meets the end of its connection may have been taken, and cannot be sent again."""
+SILENT_SECONDS = 1.0
+"""How often a cell is asked for an owner whose answer to the last such question did not come."""
 Body = bytes | AsyncIterator[bytes] | None
 
 
 class CellAway(Exception):
     """The cell has not taken the request: nothing of it was sent."""
+
+
+class CellBusy(Exception):
+    """The cell has as many requests as it may have: nothing was sent."""
 
 
 class AnswerLost(Exception):
@@ -41,6 +47,9 @@ class CellState:
     name: str
     url: str
     down_until: float = 0.0
+    is_silent: bool = False
+    """It takes connections, and the answer to its last look-up did not come in time."""
+    ask_after: float = 0.0
     in_flight: int = 0
 
     @property
@@ -52,11 +61,30 @@ class CellState:
         """Note that the cell took no connection."""
         self.down_until = time.monotonic() + DOWN_SECONDS
 
+    def note_answer(self, *, came: bool) -> None:
+        """Note whether an answer came in time."""
+        self.is_silent = not came
+        self.ask_after = 0.0 if came else time.monotonic() + SILENT_SECONDS
+
+    def may_be_asked(self) -> bool:
+        """Return whether the cell may be asked for an owner: while it is silent, once a second.
+
+        So look-ups that wait for it do not take all the places of others.
+        """
+        now = time.monotonic()
+        if not self.is_up or now < self.ask_after:
+            return False
+        if self.is_silent:
+            self.ask_after = now + SILENT_SECONDS
+        return True
+
     @contextmanager
     def slot(self, limit: int) -> Iterator[None]:
-        """Count a request in flight. Raise CellAway if there are too many, or the cell is down."""
-        if not self.is_up or self.in_flight >= limit:
+        """Count a request in flight. Raise CellAway if the cell is down, or CellBusy."""
+        if not self.is_up:
             raise CellAway
+        if self.in_flight >= limit:
+            raise CellBusy
         self.in_flight += 1
         try:
             yield
@@ -103,6 +131,7 @@ class Cells:
                 ),
                 read_bufsize=256 * 1024,
                 trust_env=False,
+                middlewares=(_once,),
             )
         return self._session
 
@@ -123,15 +152,15 @@ class Cells:
                 data=body,
                 allow_redirects=False,
             )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        except CellAway:
             cell.went_away()
-            raise CellAway from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise
+        except aiohttp.ClientError as error:
             raise AnswerLost from error
 
     async def ask_owner(self, cell: CellState, question: Mapping[str, str]) -> OwnerAnswer | None:
         """Return what a cell knows of a key; None if it does not know it. Raise CellAway."""
-        if not cell.is_up:
+        if not cell.may_be_asked():
             raise CellAway
         body = orjson.dumps(question)
         purpose = cell_calls.call_purpose("POST", cell_calls.OWNER)
@@ -144,11 +173,27 @@ class Cells:
                 response = await self.send(cell, "POST", cell_calls.OWNER, headers, body)
                 async with response:
                     text = await response.read()
-        except (AnswerLost, TimeoutError, aiohttp.ClientError) as error:
+        except TimeoutError as error:
+            cell.note_answer(came=False)
             raise CellAway from error
+        except (AnswerLost, aiohttp.ClientError) as error:
+            raise CellAway from error
+        cell.note_answer(came=True)
         if response.status != 200:
             raise CellAway  # its database is away, or the secrets differ
         return _answer(text)
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a request by the client once, with errors that it does not answer by another try."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise CellAway from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise AnswerLost from error
 
 
 def _answer(text: bytes) -> OwnerAnswer | None:

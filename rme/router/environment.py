@@ -19,6 +19,8 @@ class RouterBounds:
     """The longest body; each view of a cell has its own, smaller bound."""
     memory: int = 64 * 1024 * 1024
     """Bytes of all kept bodies together."""
+    client_memory: int = 16 * 1024 * 1024
+    """Bytes of the kept bodies of one client address."""
     idle_seconds: float = 10.0
     """Until the next bytes of a body arrive, or those of an answer are taken."""
     buffered_body_seconds: float = 60.0
@@ -36,6 +38,12 @@ class RouterBounds:
     """Credentials whose organization is remembered."""
     known_seconds: float = 300.0
     unknown_seconds: float = 2.0
+    incomplete_seconds: float = 1.0
+    """How long it is remembered that a look-up was answered by some cells only."""
+    hold_seconds: float = 8.0
+    """How long a callback or a preference page waits for the end of a pause."""
+    held: int = 256
+    """Requests that wait so at a time."""
 
 
 @dataclass(frozen=True, slots=True)

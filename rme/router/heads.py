@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from rme.core import cell_calls
+from rme.core.cell_calls import PAUSED_HEADER
 from rme.core.http import forwarded
 from rme.router.environment import FORWARDED, Settings
 
@@ -26,6 +27,9 @@ _NEVER_FORWARDED = (
     *(b"x-client", b"x-cluster-client-ip", b"rme-", b"expect", b"content-length"),
 )
 """Beginnings of headers by which a client could pose as another, and of those set anew."""
+
+
+_NOT_FOR_CLIENTS = frozenset({b"date", b"server", PAUSED_HEADER.lower().encode()})
 
 
 class BadRequestTarget(ValueError):
@@ -167,11 +171,12 @@ def for_cell(head: Head, settings: Settings, cell: str) -> list[tuple[str, str]]
 
 def for_client(headers: Iterable[tuple[bytes, bytes]]) -> RawHeaders:
     """Return the headers of a cell's answer without those of the connection."""
-    return [
-        (name, value)
-        for raw, value in headers
-        if (name := raw.lower()) not in HOP_BY_HOP and name not in (b"date", b"server")
-    ]
+    given = [(raw.lower(), value) for raw, value in headers]
+    dropped = HOP_BY_HOP | _NOT_FOR_CLIENTS
+    for name, value in given:
+        if name == b"connection":
+            dropped |= _named_by_connection(value.decode("latin-1"))
+    return [(name, value) for name, value in given if name not in dropped]
 
 
 def _named_by_connection(value: str) -> set[bytes]:

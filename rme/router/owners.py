@@ -2,7 +2,8 @@
 
 What is remembered is the home of a key, and the cell where a home is now. A home is an organization
 in the cell where it was found first: two cells may have one of the same name. A 421 corrects the
-cell for all keys of the home. Of a person nothing is remembered: whether a
+cell for all keys of the home. What is older than `known_seconds` is looked up anew, and counts
+meanwhile until it is twice as old. Of a person nothing is remembered: whether a
 look-up was answered from memory would show whether there is an account.
 """
 
@@ -45,6 +46,7 @@ class Owners:
         self._homes: OrderedDict[Key, tuple[float, Home]] = OrderedDict()
         self._cell_of: OrderedDict[Home, tuple[float, str]] = OrderedDict()
         self._unknown: OrderedDict[Key, float] = OrderedDict()
+        self._incomplete: OrderedDict[Key, float] = OrderedDict()
         self._under_way: dict[Key, asyncio.Task[CellState | None]] = {}
         self._asking = 0
 
@@ -52,15 +54,27 @@ class Owners:
         """Return the cell of a key; None if no cell knows it. Raise Incomplete, TooManyLookUps."""
         if key.kind is KeyKind.PERSON:
             return await self._person(key)
-        if cell := self._remembered(key):
+        now = time.monotonic()
+        if cell := self._remembered(key, now):
             return cell
-        if self._unknown.get(key, 0.0) > time.monotonic():
+        if self._unknown.get(key, 0.0) > now:
             return None
+        stale = self._remembered(key, now - self.bounds.known_seconds)
+        if self._incomplete.get(key, 0.0) > now:
+            if stale:
+                return stale
+            raise Incomplete
         if (task := self._under_way.get(key)) is None:
             task = asyncio.create_task(self._look_up(key))
             self._under_way[key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        return await asyncio.shield(task)
+            task.add_done_callback(lambda ended: self._end(key, ended))
+        return stale or await asyncio.shield(task)
+
+    def _end(self, key: Key, task: asyncio.Task[CellState | None]) -> None:
+        """Forget a look-up that has ended. Nobody may await its error: a stale entry was used."""
+        self._under_way.pop(key, None)
+        if not task.cancelled():
+            task.exception()
 
     def moved(self, key: Key | None, to: str) -> CellState | None:
         """Note that the organization of a key is in another cell; return the cell, if it is one."""
@@ -75,8 +89,7 @@ class Owners:
         names = list(self.cells.by_name)
         return self.cells.by_name[names[number % len(names)]]
 
-    def _remembered(self, key: Key) -> CellState | None:
-        now = time.monotonic()
+    def _remembered(self, key: Key, now: float) -> CellState | None:
         if (entry := self._homes.get(key)) is None or entry[0] <= now:
             return None
         self._homes.move_to_end(key)
@@ -93,7 +106,9 @@ class Owners:
             if answer.cell in self.cells.by_name:
                 return self._remember(key, answer)
         if not complete:
+            self._put(self._incomplete, key, time.monotonic() + self.bounds.incomplete_seconds)
             raise Incomplete
+        self._homes.pop(key, None)
         self._put(self._unknown, key, time.monotonic() + self.bounds.unknown_seconds)
         return None
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import structlog
 from amqp.exceptions import PreconditionFailed
 from celery.beat import ScheduleEntry, Scheduler
 from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from rme.core.process import liveness
+
+log = structlog.get_logger(__name__)
 
 WAITING_LIMIT = 100
 """The number of hints that may wait in a queue; with more, its workers are away."""
@@ -24,6 +27,15 @@ class HintScheduler(Scheduler):
         delay: float = super().tick(*arguments, **options)
         liveness.extend()
         return delay
+
+    def _ensure_connected(self) -> Any:
+        """Connect to the broker; count as alive while it is away, since no restart heals that."""
+
+        def wait(error: BaseException, seconds: float) -> None:
+            log.warning("beat.broker_away", error=type(error).__name__, seconds=seconds)
+            liveness.extend(seconds + liveness.IDLE_SECONDS)
+
+        return self.connection.ensure_connection(wait, self.app.conf.broker_connection_max_retries)
 
     def apply_async(
         self, entry: ScheduleEntry, producer: Any = None, advance: bool = True, **options: object

@@ -9,8 +9,8 @@ from bot.models import BotSettings
 from rme.tenants import api_keys
 from rme.tenants.models import ApiKey, Membership
 from tests import factories
-from tests.admin.scene import button, page, person
 from tests.bot.conftest import Bot
+from tests.tenants.admin.scene import button, page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -13,14 +13,14 @@ from messaging.models import Delivery, Pause, ProviderAccount, TemplateVersion
 from rme.core.db import clock
 from rme.tenants.models import Membership, User
 from tests import factories
-from tests.admin.addresses import Addresses
-from tests.admin.scene import fill
 from tests.browser.axe import scrolls_sideways, violations
 from tests.browser.shapes import shapes_of
 from tests.messaging.console.actions.scene import LATER
 from tests.messaging.statistics.scene import attempt, count
 from tests.rest import Api, message, work
 from tests.tenants.access.scene import browser, code_of, log_in, with_totp
+from tests.tenants.admin.addresses import Addresses
+from tests.tenants.admin.scene import fill
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 WIDE, NARROW = 1440, 390

@@ -13,6 +13,17 @@ def test_a_signature_is_accepted_for_what_was_signed_while_it_is_fresh():
     assert SECRET not in GOOD
 
 
+def test_while_the_secret_is_replaced_both_are_accepted_and_the_first_signs():
+    new = "n" * 32
+    added, promoted = f"{SECRET},{new}", f"{new},{SECRET}"
+    for writes, reads in ((SECRET, added), (added, SECRET), (added, promoted), (promoted, added)):
+        signed = cell_calls.sign(writes, PURPOSE, b"{}", NOW)
+        assert cell_calls.is_signed(reads, PURPOSE, b"{}", signed, NOW)
+    signed = cell_calls.sign(promoted, PURPOSE, b"{}", NOW)
+    assert cell_calls.is_signed(new, PURPOSE, b"{}", signed, NOW)
+    assert not cell_calls.is_signed(SECRET, PURPOSE, b"{}", signed, NOW)
+
+
 @pytest.mark.parametrize(
     ("secret", "purpose", "signed", "header", "now"),
     [

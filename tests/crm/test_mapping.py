@@ -27,7 +27,7 @@ def test_a_preset_is_a_mapping(name):
     raw = PRESETS[name].mapping
     read = mapping.parse(raw)
     assert set(read) == set(raw) and set(read) <= set(mapping.KINDS)
-    assert mapping.parse(mapping.as_json(read)) == read
+    assert all(isinstance(each, ObjectMapping) for each in read.values())
 
 
 @pytest.mark.parametrize("name", PRESETS)

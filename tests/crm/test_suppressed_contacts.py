@@ -8,13 +8,13 @@ import pytest
 from messaging.consent import suppression_import
 from messaging.models import Suppression
 from rme.tenants.models import Membership
-from tests.admin.scene import page, person
 from tests.crm import remote
 from tests.crm.test_contacts import connect
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer
 from tests.messaging.consent.suppression_import_scene import HEADER, counts, finish, start
 from tests.rest import Api, error
+from tests.tenants.admin.scene import page, person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("opened")]
 AWAY = "The organization's platform does not answer."

@@ -27,6 +27,7 @@ EVERYTHING = {
     "prometheusRule": {"enabled": True},
     "dashboards": {"enabled": True},
     "worker": {"autoscaling": {"source": "external"}},
+    "database": {"maxConnections": 400},
     "migrations": {"postDeploy": {"enabled": True}},
 }
 WITHOUT_SCHEMA = {"HTTPRoute", "PrometheusRule", "ScaledObject", "ServiceMonitor"}
@@ -48,10 +49,10 @@ def test_helm_and_kubernetes_accept_the_chart(values):
     done = helm.run("lint", helm.merged(VALUES, values), "--strict")
     assert done.returncode == 0, done.stdout + done.stderr
     for version in ("v1.29.0", "v1.37.0"):
-        faults = {each["kind"]: helm.faults(version, each) for each in template(**values)}
-        unknown = {kind for kind, found in faults.items() if found is None}
+        faults = [(each["kind"], helm.faults(version, each)) for each in template(**values)]
+        unknown = {kind for kind, found in faults if found is None}
         assert unknown <= WITHOUT_SCHEMA
-        assert [fault for found in faults.values() for fault in found or []] == []
+        assert [fault for _, found in faults for fault in found or []] == []
 
 
 def test_the_schemas_find_a_fault():
@@ -66,7 +67,7 @@ def test_a_deployment_has_these_parts():
         "PodDisruptionBudget": 8,
         "Job": 2,
         "NetworkPolicy": 2,
-        "ScaledObject": 3,
+        "ScaledObject": 4,
         "HorizontalPodAutoscaler": 1,
         "Service": 1,
         "Ingress": 1,
@@ -141,9 +142,11 @@ def test_every_queue_has_a_worker_whose_probe_looks_at_it():
         if "rme.workers" in container["command"]:
             queues = container["command"][-1]
             found.append(queues)
-            for probe in ("startupProbe", "livenessProbe"):
-                command = container[probe]["exec"]["command"]
-                assert command == ["python", "-m", "rme.probe", "worker", queues]
+            command = ["python", "-m", "rme.probe", "worker", queues]
+            probes = [
+                container[probe]["exec"]["command"] for probe in ("livenessProbe", "startupProbe")
+            ]
+            assert probes == [command, [*command, "--worked"]]
     assert sorted(found) == sorted(QUEUES)
     assert "No entry of `workers` has the queue push" in refusal(workers={"push": None})
     both = {"queues": "push,sms", "concurrency": 1, "replicas": 1}
@@ -151,24 +154,47 @@ def test_every_queue_has_a_worker_whose_probe_looks_at_it():
     assert len(rendered) == 7
 
 
+def test_readiness_bears_an_outage_of_the_database_and_liveness_none_of_the_process():
+    """The database is one for all pods: all would leave the Service, and callers get no answer."""
+    (web,) = pods(template())["msg-rme-web"]["spec"]["containers"]
+
+    def seconds(probe):
+        return web[probe]["periodSeconds"] * web[probe]["failureThreshold"]
+
+    assert (seconds("readinessProbe"), seconds("livenessProbe")) == (600, 30)
+
+
+def test_a_rolling_upgrade_has_as_many_new_pods_as_old_ones_before_it_ends_one():
+    """So `helm --wait` ends no sooner than the last new pod is ready, and an old one was told."""
+    for name, deployment in of_kind(template(**KEDA), "Deployment").items():
+        rolling = {"maxUnavailable": 0, "maxSurge": 1}
+        assert deployment["spec"]["strategy"] == {"rollingUpdate": rolling}, name
+
+
 def test_workers_are_scaled_by_the_age_of_what_is_ready():
     targets = {}
     for each in of_kind(template(**EVERYTHING), "HorizontalPodAutoscaler").values():
         (metric,) = each["spec"]["metrics"]
         if metric["type"] == "External":
-            channel = metric["external"]["metric"]["selector"]["matchLabels"]["channel"]
-            targets[each["spec"]["scaleTargetRef"]["name"]] = channel
+            source = metric["external"]["metric"]
+            targets[each["spec"]["scaleTargetRef"]["name"]] = (
+                source["name"],
+                source.get("selector", {}).get("matchLabels", {}).get("channel"),
+            )
     queries = {
         each["spec"]["scaleTargetRef"]["name"]: each["spec"]["triggers"][0]["metadata"]["query"]
         for each in of_kind(template(**KEDA), "ScaledObject").values()
     }
-    assert targets == {f"msg-rme-worker-{each.lower()}": each for each in Channel}
-    metric = "rme_deliveries_ready_oldest_seconds"
+    ready, lag = "rme_deliveries_ready_oldest_seconds", "rme_webhook_lag_seconds"
+    expected = {f"msg-rme-worker-{each.lower()}": (ready, str(each)) for each in Channel}
+    assert targets == {**expected, "msg-rme-worker-webhooks": (lag, None)}
     assert queries == {
-        name: f'max({metric}{{namespace="messages",channel="{channel}"}})'
-        for name, channel in targets.items()
+        name: f'max({metric}{{namespace="messages"'
+        + (f',channel="{channel}"}})' if channel else "})")
+        for name, (metric, channel) in targets.items()
     }
-    assert metric in (helm.ROOT / "messaging" / "reports" / "metrics.py").read_text()
+    for file, metric in (("metrics.py", ready), ("lags.py", lag)):
+        assert metric in (helm.ROOT / "messaging" / "reports" / file).read_text()
     replicas = {
         name: each["spec"].get("replicas")
         for name, each in of_kind(template(**KEDA), "Deployment").items()
@@ -190,12 +216,20 @@ def test_pods_are_spread_over_zones_and_evicted_one_by_one():
         assert labels.items() <= pod["metadata"]["labels"].items()
         assert str(labels) in budgets, name
         spread = pod["spec"]["topologySpreadConstraints"]
-        assert [each["topologyKey"] for each in spread] == [
-            "topology.kubernetes.io/zone",
-            "kubernetes.io/hostname",
+        assert [(each["topologyKey"], each["whenUnsatisfiable"]) for each in spread] == [
+            ("topology.kubernetes.io/zone", "ScheduleAnyway"),
+            ("kubernetes.io/hostname", "ScheduleAnyway"),
         ]
+        # One more in a zone at most, and counted apart for each release: else old pods decide.
+        assert {each["maxSkew"] for each in spread} == {1}
+        assert {*(str(each["matchLabelKeys"]) for each in spread)} == {"['pod-template-hash']"}
         assert all(each["labelSelector"]["matchLabels"] == labels for each in spread)
         assert deployment["spec"].get("replicas", 3) >= 2
+    strict = of_kind(template(zones={"whenUnsatisfiable": "DoNotSchedule"}), "Deployment")
+    for deployment in strict.values():
+        zone, node = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+        assert zone["whenUnsatisfiable"] == "DoNotSchedule"
+        assert node["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
 def test_migrations_run_before_and_those_that_have_to_wait_after():

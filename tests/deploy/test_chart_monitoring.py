@@ -65,6 +65,6 @@ def test_what_is_scraped_has_the_name_by_which_the_alerts_look_for_it():
 
 
 def test_keda_removes_no_worker_for_want_of_data():
-    keda = template(worker={"autoscaling": {"source": "keda"}})
+    keda = template(worker={"autoscaling": {"source": "keda"}}, database={"maxConnections": 400})
     triggers = [each["spec"]["triggers"] for each in of_kind(keda, "ScaledObject").values()]
-    assert [each[0]["metadata"]["ignoreNullValues"] for each in triggers] == ["false"] * 3
+    assert [each[0]["metadata"]["ignoreNullValues"] for each in triggers] == ["false"] * 4

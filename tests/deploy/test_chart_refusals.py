@@ -3,7 +3,7 @@
 import pytest
 
 from tests.deploy import helm
-from tests.deploy.helm import refusal
+from tests.deploy.helm import refusal, template
 
 pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
 
@@ -24,14 +24,36 @@ pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MI
             {"web": {"drainSeconds": 25}},
             "web.terminationGracePeriodSeconds is 30: after web.drainSeconds (25) requests",
         ),
-        ({"web": {"autoscaling": {"min": 13}}}, "web.autoscaling: min is 13 and max 12."),
+        ({"web": {"autoscaling": {"min": 13}}}, "web.autoscaling: min is 13 and max 5."),
+        (
+            {"web": {"autoscaling": {"max": 12}}},
+            "opens up to 316 connections, and database.maxConnections is 200: allow fewer pods",
+        ),
+        (
+            {"worker": {"autoscaling": {"source": "keda"}}},
+            "connections, and database.maxConnections is 200",
+        ),
+        (
+            {"workers": {"default": {"autoscaling": {"source": "keda"}}}},
+            "workers.default.autoscaling: only a worker of one of the queues email, sms, push or w",
+        ),
+        (
+            {"extraEnv": [{"name": "PGPASSWORD", "value": "x"}]},
+            "extraEnv.PGPASSWORD: a secret comes by valueFrom.secretKeyRef",
+        ),
+        (
+            {"extraEnv": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "x"}]},
+            "extraEnv.AWS_SECRET_ACCESS_KEY: a secret comes by valueFrom.secretKeyRef",
+        ),
+        # Its type is checked under `settings` alone.
+        ({"extraEnv": [{"name": "LEASE_SECONDS", "value": "x"}]}, "'/extraEnv/0/name': 'not'"),
         (
             {"workers": {"sms": {"autoscaling": {"max": 2}}}},
             "workers.sms.autoscaling: min is 3 and max 2.",
         ),
         (
             {"extraEnv": [{"name": "PORT", "value": "80"}]},
-            "extraEnv must not have PORT: the chart or `settings` has it.",
+            "extraEnv must not have PORT: the chart has it.",
         ),
         (
             {"settings": {"TLS_PROXY": 1}, "ingress": {"enabled": True}},
@@ -58,3 +80,14 @@ pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MI
 )
 def test_wrong_values_are_refused_by_name(values, sentence):
     assert sentence in refusal(**values)
+
+
+def test_other_programs_secrets_come_by_reference():
+    reference = {"secretKeyRef": {"name": "others", "key": "password"}}
+    extra = [{"name": "PGPASSWORD", "valueFrom": reference}, {"name": "PGSSLMODE", "value": "x"}]
+    env = template(extraEnv=extra)[-1]["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert [each for each in env if each in extra] == extra
+
+
+def test_with_a_pooler_any_number_of_pods_is_allowed():
+    assert template(web={"autoscaling": {"max": 99}}, settings={"DATABASE_POOLER": "transaction"})

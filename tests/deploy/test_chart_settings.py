@@ -49,6 +49,8 @@ def test_every_variable_can_be_set_or_is_a_secret():
     settable = {*SETTABLE["properties"]}
     assert settable.isdisjoint({*secret_files.SECRETS} | MANAGED)
     expected = variables.read_by_the_service()
+    extra = json.loads((CHART / "values.schema.json").read_text())["properties"]["extraEnv"]
+    assert {*extra["items"]["properties"]["name"]["not"]["enum"]} == settable
     assert settable | {*secret_files.SECRETS} | MANAGED == expected | {"SECRETS_DIR"}
 
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import requests
 
+from rme.celery import QUEUES
 from rme.key_files import Keys
 from rme.run.engines import Postgres, Valkey
 from rme.run.places import UNPRIVILEGED, sockets
@@ -141,6 +142,9 @@ def test_from_nothing_to_the_first_message(deployment, capsys):
     for name in ("web", "worker", "beat"):
         deployment.start(name)
         wait_for(lambda name=name: deployment.is_healthy(name))
+    # as the chart's startup probe asks: a worker without messages does tasks too
+    probe = ["python", "-m", "rme.probe", "worker", "--worked", *QUEUES]
+    wait_for(lambda: deployment.run("worker", *probe).returncode == 0)
     demo = json.loads(deployment.run("web", "python", "manage.py", "demo", "--json").stdout)
     base = f"http://127.0.0.1:{deployment.port}"
     form = {

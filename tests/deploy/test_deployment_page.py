@@ -49,4 +49,12 @@ def test_the_page_has_the_numbers_of_the_chart():
         limit = re.sub(r"(\d)([MG])i", r"\1 \2iB", resources["limits"]["memory"])
         request = re.sub(r"(\d)([MG])i", r"\1 \2iB", resources["requests"]["memory"])
         assert (cells[4], cells[5].partition(":")[0]) == (request, limit)
-    assert str(values["web"]["autoscaling"]["max"]) in PAGE
+    web = values["web"]["autoscaling"]
+    assert f"| web | {web['min']} to {web['max']} by CPU |" in PAGE
+
+
+def test_helm_waits_for_longer_than_a_migration_may_take():
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    minutes = re.findall(r"helm upgrade\b.*--timeout (\d+)m", PAGE)
+    assert len(minutes) == len(re.findall(r"helm upgrade .*--wait --", PAGE)) == 3
+    assert min(map(int, minutes)) * 60 > values["migrations"]["activeDeadlineSeconds"]

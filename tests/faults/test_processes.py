@@ -162,7 +162,7 @@ def probe(service, *arguments):
 
 
 def test_probes_find_the_worker_that_ends_no_tasks(service):
-    wait_for(lambda: probe(service, "worker", *EVERY_QUEUE) == (0, []))
+    wait_for(lambda: probe(service, "worker", "--worked", *EVERY_QUEUE) == (0, []))
     for other in (("beat",), ("web",), ("web", "/livez")):
         assert probe(service, *other) == (0, [])
     frozen = processes(service)["rme-sms"]

@@ -1,6 +1,7 @@
-"""The release before: `python -m tests.migrating.release` migrates to its schema.
+"""An early release: `python -m tests.migrating.release` migrates to its schema.
 
-Its processes go on while a later release migrates. What they write is here as it was then.
+Its statements go on while all later migrations are applied; what they write is here as it was then.
+The release before this one is `RELEASED` in `rules`, and `tests/upgrade` runs it whole.
 """
 
 import os

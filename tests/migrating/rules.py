@@ -1,7 +1,7 @@
 """The rules of docs/upgrading.md: what a migration may do while the release before still runs.
 
-They are read from the operations and the models' states, not from SQL: what is refused depends on
-what the release before knows, and on how large a table may be.
+They are read from the operations and the models' states: what is refused depends on what the
+release before knows, and on how large a table may be. `statements` has the rules for RunSQL.
 """
 
 import re
@@ -12,14 +12,17 @@ from django.db import connection, migrations
 from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
+from django.db.migrations.operations.models import ModelOperation
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models import NOT_PROVIDED, Field, GeneratedField, Value
 from django.db.models.functions import Now
 
 from messaging.models import PARTITIONED
+from rme.core.db.indexes import AddTableIndex, RemoveTableIndex
 from rme.core.db.partitions.indexes import AddPartitionedIndex
 from rme.core.db.partitions.options import SetPartitionOptions
 from rme.post_deploy import is_post_deploy
+from tests.migrating import statements
 
 RELEASED = {
     "bot": "0002_plain_texts",
@@ -54,13 +57,6 @@ _NOTHING = (
     SetPartitionOptions,
 )
 """What takes no lock for long, and nothing away."""
-_LONG_LOCKS = re.compile(
-    r"\b(CREATE\s+(UNIQUE\s+)?INDEX\s+(?!CONCURRENTLY)|DROP\s+INDEX\s+(?!CONCURRENTLY)"
-    r"|SET\s+NOT\s+NULL|TYPE\s|ADD\s+CONSTRAINT(?!.*NOT\s+VALID)|ADD\s+(CHECK|UNIQUE|FOREIGN|PRIMARY)"
-    r"|VACUUM\s+FULL|CLUSTER|REINDEX\s+(?!.*CONCURRENTLY)|LOCK\s|TRUNCATE)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TAKES_AWAY = re.compile(r"\b(DROP\s+(TABLE|COLUMN|VIEW|FUNCTION|TYPE)|RENAME\s)", re.IGNORECASE)
 
 
 def unreleased(loader: MigrationLoader) -> list[Migration]:
@@ -78,12 +74,17 @@ def former_state(loader: MigrationLoader) -> ProjectState:
 
 def violations(migration: Migration, state: ProjectState, former: ProjectState) -> list[str]:
     """Return a sentence for each violation; `state` is before the migration and is changed."""
-    found = []
+    found, locked = [], set()
     for operation in migration.operations:
         known = (migration.app_label, _model_name(operation)) in former.models
         if known or not _model_name(operation):
-            found += _Operation(migration, operation, state).violations()
+            each = _Operation(migration, operation, state)
+            found += each.violations()
+            locked |= {each.name} if each.locks() else set()
         operation.state_forwards(migration.app_label, state)
+    if migration.atomic and len(locked) > 1:
+        names = ", ".join(sorted(locked))
+        found.append(f"One table that grows a migration, or all stay locked to its end: {names}.")
     kinds = {isinstance(operation, _DATA) for operation in migration.operations}
     if kinds == {True, False}:
         found.append("Rows and schema are changed by migrations of their own.")
@@ -97,24 +98,25 @@ class _Operation:
         self.migration, self.operation, self.state = migration, operation, state
         self.post_deploy = is_post_deploy(migration)
         self.name = _model_name(operation)
-        self.grows = self.name not in SMALL[migration.app_label]
+        self.grows = self.name not in SMALL.get(migration.app_label, set())
 
     def violations(self) -> Iterator[str]:
         match self.operation:
-            case postgres.RemoveIndexConcurrently():
+            case RemoveTableIndex():
                 yield from self._taken_away()
                 yield from self._concurrently()
-            case AddPartitionedIndex() | postgres.AddIndexConcurrently():
+            case AddPartitionedIndex() | AddTableIndex():
                 yield from self._concurrently()
+            case postgres.AddIndexConcurrently() | postgres.RemoveIndexConcurrently():
+                yield f"An index of {self.name}: by AddTableIndex or RemoveTableIndex."
             case postgres.AddConstraintNotValid():
                 yield from self._constrained()
             case _ if isinstance(self.operation, _NOTHING):
                 return
             case migrations.AddField(name=name, field=field):
                 yield from self._added(f"{self.name}.{name}", field)
-            case migrations.AlterField(name=name, field=field):
-                before = self._model().fields[name]
-                yield from self._altered(f"{self.name}.{name}", before, field)
+            case migrations.AlterField(name=name):
+                yield from self._altered(f"{self.name}.{name}", *self._fields(name))
             case migrations.RemoveField(name=name):
                 yield from self._taken_away()
                 if not is_filled_in(self._model().fields[name]):
@@ -124,21 +126,40 @@ class _Operation:
             case migrations.RemoveIndex():
                 yield from self._taken_away()
                 if self._is_whole():
-                    yield f"An index of {self.name} is removed by RemoveIndexConcurrently."
+                    yield f"An index of {self.name} is removed by RemoveTableIndex."
             case _ if isinstance(self.operation, _RENAMES):
                 yield f"{self.name} is renamed: add, copy, and remove a release later."
             case _ if isinstance(self.operation, _BUILDS):
                 yield from self._built()
             case migrations.RunSQL():
-                yield from self._sql(_text(self.operation))
+                yield from statements.violations(
+                    _text(self.operation),
+                    atomic=self.migration.atomic,
+                    post_deploy=self.post_deploy,
+                )
             case migrations.RunPython() | postgres.ValidateConstraint():
                 if self.migration.atomic:
                     yield "Rows are read or changed in batches, with atomic = False."
             case _:
                 yield f"{type(self.operation).__name__} has no rule: write one."
 
+    def locks(self) -> bool:
+        """Return whether the operation locks a table that grows, if for a moment."""
+        if isinstance(self.operation, migrations.AlterField):
+            before, after = self._fields(self.operation.name)
+            return self.grows and _stored(before) != _stored(after)
+        harmless = migrations.AlterModelManagers, migrations.AlterModelOptions
+        return bool(self.name) and self.grows and not isinstance(self.operation, harmless)
+
     def _model(self) -> ModelState:
         return self.state.models[self.migration.app_label, self.name]
+
+    def _fields(self, name: str) -> "list[Field[object, object]]":
+        """Return a field before and after the operation, each as part of its model."""
+        app, later = self.migration.app_label, self.state.clone()
+        self.operation.state_forwards(app, later)
+        models = (each.apps.get_model(app, self.name) for each in (self.state, later))
+        return [model._meta.get_field(name) for model in models]
 
     def _is_whole(self) -> bool:
         """Return whether it is one table that grows: partitions have no concurrent removal."""
@@ -172,6 +193,8 @@ class _Operation:
         gains = (after.unique and not before.unique) or (after.db_index and not before.db_index)
         if self.grows and gains:
             yield f"{name}: its index is built under a lock."
+        if _is_foreign_key(after) and not _is_foreign_key(before):
+            yield f"{name}: its foreign key reads the table under a lock, and may be broken."
         loses = before.db_default is not NOT_PROVIDED and not is_filled_in(after)
         if (loses or (before.null and not after.null)) and not self.post_deploy:
             yield f"{name}: the release before leaves it out."
@@ -186,12 +209,6 @@ class _Operation:
         if self.grows:
             yield f"{self.name} is read under a lock: build the index or the check apart."
 
-    def _sql(self, text: str) -> Iterator[str]:
-        if _LONG_LOCKS.search(text):
-            yield "The SQL holds a lock while it reads a table."
-        if _TAKES_AWAY.search(text) and not self.post_deploy:
-            yield "The SQL takes away what the release before may use."
-
 
 def is_filled_in(field: "Field[object, object]") -> bool:
     """Return whether a row without the field is accepted."""
@@ -201,7 +218,9 @@ def is_filled_in(field: "Field[object, object]") -> bool:
 
 def _is_wider(before: "Field[object, object]", after: "Field[object, object]") -> bool:
     """Return whether all values of before fit, and no row is written anew."""
-    was, now = (each.db_type(connection) for each in (before, after))
+    (was, *rest), (now, *others) = (_type(each) for each in (before, after))
+    if rest != others:
+        return False
     if was == now:
         return True
     texts = [re.fullmatch(r"varchar\((\d+)\)", str(each)) for each in (was, now)]
@@ -210,12 +229,28 @@ def _is_wider(before: "Field[object, object]", after: "Field[object, object]") -
     return bool(texts[0] and texts[1] and int(texts[1][1]) >= int(texts[0][1]))
 
 
+def _type(field: "Field[object, object]") -> tuple[str | None, object, object]:
+    """Return the type of a column, its collation, and the check that its type brings along."""
+    given = field.db_parameters(connection)
+    return given["type"], given.get("collation"), given["check"]
+
+
+def _is_foreign_key(field: "Field[object, object]") -> bool:
+    return field.is_relation and bool(getattr(field, "db_constraint", False))
+
+
+def _stored(field: "Field[object, object]") -> tuple[object, ...]:
+    """Return what the database knows of a field."""
+    own = field.null, field.unique, field.db_index, field.db_default
+    return *_type(field), *own, _is_foreign_key(field)
+
+
 def _model_name(operation: Operation) -> str:
     """Return the model of an operation, "" if it has none."""
-    if isinstance(operation, migrations.RunSQL | migrations.RunPython):
-        return ""
-    name = getattr(operation, "model_name", None) or getattr(operation, "old_name", None)
-    return str(name or getattr(operation, "name", "")).lower()
+    name = getattr(operation, "model_name", None)
+    if name is None and isinstance(operation, ModelOperation):
+        name = getattr(operation, "old_name", None) or operation.name
+    return str(name or "").lower()
 
 
 def _text(operation: migrations.RunSQL) -> str:

@@ -3,10 +3,12 @@
 import pytest
 from django.contrib.postgres import operations as postgres
 from django.contrib.postgres.functions import RandomUUID
+from django.contrib.postgres.operations import CreateExtension
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.models.functions import Now
 
+from rme.core.db.indexes import AddTableIndex
 from rme.core.db.partitions.indexes import AddPartitionedIndex
 from rme.post_deploy import is_post_deploy
 from tests.migrating import rules
@@ -84,7 +86,7 @@ REFUSED = {
         "delivery is read under a lock: build the index or the check apart.",
     ),
     "an index in a transaction": (
-        postgres.AddIndexConcurrently("webhookdelivery", models.Index(["type"], name="trial")),
+        AddTableIndex("webhookdelivery", models.Index(["type"], name="trial")),
         "An index is built concurrently: atomic = False, and nothing else beside it.",
     ),
     "a constraint of a small table": (
@@ -99,21 +101,27 @@ REFUSED = {
         ROWS,
         "Rows are read or changed in batches, with atomic = False.",
     ),
-    "SQL that builds an index": (
-        migrations.RunSQL("CREATE INDEX trial ON messaging_notice (type)"),
-        "The SQL holds a lock while it reads a table.",
-    ),
-    "SQL that adds a constraint": (
-        migrations.RunSQL([("ALTER TABLE t ADD CONSTRAINT c CHECK (a > %s)", [1])]),
-        "The SQL holds a lock while it reads a table.",
-    ),
-    "SQL that drops a column": (
-        migrations.RunSQL("ALTER TABLE messaging_notice DROP COLUMN tries"),
-        "The SQL takes away what the release before may use.",
-    ),
     "an operation without a rule": (
         migrations.AlterUniqueTogether("pause", {("reason", "id")}),
         "AlterUniqueTogether has no rule: write one.",
+    ),
+    "an operation without a model": (
+        CreateExtension("citext"),
+        "CreateExtension has no rule: write one.",
+    ),
+    "an index that lock_timeout would end": (
+        postgres.AddIndexConcurrently("webhookdelivery", models.Index(["type"], name="trial")),
+        "An index of webhookdelivery: by AddTableIndex or RemoveTableIndex.",
+    ),
+    "another collation": (
+        migrations.AlterField(
+            "pause", "reason", models.CharField(max_length=900, db_collation="C")
+        ),
+        "pause.reason changes its type: add a column, copy, and remove a release later.",
+    ),
+    "a check of a type": (
+        migrations.AlterField("attempt", "latency_ms", models.PositiveIntegerField(null=True)),
+        "attempt.latency_ms changes its type: add a column, copy, and remove a release later.",
     ),
 }
 
@@ -121,6 +129,41 @@ REFUSED = {
 @pytest.mark.parametrize(("operation", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_a_bad_migration_is_refused(operation, sentence):
     assert violations(operation) == [sentence]
+
+
+def test_a_foreign_key_is_not_enforced_later():
+    """Also: an app without small tables has its rules."""
+
+    def organization(*, enforced):
+        field = models.ForeignKey(
+            "tenants.Organization", models.CASCADE, db_constraint=enforced, related_name="+"
+        )
+        return migrations.AlterField("device", "organization", field)
+
+    operations = organization(enforced=False), organization(enforced=True)
+    assert violations(*operations, app="push") == [
+        "device.organization: its foreign key reads the table under a lock, and may be broken."
+    ]
+
+
+def test_a_transaction_locks_one_table_that_grows():
+    def column(model):
+        return migrations.AddField(model, "note", models.IntegerField(null=True))
+
+    both = column("event"), column("delivery"), column("pause")
+    sentence = "One table that grows a migration, or all stay locked to its end: delivery, event."
+    assert violations(*both) == [sentence]
+    assert violations(*both, atomic=False) == []
+    alike = FORMER.models["messaging", "event"].fields["type"].clone()
+    alike.help_text = "A text for people."
+    assert violations(column("delivery"), migrations.AlterField("event", "type", alike)) == []
+
+
+def test_sql_is_looked_through():
+    added = "ALTER TABLE t ADD CONSTRAINT c CHECK (a > %s)"
+    assert violations(migrations.RunSQL([(added, [1])])) == [
+        f"The SQL is not known to be harmless: {added}"
+    ]
 
 
 def test_not_null_waits_until_nobody_leaves_the_column_out():
@@ -133,7 +176,7 @@ def test_not_null_waits_until_nobody_leaves_the_column_out():
 def test_an_index_of_a_table_that_grows_is_removed_concurrently():
     index = migrations.RemoveIndex("webhookdelivery", "notice_due")
     assert violations(index, post_deploy=True) == [
-        "An index of webhookdelivery is removed by RemoveIndexConcurrently."
+        "An index of webhookdelivery is removed by RemoveTableIndex."
     ]
 
 
@@ -162,7 +205,6 @@ def test_this_release_can_write_rows_without_a_column_that_it_removes_later():
         (migrations.AddIndex("pause", INDEX), {}),
         (postgres.AddConstraintNotValid("delivery", check()), {"post_deploy": True}),
         (ROWS, {"atomic": False}),
-        (migrations.RunSQL("CREATE INDEX CONCURRENTLY t ON messaging_notice (type)"), {}),
     ],
 )
 def test_what_the_rules_allow_passes(operation, options):

@@ -12,10 +12,10 @@ from rme.core.db import clock
 from rme.core.outcomes import Gone
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import page, person
 from tests.fakes import apns as fake_apns
 from tests.fakes import fcm as fake_fcm
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 

@@ -15,12 +15,12 @@ from rme.core.db import clock
 from rme.tenants.models import Membership
 from rme.transport import AddressPolicy, Transport
 from tests import factories
-from tests.admin.scene import page
-from tests.admin.scene import person as member
 from tests.fakes.apns import GOOD, apple
 from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
 from tests.rest import error, events, message, work
+from tests.tenants.admin.scene import page
+from tests.tenants.admin.scene import person as member
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 

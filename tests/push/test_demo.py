@@ -9,8 +9,8 @@ from push.models import Device
 from rme.core.db.clock import iso
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import person as member
 from tests.push.subscriptions import Browser
+from tests.tenants.admin.scene import person as member
 
 pytestmark = pytest.mark.django_db
 BROWSER = Browser()

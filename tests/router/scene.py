@@ -35,6 +35,7 @@ class FakeCell:
         self.requests: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.handler: Handler | None = None
+        self.owner: Handler = self._owner
         self.runner: web.AppRunner | None = None
         self.port = 0
 
@@ -43,7 +44,7 @@ class FakeCell:
 
     async def start(self) -> None:
         app = web.Application(client_max_size=64 * 1024**2)
-        app.router.add_post("/cell/owner", self._owner)
+        app.router.add_post("/cell/owner", self._asked)
         app.router.add_route("*", "/{rest:.*}", self._any)
         self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self.runner.setup()
@@ -55,6 +56,9 @@ class FakeCell:
         if self.runner:
             await self.runner.cleanup()
         self.runner = None
+
+    async def _asked(self, request: web.Request) -> web.StreamResponse:
+        return await self.owner(request)
 
     async def _owner(self, request: web.Request) -> web.Response:
         body = await request.read()
@@ -106,8 +110,13 @@ class Scene:
         headers: dict[str, str] | None = None,
         body: bytes | list[bytes] = b"",
         peer: str = "198.51.100.7",
+        *,
+        ends: str = "",
     ) -> Answer:
-        """Return the router's answer. A list is a body that arrives in pieces, without a length."""
+        """Return the router's answer. A list is a body that arrives in pieces, without a length.
+
+        `ends` says that its last piece does not come: the client is `gone`, or the piece `late`.
+        """
         path, _, query = path.partition("?")
         given = {"Host": "rme.example.org", **(headers or {})}
         pieces = body if isinstance(body, list) else _pieces(body)
@@ -125,9 +134,15 @@ class Scene:
             "headers": [(k.encode(), v.encode()) for k, v in given.items()],
         }
         waiting = [
-            {"type": "http.request", "body": piece, "more_body": number < len(pieces) - 1}
+            {
+                "type": "http.request",
+                "body": piece,
+                "more_body": bool(ends) or number < len(pieces) - 1,
+            }
             for number, piece in enumerate(pieces)
         ]
+        if ends == "gone":
+            waiting.append({"type": "http.disconnect"})
         sent: list[dict[str, Any]] = []
 
         async def receive() -> Any:
@@ -139,6 +154,8 @@ class Scene:
             sent.append(message)
 
         await self.router(scope, receive, send)
+        if not sent:
+            return Answer(0, {}, b"")  # nothing, as the client is gone
         start = sent[0]
         text = {name.decode().lower(): value.decode() for name, value in start["headers"]}
         return Answer(start["status"], text, b"".join(each.get("body", b"") for each in sent[1:]))

@@ -209,7 +209,7 @@ async def test_answers_and_bodies_of_any_length_pass_unchanged(s):
         answer = await s.call("PUT", headers=BEARER, body=body)
         assert answer.body == (text if isinstance(body, list) else body)
     assert answer.headers["content-type"] == "text/csv"
-    assert "connection" not in answer.headers
+    assert not {"connection", "x-hop"} & answer.headers.keys()
 
 
 def test_bodies_that_are_too_long_too_slow_or_too_many_are_refused():
@@ -228,6 +228,18 @@ def test_bodies_that_are_too_long_too_slow_or_too_many_are_refused():
     asyncio.run(play())
 
 
+def test_a_client_whose_bodies_are_slow_takes_only_its_share_of_the_memory():
+    async def play():
+        async with scene(RouterBounds(client_memory=100_000)) as s:
+            s.router.memory.add("198.51.100.7", 99_999)
+            body = [b"x" * 9, b"y"]
+            assert (await s.call("POST", "/rme/v1/x", body=body)).status == 503
+            assert (await s.call("POST", "/rme/v1/x", body=body, peer="192.0.2.1")).status == 200
+            assert s.router.memory.by_client == {"198.51.100.7": 99_999}
+
+    asyncio.run(play())
+
+
 def test_a_cell_that_hangs_gets_no_more_requests_than_it_may_have():
     async def play():
         ended = asyncio.Event()
@@ -242,6 +254,8 @@ def test_a_cell_that_hangs_gets_no_more_requests_than_it_may_have():
             calls = [asyncio.create_task(s.call(headers=BEARER)) for _ in range(5)]
             refused = [await each for each in asyncio.as_completed(calls) if ended.set() is None]
             assert sorted(answer.status for answer in refused) == [200, 200, 503, 503, 503]
+            messages = {each.json["error"]["message"] for each in refused if each.status == 503}
+            assert messages == {"Too many calls are waiting."}
 
     asyncio.run(play())
 

@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +40,7 @@ class Callers:
     @contextmanager
     def calling(self) -> Iterator[None]:
         """Call while the block runs."""
-        threads = [threading.Thread(target=self._call, args=(number,)) for number in range(THREADS)]
+        threads = [threading.Thread(target=self._run, args=(number,)) for number in range(THREADS)]
         for each in threads:
             each.start()
         try:
@@ -49,6 +49,21 @@ class Callers:
             self._stop.set()
             for each in threads:
                 each.join(2 * MEND_SECONDS)
+
+    def silent_phases(self, phases: Iterable[str]) -> list[str]:
+        """Return the phases in which no call was accepted, none repeated, or nothing read."""
+        return [
+            phase
+            for phase in phases
+            if not all(self.answers[phase, kind] for kind in ("202", "replay", "read"))
+        ]
+
+    def _run(self, thread: int) -> None:
+        """Call until told to stop; what ends a caller earlier is an odd answer."""
+        try:
+            self._call(thread)
+        except Exception as error:
+            self._note(False, "other", f"caller {thread} ended: {error!r}")
 
     def _call(self, thread: int) -> None:
         number, drawn = 0, random.Random(thread)

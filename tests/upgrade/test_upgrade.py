@@ -1,6 +1,7 @@
 """The version before and this one on one database, under load, in all mixtures.
 
-Every message that either accepts is sent, once, and no caller gets a 5xx answer.
+Every message that either accepts is sent, once, and no caller gets a 5xx answer. This version has a
+column more, which its last phase removes by a post-deploy migration.
 """
 
 import json
@@ -63,8 +64,7 @@ def test_versions_side_by_side_lose_and_double_nothing(tmp_path):
     except versions.NoHistory as reason:
         pytest.skip(f"There is no version before (fetch it, and set UPGRADE_FROM): {reason}")
     tmp_path.chmod(0o755)
-    former_tree = tmp_path / "before"
-    former_tree.mkdir()
+    former_tree, tree = tmp_path / "before", tmp_path / "this"
     with ExitStack() as stack:
         sink = Sink(tmp_path)
         stack.callback(sink.stop)
@@ -73,7 +73,7 @@ def test_versions_side_by_side_lose_and_double_nothing(tmp_path):
         env["OUTBOUND_OPEN_HOSTS"] = f"127.0.0.1:{sink.port},127.0.0.1"
         env["SMTP_URL"] = f"smtp+plain://127.0.0.1:{sink.port}"
         former = Version(FORMER, versions.extract(commit, former_tree), env)
-        this = Version(THIS, ROOT, env)
+        this = Version(THIS, versions.copy_with_staged_column(tree), env)
         both = {FORMER: former, THIS: this}
         for each in both.values():
             stack.callback(each.kill)
@@ -83,13 +83,14 @@ def test_versions_side_by_side_lose_and_double_nothing(tmp_path):
         callers = Callers(demo, token(former, demo), lambda: ports(both))
         webhooks = stack.enter_context(Http1Server(lambda sock, seen: respond(sock, 204)))
         subscribe(former, callers.token, webhooks.url)
-        run_phases(both, callers)
+        run_phases(both, callers, env["DATABASE_URL"])
         rows = wait_until_sent(env["DATABASE_URL"])
         for each in both.values():
             each.stop("web")
             each.stop("worker")
         received = sink.received()
     assert callers.odd == []
+    assert callers.silent_phases(name for name, _, _ in PHASES) == []
     told = Counter(json.loads(seen.body)["data"]["messageId"] for seen in webhooks.seen)
     text, counts = account(callers, rows, received, told)
     described = {"former": versions.described(commit), "this": versions.described("HEAD")}
@@ -98,7 +99,7 @@ def test_versions_side_by_side_lose_and_double_nothing(tmp_path):
     assert counts["accepted"] > 10 * len(PHASES)
 
 
-def run_phases(both, callers):
+def run_phases(both, callers, url):
     callers.phase = PHASES[0][0]
     with callers.calling():
         for name, webs, workers in PHASES:
@@ -110,9 +111,22 @@ def run_phases(both, callers):
                     both[each].stop(program)
             if name == PHASES[0][0]:
                 both[THIS].manage("migrate", "--pre-deploy", "--verbosity", "0")
+                assert staged_columns(url) == 1
             elif name == PHASES[-1][0]:
                 both[THIS].manage("migrate", "--verbosity", "0")
+                assert staged_columns(url) == 0
             time.sleep(PHASE_SECONDS)
+
+
+def staged_columns(url):
+    """Return whether the column is there that the last phase removes, as 0 or 1."""
+    with psycopg.connect(url) as connection:
+        [(count,)] = connection.execute(
+            "SELECT count(*) FROM information_schema.columns "
+            "WHERE (table_name, column_name) = (%s, %s)",
+            [versions.STAGED_TABLE, versions.STAGED_COLUMN],
+        )
+    return count
 
 
 def new_database(stack):

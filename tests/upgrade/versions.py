@@ -11,10 +11,22 @@ from signal import SIGTERM
 
 import psutil
 import requests
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
 
+from tests.migrating.rules import unreleased
 from tests.service import ROOT, free_port
 
-MIGRATIONS = [":(glob)**/migrations/0*.py", ":(exclude)tests"]
+STAGED_TABLE, STAGED_COLUMN = "messaging_delivery", "staged"
+_STAGED = """
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    post_deploy = {post_deploy}
+    dependencies = [("messaging", "{after}")]
+    operations = [migrations.RunSQL("ALTER TABLE {table} {change}")]
+"""
 READY_SECONDS = STOP_SECONDS = 120
 _COMMANDS = """
 import json, os, rme
@@ -29,7 +41,8 @@ class NoHistory(Exception):
 
 
 def former_commit() -> str:
-    """Return the version before: UPGRADE_FROM, or the last tag, or what had one migration less.
+    """Return the version before: UPGRADE_FROM, or the last tag, or the last one whose migrations
+    are those of the release before (`RELEASED`).
 
     Raise `NoHistory` if the checkout has none of them.
     """
@@ -38,8 +51,15 @@ def former_commit() -> str:
     try:
         return _git("rev-list", "-1", _git("describe", "--tags", "--abbrev=0", "HEAD^"))
     except NoHistory:
-        added = _git("log", "-1", "--format=%H", "--diff-filter=A", "--", *MIGRATIONS)
-        return _git("rev-parse", "--verify", f"{added}^")
+        files = [each.__module__.replace(".", "/") + ".py" for each in _new_migrations()]
+        if not files:
+            return _git("rev-parse", "--verify", "HEAD^")
+        added = _git("log", "--format=%H", "--diff-filter=A", "--", *files)
+        return _git("rev-parse", "--verify", f"{added.splitlines()[-1]}^")
+
+
+def _new_migrations() -> list[Migration]:
+    return unreleased(MigrationLoader(None))
 
 
 def described(commit: str) -> str:
@@ -49,7 +69,34 @@ def described(commit: str) -> str:
 
 def extract(commit: str, folder: Path) -> Path:
     """Write the tree of a commit to a folder."""
-    archive = subprocess.Popen(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE)
+    return _unpack(["git", "archive", commit], folder)
+
+
+def copy_with_staged_column(folder: Path) -> Path:
+    """Copy this tree to a folder, with a migration that adds a column and one, post-deploy, that
+    removes it.
+    """
+    listed = subprocess.check_output(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT
+    )
+    names = [each for each in listed.decode().split("\0") if (ROOT / each).is_file()]
+    _unpack(["tar", "-c", "--", *names], folder)
+    [(_, leaf)] = MigrationLoader(None).graph.leaf_nodes("messaging")
+    for name, after, post_deploy, change in (
+        ("9998_staged", leaf, False, f"ADD COLUMN {STAGED_COLUMN} integer"),
+        ("9999_staged", "9998_staged", True, f"DROP COLUMN {STAGED_COLUMN}"),
+    ):
+        text = _STAGED.format(
+            after=after, post_deploy=post_deploy, table=STAGED_TABLE, change=change
+        )
+        (folder / "messaging" / "migrations" / f"{name}.py").write_text(text)
+    return folder
+
+
+def _unpack(command: list[str], folder: Path) -> Path:
+    """Write the archive that a command prints to a new folder."""
+    folder.mkdir()
+    archive = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=True)
     assert archive.wait() == 0
     return folder

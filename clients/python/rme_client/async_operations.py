@@ -452,7 +452,7 @@ class AsyncOperations:
         return answer
 
     async def replace_device_token(self, device_id: str, body: ReplaceInput) -> DeviceOutput:
-        """Give a device its new token."""
+        """Replace the token of a device."""
         answer: DeviceOutput = await self._call(
             Call("POST", f"/devices/{quoted(device_id)}/replace", body=body)
         )
@@ -511,7 +511,7 @@ class AsyncOperations:
         return answer
 
     async def show_vapid_key(self) -> VapidKeyOutput:
-        """Give the key that browsers subscribe with."""
+        """Get the key that browsers subscribe with."""
         answer: VapidKeyOutput = await self._call(Call("GET", "/devices/vapid-key"))
         return answer
 

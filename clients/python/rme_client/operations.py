@@ -444,7 +444,7 @@ class Operations:
         return answer
 
     def replace_device_token(self, device_id: str, body: ReplaceInput) -> DeviceOutput:
-        """Give a device its new token."""
+        """Replace the token of a device."""
         answer: DeviceOutput = self._call(
             Call("POST", f"/devices/{quoted(device_id)}/replace", body=body)
         )
@@ -501,7 +501,7 @@ class Operations:
         return answer
 
     def show_vapid_key(self) -> VapidKeyOutput:
-        """Give the key that browsers subscribe with."""
+        """Get the key that browsers subscribe with."""
         answer: VapidKeyOutput = self._call(Call("GET", "/devices/vapid-key"))
         return answer
 

@@ -248,7 +248,7 @@ export abstract class Operations {
     });
   }
 
-  /** Give a device its new token. */
+  /** Replace the token of a device. */
   replaceDeviceToken(deviceId: string, body: types.ReplaceInput): Promise<types.DeviceOutput> {
     return this.call({
       method: "POST",
@@ -297,7 +297,7 @@ export abstract class Operations {
     });
   }
 
-  /** Give the key that browsers subscribe with. */
+  /** Get the key that browsers subscribe with. */
   showVapidKey(): Promise<types.VapidKeyOutput> {
     return this.call({
       method: "GET",

@@ -11,19 +11,12 @@ from unfold.decorators import action
 
 from messaging import accept
 from messaging.admin.templates.send_form import SendForm
-from messaging.content import publishing, rendering, templates
+from messaging.content import drafts, publishing, rendering, templates
 from messaging.models import Template, TemplateVersion
 from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants import audit
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.roles import Permission
-
-TEXTS = {
-    "EMAIL": ("subject", "text", "html", "mjml"),
-    "SMS": ("text",),
-    "PUSH": ("title", "body", "data", "badge", "image", "link"),
-}
-"""The texts of a version, by channel."""
 
 
 def studio_url(template: Template) -> str:
@@ -58,7 +51,7 @@ class TemplateVersionAdmin(TenantAdmin):
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
         channel = obj.template.channel if obj else self._chosen_channel(request)
-        texts = TEXTS.get(channel) or tuple(dict.fromkeys(sum(TEXTS.values(), ())))
+        texts = drafts.BY_CHANNEL.get(channel, templates.TEXTS)
         form = ("template", *texts, "variables")
         if obj is None:
             return form

@@ -16,10 +16,12 @@ from messaging.api.common import (
     page,
 )
 from messaging.api.openapi import query, responses
+from messaging.models.statuses import Status
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import (
+    ENUMERATED,
     CategoryName,
     ChannelName,
     Cursor,
@@ -32,18 +34,7 @@ from rme.core.http.fields import (
     read_cursor,
 )
 
-StatusName = Literal[
-    "ACCEPTED",
-    "SCHEDULED",
-    "SENDING",
-    "SENT",
-    "DELIVERED",
-    "FAILED",
-    "BLOCKED",
-    "CANCELLED",
-    "EXPIRED",
-    "UNKNOWN",
-]
+StatusName = Annotated[Status, ENUMERATED]
 
 
 class HistoryQuery(Query):
@@ -156,7 +147,7 @@ class ListMessages(ApiView):
     @extend_schema(
         operation_id="list_messages",
         summary="Query the history, newest first",
-        description="Give a page of the history, newest first.",
+        description="Return a page of the history, newest first.",
         parameters=query(HistoryQuery),
         responses=responses({200: HistoryOutput}, ()),
     )
@@ -188,7 +179,7 @@ class ReadMessage(ApiView):
     @extend_schema(
         operation_id="get_message",
         summary="Get a message with its events",
-        description="Give a message with its events, and its trace if asked for.",
+        description="Return a message with its events, and its trace if the query includes it.",
         parameters=query(DetailQuery),
         responses=responses({200: DetailedOutput}, (errors.NotFound,)),
     )

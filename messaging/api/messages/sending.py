@@ -50,7 +50,7 @@ from rme.core import errors
 from rme.core.http.api import ApiView, json_response
 from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse
-from rme.core.provider import Email, Push, Sms
+from rme.core.provider import Content, Email, Push, Sms
 from rme.core.telemetry import tracing
 
 
@@ -58,7 +58,8 @@ class SendQuery(Query):
     """The query of POST /messages."""
 
     dry_run: Switch = Field(
-        default=False, description="Only tell what would become of it: nothing is stored or sent."
+        default=False,
+        description="Check, decide and render the message: nothing is stored or sent.",
     )
 
 
@@ -186,7 +187,7 @@ class SendMessage(ApiView):
     @extend_schema(
         operation_id="send_message",
         summary="Send a message",
-        description="Accept one message; `dryRun=true` only tells what would become of it.",
+        description="Accept one message; with `dryRun=true` it is only checked and rendered.",
         parameters=[KEY, PREFER, *query(SendQuery)],
         request={"application/json": MessageInput},
         responses=responses(
@@ -298,7 +299,7 @@ def _dry_recipient(one: dry_run.RecipientDryRun, done: dry_run.DryRun) -> dict[s
     return {**shown, "trace": one.trace, "content": content, "renderError": one.render_error}
 
 
-def _content(content: dry_run.Content) -> dict[str, object]:
+def _content(content: Content) -> dict[str, object]:
     match content:
         case Email(subject=subject, text=text, html=html):
             sender = {"name": content.from_name, "address": content.from_address}

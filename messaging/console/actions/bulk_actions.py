@@ -7,7 +7,7 @@ has left an event.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -23,10 +23,19 @@ from messaging.accept.requests import MESSAGE
 from messaging.consent import gate_lock, suppressions
 from messaging.console import access
 from messaging.console.access import Viewer, note
-from messaging.content import compose
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
-from messaging.models import BulkAction, Delivery, Event, Message, MessageContent, Suppression
+from messaging.models import (
+    BulkAction,
+    ContentBody,
+    Delivery,
+    Event,
+    Message,
+    MessageContent,
+    Sender,
+    Suppression,
+    sender_of,
+)
 from messaging.models.decisions import ChannelDecision
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
@@ -252,7 +261,7 @@ def _problem(result: results.Result) -> str:
     return ""
 
 
-def _request(message: Message, row: Delivery, body: dict[str, Any]) -> dict[str, object]:
+def _request(message: Message, row: Delivery, body: ContentBody) -> dict[str, object]:
     """Return the request that sends a delivery's message again, as a caller would write it."""
     push = body.get("push")
     record = body.get("record") or {}
@@ -269,7 +278,7 @@ def _request(message: Message, row: Delivery, body: dict[str, Any]) -> dict[str,
         "content": body.get("content"),
         "push": {to_camel(name): value for name, value in push.items()} if push else None,
         "context": _given(context),
-        "from": _sender(row.organization_id, compose.sender_of(body)),
+        "from": _sender(row.organization_id, sender_of(body)),
         "metadata": {**(message.metadata or {}), "resentFrom": str(message.pk)},
     }
     return _given(parts)
@@ -279,7 +288,7 @@ def _given(parts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value}
 
 
-def _sender(organization_id: str, sender: Mapping[str, Any]) -> dict[str, object] | None:
+def _sender(organization_id: str, sender: Sender) -> dict[str, object] | None:
     """Return the sender of a message, if its domain may still be used."""
     if sender.get("domain") not in organization_policy.of(organization_id).domains:
         return None

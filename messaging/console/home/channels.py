@@ -9,7 +9,7 @@ from django.urls import reverse
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.home.charts import Chart, volume
-from messaging.models import Counted
+from messaging.models import CountedOutcome
 from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports.health import Queue
@@ -18,12 +18,12 @@ from rme.core.channels import Channel
 
 REASONS = 8
 _MOMENT = "%Y-%m-%dT%H:%M"
-_ROWS: Mapping[str, tuple[Counted, str]] = {
-    "Accepted": (Counted.ACCEPTED, ""),
-    "Delivered": (Counted.DELIVERED, Status.DELIVERED),
-    "Failed": (Counted.FAILED, Status.FAILED),
-    "Not sent": (Counted.BLOCKED, Status.BLOCKED),
-    "Expired": (Counted.EXPIRED, Status.EXPIRED),
+_ROWS: Mapping[str, tuple[CountedOutcome, str]] = {
+    "Accepted": (CountedOutcome.ACCEPTED, ""),
+    "Delivered": (CountedOutcome.DELIVERED, Status.DELIVERED),
+    "Failed": (CountedOutcome.FAILED, Status.FAILED),
+    "Not sent": (CountedOutcome.BLOCKED, Status.BLOCKED),
+    "Expired": (CountedOutcome.EXPIRED, Status.EXPIRED),
 }
 """What is counted, and the status by which the list shows it."""
 _SHARES = {"Half within": 0.5, "95 % within": 0.95}

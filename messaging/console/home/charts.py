@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from messaging.models import Counted
+from messaging.models import CountedOutcome
 from messaging.reports.health import BAD_RATE, GOOD_RATE
 from messaging.statistics.figures import HOURS, HourFigures
 
@@ -42,8 +42,8 @@ class Chart:
 
 def volume(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
     """Return how many deliveries were accepted in each hour, and how many failed."""
-    accepted = [each.of(Counted.ACCEPTED) for each in hours]
-    failed = [each.of(Counted.FAILED) for each in hours]
+    accepted = [each.of(CountedOutcome.ACCEPTED) for each in hours]
+    failed = [each.of(CountedOutcome.FAILED) for each in hours]
     most = max(*accepted, *failed, 1)
     bars = []
     for place, hour in enumerate(hours):

@@ -1,11 +1,9 @@
 """The content of one delivery, rendered again from what is stored: nothing is sent or stored."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from messaging.content import compose, rendering, templates
-from messaging.models import MessageContent
+from messaging.models import ContentBody, MessageContent
 from messaging.policy import organization_policy
 from messaging.reports.delivery_list import DeliveryRow
 from push.devices import active_devices
@@ -31,7 +29,7 @@ def of(
 ) -> SentContent:
     """Return the content of a delivery; three statements at most."""
     stored = MessageContent.objects.filter(pk=row.message_id, organization_id=organization.id)
-    body: Mapping[str, Any] | None = stored.values_list("body", flat=True).first()
+    body: ContentBody | None = stored.values_list("body", flat=True).first()
     if body is None:
         return SentContent(problem="The content is no longer kept.")
     if contact is None:

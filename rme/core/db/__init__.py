@@ -1,1 +1,1 @@
-"""PostgreSQL: connections, statements, transitions, locks and partitions."""
+"""PostgreSQL: connections, statements, locks and partitions."""

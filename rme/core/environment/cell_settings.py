@@ -26,7 +26,8 @@ class CellSettings:
     urls: Mapping[str, str] = field(default_factory=dict)
     """The internal URL of each cell, this one included, without a slash at the end."""
     secret: str = field(default="", repr=False)
-    """What the cells and the router sign their calls with."""
+    """What the cells and the router sign their calls with; several between commas, the first of
+    which signs, while it is replaced."""
 
     @property
     def others(self) -> dict[str, str]:
@@ -36,14 +37,15 @@ class CellSettings:
 
 def read(env: Mapping[str, str]) -> CellSettings:
     """Return the settings of cells. Raise BadCells."""
-    own, urls, shared = env.get("CELL", ""), _urls(env.get("CELLS", "")), secret(env, "CELL_SECRET")
+    own, urls = env.get("CELL", ""), _urls(env.get("CELLS", ""))
+    keys = secret(env, "CELL_SECRET").replace(",", "\n").split()
     if not own and not urls:
         return CellSettings()
-    if len(shared) < SECRET_LENGTH:
+    if not keys or min(map(len, keys)) < SECRET_LENGTH:
         raise BadCells(f"CELL_SECRET must have at least {SECRET_LENGTH} characters.")
     if own and own not in urls:
         raise BadCells(f"CELLS must list every cell, and {own} (CELL) too.")
-    return CellSettings(own, urls, shared)
+    return CellSettings(own, urls, ",".join(keys))
 
 
 def secret(env: Mapping[str, str], name: str) -> str:

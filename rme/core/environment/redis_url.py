@@ -49,6 +49,11 @@ class Sentinels(NamedTuple):
         return {"ssl": True} if self.tls else {}
 
 
+def is_redis(url: str) -> bool:
+    """Return whether the address of a broker is one of Redis."""
+    return url.partition("://")[0] in (*SERVERS, *SENTINELS)
+
+
 def check(name: str, url: str) -> str:
     """Return a URL of Redis. Raises ImproperlyConfigured, naming the variable, if it is none."""
     scheme, _, rest = url.partition("://")
@@ -96,7 +101,12 @@ def sentinels(url: str, name: str = "REDIS_URL") -> Sentinels | None:
 
 
 def broker_settings(url: str, name: str) -> dict[str, Any]:
-    """Return Celery's settings for a broker, of any kind: `url`, and more where it needs more."""
+    """Return Celery's settings for a broker, of any kind: `url`, and more where it needs more.
+
+    One that is Redis is checked as `check` does.
+    """
+    if is_redis(url) or "cluster" in url.partition("://")[0]:
+        check(name, url)
     if found := sentinels(url, name):
         return _with_sentinel(found)
     if url.startswith("unix://"):  # Celery has a scheme of its own for sockets
@@ -104,8 +114,6 @@ def broker_settings(url: str, name: str) -> dict[str, Any]:
         return {
             "url": f"redis+socket://{path}?virtual_host={dict(parse_qsl(query)).get('db', '0')}"
         }
-    if "cluster" in url.partition("://")[0]:
-        raise ImproperlyConfigured(f"{name} {CLUSTER}.")
     return {"url": url}
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-LISTS = ("SECRET_KEY_FALLBACKS", "FIELD_KEYS")
+LISTS = ("SECRET_KEY_FALLBACKS", "FIELD_KEYS", "CELL_SECRET")
 """Secrets that are lists: in a file they may stand one a line."""
 SECRETS = (
     *LISTS,
     "ARCHIVE_S3_SECRET",
     "CELERY_BROKER_URL",
-    "CELL_SECRET",
     "DATABASE_DIRECT_URL",
     "DATABASE_URL",
     "METRICS_TOKEN",
     "MOVE_DATABASE_URL",
     "OIDC_CLIENT_SECRET",
+    "OTEL_EXPORTER_OTLP_HEADERS",
     "REDIS_URL",
     "SECRET_KEY",
     "SMTP_URL",

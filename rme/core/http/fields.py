@@ -9,6 +9,7 @@ import binascii
 import datetime as dt
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -61,6 +62,16 @@ class _AnyCase:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         return any_case(handler(schema)["enum"])
+
+
+class _Enumerated:
+    """An annotation: an enumeration is read by its values, and OpenAPI lists them in its place."""
+
+    def __get_pydantic_core_schema__(
+        self, source: type[StrEnum], _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        values = core_schema.literal_schema([each.value for each in source])
+        return core_schema.no_info_after_validator_function(source, values)
 
 
 def _shallow(value: object, depth: int = 0) -> object:
@@ -159,6 +170,7 @@ def _integral_float_to_int(value: object) -> object:
 
 
 Upper = _AnyCase()
+ENUMERATED = _Enumerated()
 Integer = BeforeValidator(_integral_float_to_int)
 Printable = _Printable()
 DomainName = AfterValidator(_domain)

@@ -1,8 +1,9 @@
 """Until when the processes of workers and beat count as alive; `python -m rme.probe` reads it.
 
 Each process has a file in `RME_VAR/alive`. At the start of a task it stores the time limit of that
-task, at the end some seconds more. Neither PostgreSQL nor Redis is asked: a probe that fails in
-their outage would have all workers restarted, which heals nothing.
+task, at the end some seconds more, and once that a task has succeeded. Neither PostgreSQL nor
+Redis is asked: a probe that fails in their outage would have all workers restarted, which heals
+nothing.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ IDLE_SECONDS = 60.0
 waits for PostgreSQL for ten."""
 _WIDTH = 24
 """The characters of a stored time: a write replaces the one before it as a whole."""
+_WORKED = b"worked"
+"""Stored behind the time once a task has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class TaskDeadline:
         text = f"{time.monotonic() + seconds:.3f}".ljust(_WIDTH)
         with contextlib.suppress(OSError):  # on a full disk the stored time passes
             os.pwrite(self.file, text.encode(), 0)
+
+    def note_success(self) -> None:
+        """Store that this process has done a task."""
+        with contextlib.suppress(OSError):  # the next success stores it
+            os.pwrite(self.file, _WORKED, _WIDTH)
 
 
 _deadline: TaskDeadline | None = None
@@ -55,6 +63,18 @@ def extend(seconds: float = IDLE_SECONDS) -> None:
         _deadline.extend(seconds)
 
 
+def note_success() -> None:
+    """Store that this process has done a task; nothing before `begin`."""
+    if _deadline:
+        _deadline.note_success()
+
+
+def has_worked(var: Path, name: str) -> bool:
+    """Return whether a process of a worker that runs has done a task."""
+    paths = (var / "alive").glob(f"{name}@*")
+    return any(_text(path)[_WIDTH:] == _WORKED.decode() for path in paths if _runs(path))
+
+
 def seconds_left(var: Path, name: str) -> float | None:
     """Return for how long the best process of a worker still counts as alive; below zero: since
     when none does. None: no process of it runs.
@@ -66,9 +86,16 @@ def seconds_left(var: Path, name: str) -> float | None:
 
 def _time(path: Path) -> float:
     try:
-        return float(path.read_text())
-    except (OSError, ValueError):  # it has ended, or is about to store its first time
+        return float(_text(path)[:_WIDTH])
+    except ValueError:  # it has ended, or is about to store its first time
         return 0.0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _runs(path: Path) -> bool:

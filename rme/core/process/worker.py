@@ -211,6 +211,7 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
                 return None
         else:
             record.succeeded(name)
+            liveness.note_success()
             return result
 
 

@@ -190,6 +190,9 @@ class Provider:
         What was stored is read later by `read_callback`, as calls are.
         """
 
+    def stop_listening(self) -> None:
+        """Close the connection that `listen` keeps: the account is gone, or in another cell."""
+
     def poll(
         self, messages: Sequence[AcceptedMessage], transport: Transport
     ) -> list[Sequence[DeliveryReceipt | UnknownCode] | None]:

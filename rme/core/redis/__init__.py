@@ -1,7 +1,6 @@
 """Redis. Nothing depends on it: without Redis limits are open and workers poll PostgreSQL.
 
 - `connection`: the connection pool, and each thread's own connection for frequent commands
-- `wakeups`: whether a worker was called to a channel and has not started yet
 - `hints`: whether a periodic task was started lately
 - `heartbeats`: which processes of workers live, and which of their tasks fail
 - `counters`: the sums behind /metrics

@@ -24,14 +24,18 @@ def redis_client() -> Redis:
     Sentinel each new connection asks for the primary; one to a server that is no primary any more
     ends at its first write.
     """
+    return _client(settings.REDIS_URL)
+
+
+def _client(url: str) -> Redis:
     options: dict[str, Any] = {
         "socket_timeout": settings.REDIS_TIMEOUT,
         "socket_connect_timeout": settings.REDIS_TIMEOUT,
         "retry": Retry(NoBackoff(), 1),
     }
-    found = redis_url.sentinels(settings.REDIS_URL)
+    found = redis_url.sentinels(url)
     if found is None:
-        return Redis.from_url(settings.REDIS_URL, **options)
+        return Redis.from_url(url, **options)
     own_options = {**options, **found.sentinel_options()}
     sentinel: Any = Sentinel(found.hosts, sentinel_kwargs=own_options)
     client: Redis = sentinel.master_for(found.service, **options, **found.server_options())
@@ -40,18 +44,30 @@ def redis_client() -> Redis:
 
 def is_cluster() -> bool:
     """Return whether Redis is a cluster, which cannot be used. Raises RedisError."""
-    return redis_client().info("cluster").get("cluster_enabled") == 1
+    return _is_cluster(redis_client())
+
+
+def _is_cluster(client: Redis) -> bool:
+    return client.info("cluster").get("cluster_enabled") == 1
 
 
 def refuse_cluster() -> None:
-    """Raise ImproperlyConfigured if Redis is a cluster; do nothing if it does not answer."""
-    try:
-        if is_cluster():
-            raise ImproperlyConfigured(f"REDIS_URL {redis_url.CLUSTER}.")
-    except RedisError:
-        return
-    finally:
-        redis_client().close()  # before any fork
+    """Raise ImproperlyConfigured if Redis is a cluster, or a broker that is Redis.
+
+    One that does not answer is not refused.
+    """
+    names = {settings.BROKER_ADDRESS: "CELERY_BROKER_URL", settings.REDIS_URL: "REDIS_URL"}
+    for url, name in names.items():
+        if not redis_url.is_redis(url):
+            continue
+        client = _client(url)
+        try:
+            if _is_cluster(client):
+                raise ImproperlyConfigured(f"{name} {redis_url.CLUSTER}.")
+        except RedisError:
+            continue
+        finally:
+            client.close()  # before any fork
 
 
 class _ThreadConnection(threading.local):

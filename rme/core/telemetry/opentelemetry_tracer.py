@@ -1,6 +1,6 @@
 """The tracer by OpenTelemetry's SDK, which exports by OTLP over HTTP.
 
-Everything is set by the library's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`,
+All but the headers is set by the library's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`,
 `OTEL_TRACES_SAMPLER`, …: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 By default new traces are sampled, and others as their parent was. Spans wait in a bounded queue for
 a thread of the library; those that find it full are dropped.
@@ -9,6 +9,7 @@ a thread of the library; those that find it full are dropped.
 import time
 from collections.abc import Iterable
 
+from django.conf import settings
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -16,6 +17,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.re import parse_env_headers
 
 from rme import __version__
 from rme.core.telemetry.spans import NO_ATTRIBUTES, Attributes, SpanKind
@@ -102,6 +104,8 @@ def build() -> OpenTelemetryTracer:
     resource = Resource.create()
     if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: "rme"}))
+    # From the settings, since a file may hold them.
+    headers = parse_env_headers(settings.OTEL_EXPORTER_OTLP_HEADERS, liberal=True) or None
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(headers=headers)))
     return OpenTelemetryTracer(provider)

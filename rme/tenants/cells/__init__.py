@@ -5,7 +5,7 @@ Other packages import what stands here, and `moving`, which moves an organizatio
 
 from rme.tenants.cells.abandoned import end_abandoned_pauses
 from rme.tenants.cells.calls import CellNotReached, ask, other_cells, signed
-from rme.tenants.cells.identifiers import cell_that_has
+from rme.tenants.cells.identifiers import KEY_RANGE, cell_that_has
 from rme.tenants.cells.pauses import answer as answer_pauses
 from rme.tenants.cells.placements import (
     KNOWN_SECONDS,
@@ -23,6 +23,7 @@ from rme.tenants.cells.placements import (
 )
 
 __all__ = [
+    "KEY_RANGE",
     "KNOWN_SECONDS",
     "CellNotReached",
     "Location",

@@ -1,8 +1,14 @@
-"""Ids of organizations are unique in all cells: links name them, and so do callers of the bots."""
+"""What is unique in all cells: integer keys, and ids of organizations.
+
+Links name an organization by its id, and so do callers of the bots.
+"""
 
 from rme.core import cell_calls
 from rme.tenants.cells import calls
 from rme.tenants.cells.placements import where
+
+KEY_RANGE = 2**40
+"""The sequences of the cell with number N begin at N times this."""
 
 
 def cell_that_has(organization_id: str, ask: calls.Ask = calls.ask) -> str:

@@ -48,6 +48,11 @@ class Location(NamedTuple):
         """Return whether the other cell decides about it: it is, or still is, that cell's."""
         return self.phase in (Phase.ARRIVING, Phase.MOVED) or self.awaits_switch
 
+    @property
+    def is_written(self) -> bool:
+        """Return whether the rows of the organization may be changed in this cell."""
+        return self.phase in ("", Phase.LEAVING)
+
 
 class _KnownPlacements:
     """The placements as of the last reading."""
@@ -95,7 +100,7 @@ def absent() -> frozenset[str]:
 
 def is_written(organization_id: str) -> bool:
     """Return whether the rows of an organization may be changed here."""
-    return _placements(KNOWN_SECONDS).get(organization_id, Location()).phase in ("", Phase.LEAVING)
+    return _placements(KNOWN_SECONDS).get(organization_id, Location()).is_written
 
 
 def require_here(organization_id: str) -> None:
@@ -112,7 +117,8 @@ def require_here(organization_id: str) -> None:
 def paused() -> errors.Unavailable:
     """Build the error of a call during the seconds of a pause."""
     return errors.Unavailable(
-        "The organization is being moved to another cell.", headers={"Retry-After": "1"}
+        "The organization is being moved to another cell.",
+        headers={"Retry-After": "1", cell_calls.PAUSED_HEADER: "1"},
     )
 
 
@@ -153,6 +159,9 @@ def here(column: str, *, leaving: bool = False) -> str:
     )
 
 
-def is_here(path: str = "organization_id") -> Q:
+def is_here(path: str = "organization_id", *, leaving: bool = False) -> Q:
     """Return the condition `here` for a query of the ORM."""
-    return ~Q(Exists(Placement.objects.filter(organization_id=OuterRef(path))))
+    elsewhere = Placement.objects.filter(organization_id=OuterRef(path))
+    if leaving:
+        elsewhere = elsewhere.exclude(phase=Phase.LEAVING)
+    return ~Q(Exists(elsewhere))

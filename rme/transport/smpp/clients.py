@@ -25,7 +25,7 @@ CONNECT_SECONDS = 10.0
 LISTEN_SECONDS = 20.0
 """How long a client listens after the last call of `listen`."""
 _BACKOFF_LIMIT = 30.0
-_CLOSED = Failure(FailureKind.NOT_SENT, "the line was closed")
+_CLOSED = Failure(FailureKind.NOT_SENT, "the connection was closed")
 _REBIND_SECONDS = 3.0
 """How long a session may take to end before it is bound anew: some SMSCs allow only one."""
 
@@ -100,6 +100,12 @@ class SmppClient:
             )
             self._opening.start()
 
+    def stop_listening(self) -> None:
+        """Close the receiving session, also one that is just being bound."""
+        self._listens_until = 0.0
+        if self._session and self._session.receives:
+            self._session.close()
+
     def is_unused(self) -> bool:
         """Return whether the client is unused; close a session that no longer needs to listen."""
         session = self._session
@@ -146,7 +152,8 @@ class SmppClient:
                 self._record_failure(error.failure)
                 return self._last_failure
             self._failures, self._retry_at = 0, 0.0
-            if self._closed.is_set():  # closed while it was being opened
+            unwanted = self._session.receives and not self._is_listening()
+            if unwanted or self._closed.is_set():  # closed while it was being opened
                 self._session.close()
             return self._session
 

@@ -9,10 +9,10 @@ from django.db import connection
 from django.test import Client
 
 from rme.crm.models import Contact
-from tests.admin.addresses import PEOPLE, Addresses
-from tests.admin.scene import fill
 from tests.rest import message
 from tests.routes import every_route
+from tests.tenants.admin.addresses import PEOPLE, Addresses
+from tests.tenants.admin.scene import fill
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,6 +22,16 @@ def test_a_cell_knows_the_others(tmp_path):
     assert SECRET not in repr(found)
 
 
+def test_a_secret_that_is_replaced_is_a_list(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n{'t' * 32}\n")
+    env = {"CELL": "eu", "CELLS": TEXT}
+    found = cell_settings.read({**env, "CELL_SECRET_FILE": str(path)})
+    assert found.secret == f"{SECRET},{'t' * 32}"
+    with pytest.raises(BadCells):
+        cell_settings.read({**env, "CELL_SECRET": f"{SECRET},short"})
+
+
 def test_the_router_reads_its_token_from_a_file(tmp_path):
     path = tmp_path / "METRICS_TOKEN"
     path.write_text("token\n")

@@ -89,7 +89,7 @@ def test_what_is_unclear_is_refused_at_the_start(folder, env, files, sentence):
 
 def test_every_variable_that_sounds_like_a_secret_may_come_from_a_file():
     """A new secret of the settings is not forgotten here."""
-    parts = {"KEY", "KEYS", "SECRET", "TOKEN", "PASSWORD", "URL"}
+    parts = {"HEADERS", "KEY", "KEYS", "SECRET", "TOKEN", "PASSWORD", "URL"}
     sounding = {name for name in variables.read_by_the_service() if parts & {*name.split("_")}}
     harmless = {"ARCHIVE_S3_KEY_ID", "ARCHIVE_URL", "BASE_URL", "OIDC_URL"}
     harmless |= {"TOKEN_FAILURES_PER_MINUTE", "TOKEN_SECONDS"}

@@ -12,9 +12,9 @@ from rme.core.csv_lines import BYTES_LIMIT
 from rme.core.http.edge import ANY_HOST, IN_CLEAR
 from rme.core.http.parsing import BODY_LIMIT
 from rme.tenants.models import Invitation, Membership
-from tests.admin.scene import page, person
 from tests.rest import FORM, REQUEST_ID, error
 from tests.routes import every_route
+from tests.tenants.admin.scene import page, person
 
 ROUTES = sorted(set(every_route()))
 REST = [path for path in ROUTES if path.startswith("/rme/v1/")]

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 from rme.celery import app
 from rme.core.process import liveness, worker
+from rme.probe import workers
 
 
 @pytest.fixture
@@ -43,6 +45,21 @@ def test_a_task_may_take_as_long_as_its_own_limit(begun):
         assert 59 < left(begun) < 60.01
     assert 3658.0 < limits[hourly] < 3660.01
     assert app.conf.task_time_limit - 2 < limits[usual] < app.conf.task_time_limit + 0.01
+
+
+@pytest.mark.django_db
+def test_a_worker_has_worked_once_a_task_succeeded(begun):
+    def fail():
+        raise ValueError
+
+    probe = partial(workers, begun, ["email"], worked=True)
+    with pytest.raises(ValueError):
+        worker.perform("trial", fail)
+    assert workers(begun, ["email"]) == []
+    assert probe() == ["email: no task has succeeded yet."]
+    worker.perform("trial", lambda: None)
+    liveness.extend()
+    assert probe() == []
 
 
 def test_an_ended_process_does_not_count_and_leaves_no_file(begun):

@@ -71,7 +71,7 @@ def test_all_goes_on_with_the_replica_of_a_killed_primary(use_redis, tmp_path):
         watched.stop()
 
 
-def test_cluster_is_refused(use_redis, tmp_path):
+def test_cluster_is_refused(use_redis, tmp_path, settings):
     port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     options += ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
@@ -83,9 +83,18 @@ def test_cluster_is_refused(use_redis, tmp_path):
     )
     try:
         until_it_works(lambda: Redis(port=port).ping())
-        use_redis(f"redis://127.0.0.1:{port}/0")
-        with pytest.raises(ImproperlyConfigured, match="REDIS_URL is a Redis Cluster"):
+        own, cluster = settings.REDIS_URL, f"redis://127.0.0.1:{port}/0"
+        settings.BROKER_ADDRESS = cluster
+        with pytest.raises(ImproperlyConfigured, match="CELERY_BROKER_URL is a Redis Cluster"):
             connection.refuse_cluster()
+        use_redis(cluster)
+        for address in (cluster, own, "amqp://127.0.0.1//"):
+            settings.BROKER_ADDRESS = address
+            with pytest.raises(ImproperlyConfigured, match="REDIS_URL is a Redis Cluster"):
+                connection.refuse_cluster()
+        use_redis(own)
+        connection.refuse_cluster()
+        use_redis(cluster)
     finally:
         stop(server, signal.SIGTERM)
     redis_client.cache_clear()
@@ -135,6 +144,14 @@ def test_sentinel_address_has_what_server_and_sentinels_need():
     assert broker["transport_options"]["master_name"] == SERVICE
     assert broker["transport_options"]["sentinel_kwargs"].items() >= {"password": "s&"}.items()
     assert set(broker) == {"url", "transport_options", "use_ssl"}
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://a:1,b:2/0", "rediss+cluster://a:1/0", "redis+cluster://a"]
+)
+def test_a_broker_that_is_a_cluster_is_refused(url):
+    with pytest.raises(ImproperlyConfigured, match="CELERY_BROKER_URL is a Redis Cluster"):
+        redis_url.broker_settings(url, "CELERY_BROKER_URL")
 
 
 def test_other_brokers_stay_as_they_are():

@@ -24,3 +24,14 @@ def test_a_service_has_the_name_that_it_was_given(monkeypatch, variables, name):
         tracer.begin("step", SpanKind.INTERNAL).end()
         tracer.stop()
         assert collector.services == {name}
+
+
+def test_the_key_of_a_collector_comes_from_the_settings(monkeypatch, settings):
+    settings.OTEL_EXPORTER_OTLP_HEADERS = "api-key=hidden,x-tenant=a%20b"
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.rstrip("/"))
+        tracer = opentelemetry_tracer.build()
+        tracer.begin("step", SpanKind.INTERNAL).end()
+        tracer.stop()
+        [seen] = collector.seen
+    assert (seen.header("api-key"), seen.header("x-tenant")) == ("hidden", "a b")

@@ -5,7 +5,7 @@ import pytest
 from rme.crm.models import Account, Case, CaseComment, Contact
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

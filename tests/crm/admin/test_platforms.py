@@ -12,9 +12,9 @@ from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
 from rme.transport import per_thread
 from tests import audited, factories
-from tests.admin.scene import button, page, person
 from tests.crm import remote
 from tests.fakes.odoo import KEY
+from tests.tenants.admin.scene import button, page, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("opened")]
 

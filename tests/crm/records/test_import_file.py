@@ -25,7 +25,7 @@ from rme.crm.records.files import COLUMNS, names
 from rme.tenants import imports, prepared_imports
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -7,9 +7,10 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.accept import Submission, accept_bulk
 from messaging.accept.requests import MESSAGE
-from messaging.content.compose import sender_of
 from messaging.models import (
+    TRACEPARENT,
     Category,
+    ContentBody,
     Delivery,
     IdempotencyKey,
     Message,
@@ -17,8 +18,10 @@ from messaging.models import (
     ProviderAccount,
     SenderDomain,
     Suppression,
+    sender_of,
 )
 from rme.core.http.parsing import parse
+from rme.crm.models import Case
 from tests import factories
 from tests.rest import Api, error, events, message
 
@@ -188,6 +191,31 @@ def test_from_chooses_among_verified_domains(api, org):
         "local_part": "no-reply",
         "name": "Ann",
     }
+
+
+def test_a_content_is_stored_as_its_type_says(api, org):
+    """All keys that a body may have are stored as `ContentBody` lists them, and no others."""
+    person = factories.contact(org)
+    case = Case.objects.create(organization=org, number="7", contact=person)
+    request = message(
+        person,
+        template=None,
+        content={"subject": "Hi", "text": "Text"},
+        push={"ttl": 5},
+        context={"variables": {"a": 1}, "recordId": str(case.pk)},
+    )
+    request["to"][0]["variables"] = {"b": 2}
+    taken = api.send(request).json()["messageId"]
+    body = MessageContent.objects.get(pk=taken).body
+    assert body | {"record": None} == {
+        "content": {"subject": "Hi", "text": "Text"},
+        "push": {"ttl": 5},
+        "sender": ["acme.example", "no-reply", "Acme"],
+        "record": None,
+        "variables": {"a": 1},
+        "recipients": {taken: {"b": 2}},
+    }
+    assert set(ContentBody.__annotations__) == {*body, TRACEPARENT}
 
 
 def test_a_request_refused_as_a_whole_stores_nothing(api, org):

@@ -1,5 +1,5 @@
 """The admin of a superuser."""
 
-from tests.admin.conftest import root
+from tests.tenants.admin.conftest import root
 
 __all__ = ["root"]

@@ -6,8 +6,8 @@ from messaging.delivery.accounts import CircuitState
 from messaging.models import Attempt, ProviderAccount
 from messaging.reports import account_hour
 from tests import factories
-from tests.admin.scene import page
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from messaging.consent.ledger import ConsentDecision
 from messaging.models import Category
 from rme.core.cache import TtlCache
 from tests import factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 

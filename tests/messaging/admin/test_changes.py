@@ -6,8 +6,8 @@ from messaging.models import Suppression, WebhookDelivery
 from messaging.models.endpoints import ChangeType
 from push.models import Device
 from tests import factories
-from tests.admin.scene import page
 from tests.messaging.webhooks.webhook_scene import endpoint
+from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 

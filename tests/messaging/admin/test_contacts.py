@@ -18,8 +18,8 @@ from rme.core.cache import TtlCache
 from rme.crm.models import Case, Contact
 from rme.tenants.audit import Actor
 from tests import audited, factories
-from tests.admin.scene import fill, page, person
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import fill, page, person
 
 pytestmark = pytest.mark.django_db
 CHANNELS = ("EMAIL", "SMS", "PUSH")

@@ -12,9 +12,9 @@ from messaging.reports.configuration import Finding
 from messaging.webhooks import endpoints
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import button, page, person
 from tests.messaging.webhooks.webhook_scene import Receiver, dispatch_all, endpoint, verified
 from tests.rest import Api, message
+from tests.tenants.admin.scene import button, page, person
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/rme"

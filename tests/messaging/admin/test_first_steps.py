@@ -19,9 +19,9 @@ from rme.crm.models import Contact
 from rme.tenants import api_keys
 from rme.tenants.models import Organization
 from tests import factories
-from tests.admin.scene import button, page, person
 from tests.messaging.admin.templates.test_templates import VERSION
 from tests.rest import work
+from tests.tenants.admin.scene import button, page, person
 
 pytestmark = pytest.mark.django_db
 

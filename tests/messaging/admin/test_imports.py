@@ -10,7 +10,7 @@ from messaging.consent import suppression_import, suppressions, tasks
 from messaging.models import Suppression, SuppressionImport
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -6,7 +6,7 @@ from django.utils import timezone
 from messaging.models import ConsentEntry, Suppression
 from push.models import Device, token_digest
 from tests import audited, factories
-from tests.admin.scene import page
+from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 

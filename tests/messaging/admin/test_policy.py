@@ -5,7 +5,7 @@ import pytest
 from messaging.models import SendingRules
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership, Organization
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 

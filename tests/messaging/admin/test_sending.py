@@ -8,9 +8,9 @@ from messaging.models import Category, Delivery, Message, Pause, ProviderAccount
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import fill, page, person
 from tests.messaging.statistics.scene import count as count_all
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import fill, page, person
 
 pytestmark = pytest.mark.django_db
 CREDENTIALS = '{"host": "mail.example", "username": "u", "password": "hunter2-secret"}'

@@ -166,7 +166,7 @@ def described():
     """Read the description once: what Schemathesis draws from it holds for all operations."""
     config = {
         # No text holds a NUL, at whatever depth: the contract says so of all calls at once, and
-        # tests/messaging/api/test_errors.py tries it.
+        # tests/messaging/contract/test_errors.py tries it.
         "generation": {"allow-x00": False},
         "operations": [_checks(*each) for each in OPERATIONS],
     }
@@ -181,6 +181,15 @@ def test_every_operation_is_described(org):
     operations = described().get_all_operations()
     found = {(each.ok().path, each.ok().method.upper()) for each in operations}
     assert found == set(OPERATIONS)
+
+
+def test_summaries_and_descriptions_are_plain_sentences():
+    """Generated clients take them as docstrings, which begin with Return, Get, Send, Replace …"""
+    paths = orjson.loads(document())["paths"].values()
+    operations = [each for path in paths for each in path.values() if "operationId" in each]
+    texts = {each.get(name, "") for each in operations for name in ("summary", "description")}
+    assert len(texts) > len(OPERATIONS)
+    assert {text for text in texts if re.match(r"(Give|Say|Tell|What|Who)\b", text)} == set()
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from tests import factories
-from tests.admin.scene import page, person
 from tests.fakes import providers as fakes
 from tests.messaging.consent.race_scene import AT_ONCE, race
 from tests.messaging.consent.test_soft_bounces import earlier
 from tests.rest import message
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 300

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from tests.admin.conftest import root
+from tests.tenants.admin.conftest import root
 
 __all__ = ["root"]
 

@@ -27,9 +27,9 @@ from rme.tenants.models import (
     User,
 )
 from tests import audited, factories
-from tests.admin.scene import button, page, person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message
+from tests.tenants.admin.scene import button, page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -2,7 +2,6 @@
 
 import threading
 
-import orjson
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
@@ -18,22 +17,14 @@ from messaging.models import (
     Suppression,
 )
 from rme.core import ids
-from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
 from tests import factories
-from tests.fakes.smsc import Smsc, wait_for
+from tests.fakes.smsc import wait_for
+from tests.messaging.feedback.listener_scene import account
 from tests.rest import events, message, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def smsc(settings):
-    settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-    with Smsc() as server:
-        yield server
-        listeners.stop()
 
 
 @pytest.fixture
@@ -41,19 +32,6 @@ def transport():
     made = Transport(AddressPolicy(["127.0.0.1"]))
     yield made
     made.close()
-
-
-def account(org, smsc, **fields):
-    credentials = {"host": "127.0.0.1", "port": smsc.port, "system_id": "esme", "timeout": 5}
-    made = ProviderAccount.objects.create(
-        organization=org,
-        name=fields.pop("name", "smsc"),
-        kind="smpp",
-        channel="SMS",
-        credentials=orjson.dumps({**credentials, **fields}).decode(),
-    )
-    TtlCache.clear_all()
-    return made
 
 
 @pytest.fixture
@@ -65,7 +43,7 @@ def rung():
 def listened(org, smsc, rung):
     """Return an account whose provider keeps a connection."""
     made = account(org, smsc)
-    listeners.open_links(lambda: rung.append(1))
+    listeners.open_sessions(lambda: rung.append(1))
     smsc.esme()
     return made
 
@@ -93,7 +71,7 @@ def test_receipt_becomes_an_event(org, api, smsc, transport, listened, rung):
 
 def test_receipt_for_a_dead_number_suppresses_it(org, api, smsc, transport, rung):
     account(org, smsc, dead_errors=["001"])
-    listeners.open_links(lambda: rung.append(1))
+    listeners.open_sessions(lambda: rung.append(1))
     person = factories.contact(org)
     (sent,) = send(api, transport, person)
     assert smsc.receipt("m1", "UNDELIV", err="001") == 0
@@ -221,7 +199,7 @@ def test_an_unreadable_body_is_stored_and_changes_nothing(org, listened):
 def test_paused_account_is_listened_to(org, smsc):
     account(org, smsc)
     ProviderAccount.objects.update(state="PAUSED")
-    listeners.open_links(lambda: None)
+    listeners.open_sessions(lambda: None)
     assert smsc.receipt("m1") == 0
 
 
@@ -235,7 +213,7 @@ def test_callbacks_of_a_deleted_account_are_dropped(org, smsc, listened):
 def test_account_with_invalid_settings_delays_no_other(org, smsc):
     account(org, smsc, name="broken", port="none")
     account(org, smsc)
-    listeners.open_links(lambda: None)
+    listeners.open_sessions(lambda: None)
     assert smsc.receipt("m1") == 0
 
 
@@ -258,7 +236,7 @@ def test_no_connection_opens_after_stop(org, smsc):
         asked.append(1)
         return len(asked) > 1
 
-    listeners.open_links(lambda: None, over)
+    listeners.open_sessions(lambda: None, over)
     wait_for(lambda: smsc.binds == 1)
     assert len(asked) == 2
     listeners.stop()

@@ -11,6 +11,8 @@ from messaging.feedback import receipts, tracking
 from messaging.models import Hit
 from messaging.pages.tracking_views import GIF
 from rme.core import ids
+from rme.tenants import cells
+from rme.tenants.models import Placement
 from rme.transport import Transport
 from tests import factories
 from tests.messaging.feedback.tracking_scene import GMAIL, OWN, TARGET, get, image, link, sent
@@ -56,6 +58,21 @@ def test_without_the_database_links_still_redirect(sent_mail):
         assert get(url)["Location"] == TARGET
         assert get(picture).content == GIF
     assert not Hit.objects.exists()
+
+
+def test_during_the_pause_of_a_move_links_still_redirect(org, sent_mail, settings):
+    url, picture = link(), image()
+    settings.CELL = "eu"
+    place = Placement.objects.create(pk=org.pk, phase=Placement.Phase.PAUSED, cell="us")
+    cells.forget()
+    assert get(url)["Location"] == TARGET
+    assert get(picture).content == GIF
+    assert not Hit.objects.exists()
+    place.phase = Placement.Phase.MOVED
+    place.save()
+    cells.forget()
+    assert (get(url).status_code, get(url)["RME-Cell"]) == (421, "us")  # the other cell records it
+    cells.forget()
 
 
 @pytest.mark.parametrize("kind", ["o", "c"])

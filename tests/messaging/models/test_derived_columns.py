@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 
 from messaging.consent.data_export import export_contact
-from messaging.content import compose
-from messaging.models import Attempt, Delivery, derived_events, short_provider_id
+from messaging.models import Attempt, Delivery, derived_events, sender_of, short_provider_id
 from messaging.models.delivery_lookup import of_message
 from messaging.reports import queries
 from tests import factories
@@ -64,6 +63,6 @@ def _attempts(message_id):
 
 def test_a_sender_of_the_release_before_is_read():
     sender = {"domain": "acme.example", "local_part": "news", "name": ""}
-    assert compose.sender_of({"sender": sender}) == sender
-    assert compose.sender_of({"sender": list(sender.values())}) == sender
-    assert compose.sender_of({}) == {}
+    assert sender_of({"sender": sender}) == sender
+    assert sender_of({"sender": list(sender.values())}) == sender
+    assert sender_of({}) == {}

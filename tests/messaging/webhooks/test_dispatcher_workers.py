@@ -17,7 +17,7 @@ from messaging.delivery.tasks import housekeeping
 from messaging.models import WebhookDelivery
 from messaging.webhooks import delivery_log, dispatcher, outbox, replays
 from messaging.webhooks.endpoint_queue import ENDPOINT_LIMIT
-from messaging.webhooks.tasks import QUEUE, dispatch_webhooks, notify_endpoints
+from messaging.webhooks.tasks import QUEUE, dispatch_due_webhooks, dispatch_webhooks
 from rme.celery import app
 from rme.core.redis.connection import redis_client
 from tests import factories
@@ -161,11 +161,11 @@ def test_a_slow_endpoint_keeps_no_worker(settings):
 def test_beat_requests_the_task_every_second(settings):
     entry = app.conf.beat_schedule["webhooks"]
     options = {"queue": QUEUE}
-    assert entry == {"task": notify_endpoints.name, "schedule": 1.0, "options": options}
+    assert entry == {"task": dispatch_due_webhooks.name, "schedule": 1.0, "options": options}
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     with Receiver() as receiver:
         replays.queue_test(endpoint(factories.organization(), receiver.url))
-        notify_endpoints.apply()
+        dispatch_due_webhooks.apply()
         assert [kind for _, kind in receiver.received] == ["webhook.test"]
     WebhookDelivery.objects.update(queued_at=datetime.now(UTC) - delivery_log.DELIVERED_STORED * 2)
     housekeeping.apply()
@@ -178,7 +178,7 @@ def test_a_worker_with_more_than_its_share_requests_another(settings):
     with Receiver() as receiver:
         for number in range(dispatcher.SHARE):
             replays.queue_test(endpoint(org, f"{receiver.url}{number}"))
-        notify_endpoints.run()
+        dispatch_due_webhooks.run()
         assert redis.exists(wakeup)
         dispatch_webhooks.run()  # which finds nothing more to do
         assert not redis.exists(wakeup)

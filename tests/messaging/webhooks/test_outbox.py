@@ -1,12 +1,16 @@
 """Claims of the outbox."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from messaging.models import WebhookDelivery
+from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import outbox, replays
-from tests.messaging.webhooks.webhook_scene import endpoint
+from messaging.webhooks.outbox import DeliveryResult, EndpointResult
+from rme.tenants.cells import KEY_RANGE
+from rme.tenants.models import Placement
+from tests.messaging.webhooks.webhook_scene import endpoint, pass_time
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
@@ -31,3 +35,45 @@ def test_a_claim_holds_the_oldest_due_deliveries(org):
     )
     (claim,) = outbox.claim(1)
     assert [due.event_id for due in claim.due] == queued[1 : outbox.PAGE + 1]
+
+
+def test_claims_begin_at_each_endpoint_whatever_the_ranges_of_the_ids(org):
+    """Endpoints of organizations that came from other cells keep their ids."""
+    keys = [first + n for first in (1, 7 * KEY_RANGE, 4095 * KEY_RANGE) for n in range(8)]
+    for key in keys:
+        replays.queue_test(endpoint(org, f"{URL}{key}", id=key))
+    seen = Counter()
+    while len(seen) < len(keys) and seen.total() < 600:
+        (claim,) = outbox.claim(1)
+        seen[claim.endpoint.pk] += 1
+        pass_time(seconds=outbox.LEASE_SECONDS + 1)
+    assert sorted(seen) == keys
+
+
+def test_an_endpoint_behind_many_that_wait_is_claimed_too(org):
+    """A claim looks at STEPS endpoints, and the deliveries of those with the lowest ids wait."""
+    keys = range(3 * KEY_RANGE, 3 * KEY_RANGE + 2 * outbox.STEPS)
+    WebhookEndpoint.objects.bulk_create(
+        WebhookEndpoint(id=key, organization=org, url=URL, types=[], secret="s") for key in keys
+    )
+    replays.queue_test(WebhookEndpoint.objects.get(pk=keys[-1]))
+    delivery = WebhookDelivery.objects.get()
+    fields = {field.attname: getattr(delivery, field.attname) for field in delivery._meta.fields}
+    fields["due_at"] = datetime.now(UTC) + timedelta(hours=1)
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(**fields | {"id": None, "endpoint_id": key}) for key in keys[:-1]
+    )
+    claimed = [claim for _ in range(50) for claim in outbox.claim(1)]
+    assert [claim.endpoint.pk for claim in claimed] == [keys[-1]]
+
+
+@pytest.mark.parametrize("phase", [*Placement.Phase])
+def test_a_result_that_comes_during_a_move_is_recorded_until_its_pause(org, phase):
+    """Later it would be on one side of the move alone."""
+    replays.queue_test(endpoint(org, URL))
+    (claim,) = outbox.claim(1)
+    Placement.objects.create(organization_id=org.pk, phase=phase, cell="us")
+    result = DeliveryResult(claim.due[0].id, S.DELIVERED, 0.0, [])
+    outbox.record([result], [EndpointResult(claim, 0.0, 0, True, False)])
+    recorded = WebhookDelivery.objects.get().status == S.DELIVERED
+    assert recorded == (phase == Placement.Phase.LEAVING)

@@ -15,6 +15,8 @@ from tests.push.providers.attempts import dispatch, provider
 from tests.push.subscriptions import Browser
 
 POINT = orjson.loads(Browser().text)["keys"]["p256dh"]
+COMPRESSED = "AmsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW"
+"""A compressed point of P-256 (33 bytes)."""
 UNWRITABLE = Rejected("the provider cannot write this message", Fault.CONTENT)
 
 
@@ -65,6 +67,7 @@ def test_another_browser_cannot_read_it():
         ({"p256dh": 7, "auth": []}, UNWRITABLE),
         ({"p256dh": POINT}, UNWRITABLE),
         ({"p256dh": POINT, "auth": "AAAA"}, UNWRITABLE),
+        ({"p256dh": COMPRESSED, "auth": "A" * 22}, UNWRITABLE),
     ],
 )
 def test_keys_that_are_not_valid_fail_one_push_alone(transport, keys, found):

@@ -237,7 +237,7 @@ class History:
     def _dispatcher(self, process: LogicalProcess) -> None:
         while not self._is_over:
             self.turns.wait(lambda: self._is_over, DISPATCH_SECONDS)
-            self._guarded(webhook_tasks.notify_endpoints.run)
+            self._guarded(webhook_tasks.dispatch_due_webhooks.run)
 
     def _web(self, process: LogicalProcess) -> None:
         self.turns.spawn(process, "decisions", self.people.run)
@@ -297,7 +297,7 @@ class History:
             if self._has_callbacks_due():
                 feedback_tasks.apply_callbacks.run()
             if self.endpoints.are_called:
-                webhook_tasks.notify_endpoints.run()
+                webhook_tasks.dispatch_due_webhooks.run()
 
     def _review(self) -> bool:
         """Let people decide what is in manual review, once, if they do in this history."""

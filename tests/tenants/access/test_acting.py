@@ -8,9 +8,9 @@ from messaging.models import WebhookEndpoint
 from rme.crm.models import Contact
 from rme.tenants.models import ApiKey, AuditEntry, Invitation, Membership, User
 from tests import audited, factories
-from tests.admin.scene import button, page
 from tests.messaging.console.conftest import url
 from tests.tenants.access.scene import CODE, browser, code_of, log_in, member, with_totp
+from tests.tenants.admin.scene import button, page
 
 pytestmark = pytest.mark.django_db
 END = reverse("acting_end")

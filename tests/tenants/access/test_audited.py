@@ -8,7 +8,6 @@ from django.db import IntegrityError, connection
 from rme.tenants.access.tasks import send_password_reset
 from rme.tenants.models import AuditEntry, Membership, User
 from tests import audited, factories
-from tests.admin.scene import page
 from tests.tenants.access.scene import (
     CODE,
     PASSWORD,
@@ -21,6 +20,7 @@ from tests.tenants.access.scene import (
 )
 from tests.tenants.access.test_forgotten_password import follow
 from tests.tenants.access.test_invitations import NEW, invite, path_of
+from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 PERSON = "tenants.user"

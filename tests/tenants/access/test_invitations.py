@@ -11,8 +11,8 @@ from rme.core.redis.connection import redis_client
 from rme.tenants.access import invitations
 from rme.tenants.models import Invitation, Membership, Organization, User
 from tests import factories
-from tests.admin.scene import page
 from tests.tenants.access.scene import browser, is_in, log_in, member
+from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
 NEW = {

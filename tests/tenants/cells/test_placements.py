@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
 Phase = Placement.Phase
 SETTINGS = orjson.dumps({"url": "https://sms.example", "dead_words": ["dead"]}).decode()
 MOVED = (421, {"RME-Cell": "us"})
-PAUSED = (503, {"Retry-After": "1"})
+PAUSED = (503, {"RME-Paused": "1", "Retry-After": "1"})
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def place(org, phase):
 
 
 def answer(response):
-    names = ("RME-Cell", "Retry-After")
+    names = ("RME-Cell", "RME-Paused", "Retry-After")
     return response.status_code, {each: response[each] for each in names if each in response}
 
 

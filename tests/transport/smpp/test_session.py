@@ -254,5 +254,5 @@ def test_closed_client_opens_no_session() -> None:
         own = client(server.port)
         smpp.close_all(1)
         (answer,) = own.submit([BODY], POLICY)
-        assert answer == Failure(FailureKind.NOT_SENT, "the line was closed")
+        assert answer == Failure(FailureKind.NOT_SENT, "the connection was closed")
         assert server.seen == []

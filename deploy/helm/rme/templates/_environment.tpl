@@ -1,6 +1,6 @@
 {{/* All variables that hold a secret, as rme/core/environment/secret_files.py lists them. */}}
 {{- define "rme.secretNames" -}}
-ARCHIVE_S3_SECRET CELERY_BROKER_URL CELL_SECRET DATABASE_DIRECT_URL DATABASE_URL FIELD_KEYS METRICS_TOKEN MOVE_DATABASE_URL OIDC_CLIENT_SECRET REDIS_URL SECRET_KEY SECRET_KEY_FALLBACKS SMTP_URL VAPID_PRIVATE_KEY
+ARCHIVE_S3_SECRET CELERY_BROKER_URL CELL_SECRET DATABASE_DIRECT_URL DATABASE_URL FIELD_KEYS METRICS_TOKEN MOVE_DATABASE_URL OIDC_CLIENT_SECRET OTEL_EXPORTER_OTLP_HEADERS REDIS_URL SECRET_KEY SECRET_KEY_FALLBACKS SMTP_URL VAPID_PRIVATE_KEY
 {{- end -}}
 
 {{/* A setting as the service reads it. Helm would write 1000000 as 1e+06. */}}
@@ -27,11 +27,14 @@ ARCHIVE_S3_SECRET CELERY_BROKER_URL CELL_SECRET DATABASE_DIRECT_URL DATABASE_URL
 {{- end }}
 {{- end }}
 {{- range .Values.extraEnv }}
-{{- if or (has .name (list "HOST" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT")) (hasKey $.Values.settings .name) }}
-{{- fail (printf "extraEnv must not have %s: the chart or `settings` has it." .name) }}
+{{- if has .name (list "HOST" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT" "WORKER_CONCURRENCY") }}
+{{- fail (printf "extraEnv must not have %s: the chart has it." .name) }}
 {{- end }}
 {{- if has (trimSuffix "_FILE" .name) $secrets }}
 {{- fail (printf "extraEnv must not have %s: it is a secret, which belongs into the Secret %s." .name $.Values.secrets.existingSecret) }}
+{{- end }}
+{{- if and .value (regexMatch "(PASSWORD|SECRET|ACCESS_KEY|TOKEN|API_KEY|HEADERS)$" .name) }}
+{{- fail (printf "extraEnv.%s: a secret comes by valueFrom.secretKeyRef, and not as a plain value." .name) }}
 {{- end }}
 - {{ toYaml . | nindent 2 | trim }}
 {{- end }}

@@ -126,11 +126,12 @@ spec:
     matchLabels: {{- include "rme.selector" . | nindent 6 }}
 {{- end -}}
 
-{{/* A probe that runs `python -m rme.probe` with some arguments. */}}
+{{/* Probes that run `python -m rme.probe` with some arguments. A worker has started once it has done
+     a task: one that fails at every task ends no rolling upgrade. */}}
 {{- define "rme.execProbes" -}}
 startupProbe:
   exec:
-    command: {{ toJson (concat (list "python" "-m" "rme.probe") .) }}
+    command: {{ toJson (concat (list "python" "-m" "rme.probe") . (ternary (list "--worked") list (eq (first .) "worker"))) }}
   periodSeconds: 5
   timeoutSeconds: 10
   failureThreshold: 36
@@ -177,7 +178,9 @@ readinessProbe:
   httpGet: {path: /readyz, port: http}
   periodSeconds: 5
   timeoutSeconds: 4
-  failureThreshold: 2
+  # Ten minutes: the database is one for all pods, so all would leave the Service at once, and callers
+  # would get the proxy's error instead of a 503 that says when to come again.
+  failureThreshold: 120
 lifecycle:
   preStop:  # requests come until all proxies know that it ends
     exec: {command: [sleep, {{ .Values.web.drainSeconds | quote }}]}

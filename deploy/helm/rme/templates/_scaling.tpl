@@ -5,6 +5,15 @@
 {{- end -}}
 {{- end -}}
 
+{{/* How many connections to PostgreSQL all web pods of a rolling upgrade may open. */}}
+{{- define "rme.webConnections" -}}
+{{- $settings := .Values.settings -}}
+{{- $threads := add 1 (int64 (default 4 $settings.WEB_THREADS)) (int64 (default 4 $settings.SENDING_THREADS)) -}}
+{{- $process := min $threads (int64 (default 10 $settings.DATABASE_POOL)) -}}
+{{- $pods := int64 (ternary .Values.web.autoscaling.max .Values.web.replicas .Values.web.autoscaling.enabled) -}}
+{{- mul (add 1 $pods) (int64 (default 2 $settings.WEB_WORKERS)) $process -}}
+{{- end -}}
+
 {{/* How workers are scaled by the age of the oldest delivery that is ready on their channel. */}}
 {{- define "rme.scaling.behavior" -}}
 scaleUp:
@@ -36,9 +45,11 @@ spec:
       external:
         metric:
           name: {{ .scaling.metric }}
+          {{- with .channel }}
           selector:
             matchLabels:
-              channel: {{ .channel }}
+              channel: {{ . }}
+          {{- end }}
         target:
           type: Value
           value: {{ .scaling.targetSeconds | quote }}
@@ -60,7 +71,7 @@ spec:
       metricType: Value
       metadata:
         serverAddress: {{ .scaling.prometheusAddress }}
-        query: {{ printf "max(%s{namespace=%q,channel=%q})" .scaling.metric .root.Release.Namespace .channel | quote }}
+        query: {{ printf "max(%s{namespace=%q%s})" .scaling.metric .root.Release.Namespace (ternary (printf ",channel=%q" .channel) "" (ne .channel "")) | quote }}
         threshold: {{ .scaling.targetSeconds | quote }}
         # Without data nothing is known: KEDA would take it for 0 and remove workers.
         ignoreNullValues: "false"

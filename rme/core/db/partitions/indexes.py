@@ -11,6 +11,8 @@ from django.db import NotSupportedError, migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
 
+from rme.core.db.indexes import rebuilding
+
 _DEFINITION = re.compile(r"CREATE INDEX \S+ ON ONLY \S+ (USING .*)", re.DOTALL)
 
 
@@ -38,7 +40,10 @@ class AddPartitionedIndex(migrations.AddIndex):
         schema_editor.execute(self.index.create_sql(model, schema_editor, sql=on_table))
         for partition in _without(schema_editor, table, name):
             own = f"{name}_{partition.removeprefix(f'{table}_')}"
-            _build(schema_editor, partition, own, _definition(schema_editor, name))
+            definition = _definition(schema_editor, name)
+            with rebuilding(schema_editor, own):
+                build = f'CREATE INDEX CONCURRENTLY "{own}" ON "{partition}" {definition}'
+                schema_editor.execute(build)
             schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{own}"')
 
 
@@ -61,22 +66,6 @@ def _definition(schema_editor: BaseDatabaseSchemaEditor, index: str) -> str:
     found = _DEFINITION.fullmatch(text)
     assert found, text
     return found[1]
-
-
-def _build(
-    schema_editor: BaseDatabaseSchemaEditor, partition: str, index: str, definition: str
-) -> None:
-    """Build the index of one partition; drop what an interrupted run left of it before.
-
-    The build waits for all older transactions, however long, and blocks no one meanwhile.
-    """
-    [(before,)] = _query(schema_editor, "SHOW lock_timeout", [])
-    schema_editor.execute("SET lock_timeout = 0")
-    try:
-        schema_editor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{index}"')
-        schema_editor.execute(f'CREATE INDEX CONCURRENTLY "{index}" ON "{partition}" {definition}')
-    finally:
-        schema_editor.execute(f"SET lock_timeout = '{before}'")
 
 
 def _query(

@@ -47,7 +47,7 @@ _SENDING = """
 SELECT count(*) FROM messaging_delivery
 WHERE organization_id = %s AND status = 'SENDING' AND due_at IS NOT NULL
 """
-# The results of webhook requests that are still in flight are refused: they are sent again.
+# Their leases would only delay the target: results that come now are refused by `outbox.record`.
 _RELEASE_ENDPOINTS = """
 UPDATE messaging_webhookendpoint SET fence = fence + 1, free_at = statement_timestamp()
 WHERE organization_id = %s AND free_at > statement_timestamp() AND failures = 0
@@ -132,5 +132,5 @@ def sends(side: Connection, organization_id: str) -> int:
 
 
 def release_endpoints(side: Connection, organization_id: str) -> None:
-    """Let no result of a webhook request that is in flight be recorded any more."""
+    """Let webhook endpoints be claimed that a worker holds; it can no longer release them."""
     side.execute(_RELEASE_ENDPOINTS, [organization_id])

@@ -13,10 +13,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import BigAutoField
 
+from rme.tenants.cells.identifiers import KEY_RANGE
 from rme.tenants.cells.moving.databases import Connection
 from rme.tenants.models import Cell
 
-RANGE = 2**40
 NUMBERS = 4096
 """The most cells: their keys stay below 2⁵³."""
 
@@ -83,10 +83,10 @@ def _begin_sequences(number: int) -> list[str]:
             (sequence,) = cursor.fetchone()
             cursor.execute(f"SELECT last_value FROM {sequence}")
             (last,) = cursor.fetchone()
-            if last >= (number + 1) * RANGE:
+            if last >= (number + 1) * KEY_RANGE:
                 raise NotReady(f"{sequence} is beyond the keys of the number {number} already.")
-            if last < number * RANGE:
-                cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * RANGE + 1}")
+            if last < number * KEY_RANGE:
+                cursor.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {number * KEY_RANGE + 1}")
                 begun.append(str(sequence))
     return begun
 

@@ -6,7 +6,7 @@ from messaging.content import previews, samples, templates
 from messaging.models import Partial, Template, TemplateVersion
 from rme.tenants import organizations
 from tests import factories
-from tests.admin.scene import button, page
+from tests.tenants.admin.scene import button, page
 
 pytestmark = pytest.mark.django_db
 

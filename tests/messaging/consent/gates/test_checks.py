@@ -9,7 +9,7 @@ from messaging.models import Category, Delivery, Message, ProviderAccount, Suppr
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from tests import factories
-from tests.messaging.api.test_errors import check
+from tests.messaging.contract.test_errors import check
 from tests.rest import Api, error, events, message
 
 pytestmark = pytest.mark.django_db

@@ -13,10 +13,10 @@ from messaging.webhooks import endpoints
 from rme.core import ids
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.actions.scene import LATER, send, start
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

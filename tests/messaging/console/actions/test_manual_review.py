@@ -11,10 +11,10 @@ from messaging.models import BulkAction, Delivery, Event
 from rme.tenants.audit import COMMAND_LINE
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.messaging.delivery.manual_review_scene import hold
 from tests.rest import Api
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

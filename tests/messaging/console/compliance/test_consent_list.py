@@ -9,8 +9,8 @@ from messaging.console.compliance import consent_list
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 BOB = {

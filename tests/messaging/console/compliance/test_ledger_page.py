@@ -12,8 +12,8 @@ from messaging.models import ConsentEntry, LedgerCheck
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

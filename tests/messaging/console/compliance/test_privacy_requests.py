@@ -16,9 +16,9 @@ from rme.core.db import clock
 from rme.crm.models import Contact
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from messaging.console.developers import operations
 from messaging.console.developers.operations import OPERATIONS
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 CLIENTS = Path(__file__).parents[4] / "clients"

@@ -11,9 +11,9 @@ from rme.core.cache import TtlCache
 from rme.tenants import api_keys, applications
 from rme.tenants.models import ApiKey, Application, Membership
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, token
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

@@ -10,9 +10,9 @@ from rme.core import errors, ids
 from rme.core.cache import TtlCache
 from rme.tenants.models import Application, Membership, RequestLogEntry
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 REQUEST = "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"

@@ -13,10 +13,10 @@ from messaging.webhooks import delivery_log, outbox, replays
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

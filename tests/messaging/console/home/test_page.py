@@ -15,10 +15,10 @@ from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.tenants.models import Organization
 from tests import factories
-from tests.admin.scene import page, person
 from tests.messaging.console.conftest import url
 from tests.messaging.statistics.scene import attempt, begin, count, delivery, event, run
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 HOME = "/admin/"

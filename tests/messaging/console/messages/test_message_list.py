@@ -12,9 +12,9 @@ from messaging.reports import delivery_list
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import audited, factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

@@ -13,9 +13,9 @@ from rme.core.cache import TtlCache
 from rme.crm.models import Contact
 from rme.tenants.models import Membership
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
 from tests.rest import Api, all_events, instant, message, work
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 CONTENT = {"subject": "News", "text": "This week"}

@@ -8,9 +8,9 @@ from messaging.reports import first_steps
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from tests import audited, factories
-from tests.admin.scene import PASSWORD, page, person
 from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import PASSWORD, page, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 

@@ -8,8 +8,8 @@ from messaging.policy import organization_policy
 from rme.core.outcomes import Misconfigured
 from rme.tenants.models import Organization
 from tests import factories
-from tests.admin.scene import person
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 

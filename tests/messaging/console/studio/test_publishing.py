@@ -14,9 +14,9 @@ from rme.core.db import clock
 from rme.core.errors import InvalidPayload
 from rme.tenants.audit import COMMAND_LINE
 from tests import audited, factories
-from tests.admin.scene import button
 from tests.messaging.console.studio.scene import at, do, draft_of, save, words
 from tests.rest import Api, message
+from tests.tenants.admin.scene import button
 
 pytestmark = pytest.mark.django_db
 OTHER = "review: Another person must approve it: you have written some of it."

@@ -1,36 +1,93 @@
-"""Calls of SMS services: which are authentic, and what they say."""
+"""What all SMS services have in common: requests, outcomes, and authentic calls."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
-from uuid import UUID
 
 import pytest
 
 from messaging.providers import REGISTRY
-from rme.core import ids
-from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
+from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable
+from rme.core.provider import DeliveryReceipt, InboundSms, Provider, Sms, UnknownCode
+from rme.transport import Transport
 from tests.fakes import providers as fakes
-from tests.fakes.providers import SECRET, SETTINGS, Call
+from tests.fakes.providers import SECRET, Call
+from tests.fakes.providers import SETTINGS as CALLED_BACK
+from tests.messaging.providers.sms_scene import (
+    KANNEL,
+    KINDS,
+    SETTINGS,
+    TWILIO,
+    URL,
+    arrived,
+    ask,
+    fresh,
+    provider,
+    send,
+)
 
-URL = "https://rme.example/hooks/one"
-KINDS = sorted(SETTINGS)
+
+@pytest.mark.parametrize("kind", ["twilio", "vonage", "kannel", "http_sms"])
+def test_no_text_breaks_a_request(transport: Transport, kind: str) -> None:
+    own: dict[str, dict[str, Any]] = {
+        "twilio": TWILIO,
+        "vonage": {"base_url": "{}", "api_key": "k", "api_secret": "s"},
+        "kannel": {**KANNEL, "max_messages": 255},
+        "http_sms": {"url": "{}/send"},
+    }
+    text = "\r\n\0\ud800\U0010ffff" + "x" * 3000
+    seen = send(transport, kind, own[kind], Sms("+12025550123", text, "A\r\nB"))
+    assert b"xxx" in seen.body + seen.path.encode()
 
 
-def provider(kind: str, **given: Any) -> Any:
-    made = REGISTRY[kind]
-    return made(made.Settings.model_validate({**SETTINGS[kind], **given}))
+@pytest.mark.parametrize(
+    ("kind", "status", "body", "expected"),
+    [
+        ("twilio", 201, b'{"sid": "SM1"}', Accepted("SM1")),
+        ("vonage", 202, b'{"message_uuid": "u-1"}', Accepted("u-1")),
+        ("http_sms", 200, b'{"messages": [{"id": 7}]}', Accepted("7")),
+        ("http_sms", 200, b'{"messages": []}', Accepted("")),
+        ("twilio", 401, b'{"code": 20003}', Misconfigured("authentication failed")),
+    ],
+)
+def test_id_and_reason(
+    transport: Transport, kind: str, status: int, body: bytes, expected: Outcome
+) -> None:
+    assert ask(transport, kind, status, body) == expected
 
 
-def arrived(call: Call, url: str = URL, later: timedelta = timedelta()) -> CallbackRequest:
-    return CallbackRequest(
-        url, call.method, call.query, call.headers, call.body, datetime.now(UTC) + later
-    )
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("", None),
+        ("soon", None),
+        ("-3", None),
+        ("1e9", None),
+        ("٣", None),
+        ("99999999999999999999", 1e20),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        ("Fri, 99 Foo 9999 99:99:99", None),
+    ],
+)
+def test_retry_after_is_read_and_junk_is_none(
+    transport: Transport, kind: str, wish: str, expected: float | None
+) -> None:
+    given = wish.encode().decode("latin-1")
+    outcome = ask(transport, kind, 503, b"", {"Retry-After": given})
+    assert isinstance(outcome, Retryable)
+    assert outcome.retry_after == expected
 
 
-def fresh() -> UUID:
-    return ids.new_id()
+@pytest.mark.parametrize("kind", sorted(SETTINGS))
+def test_retry_after_may_be_a_date(transport: Transport, kind: str) -> None:
+    outcome = ask(transport, kind, 503, b"", {"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"})
+    assert isinstance(outcome, Retryable)
+    assert outcome.retry_after is not None
+    assert outcome.retry_after > 1e9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,56 +145,6 @@ def test_a_call_of_long_ago_is_a_replay(kind: str, window: timedelta) -> None:
     assert not provider(kind).is_authentic(arrived(call, later=-timedelta(minutes=6)))
 
 
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"iat": None},
-        {"iat": "soon"},
-        {"iat": 1e300},
-        {"iat": []},
-        {"payload_hash": None},
-        {"payload_hash": ""},
-    ],
-    ids=str,
-)
-def test_vonage_claims_that_say_nothing(claims: dict[str, Any]) -> None:
-    receipt = {"client_ref": str(fresh()), "status": "delivered"}
-    try:
-        call = fakes.vonage(receipt, **claims)
-    except TypeError:  # the library writes no such claim
-        return
-    assert not provider("vonage").is_authentic(arrived(call))
-
-
-@pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer x", "Bearer a.b.c", "Basic x", "Bearer é"]
-)
-def test_vonage_headers_that_are_no_token(header: str) -> None:
-    assert not provider("vonage").is_authentic(arrived(Call("POST", "", {"authorization": header})))
-
-
-def test_vonage_takes_no_unsigned_token() -> None:
-    token = "eyJhbGciOiJub25lIn0.eyJpYXQiOjE5MDAwMDAwMDB9."
-    call = Call("POST", "", {"authorization": f"Bearer {token}"})
-    assert not provider("vonage").is_authentic(arrived(call))
-
-
-def test_twilio_signs_as_its_own_documentation_does() -> None:
-    # https://www.twilio.com/docs/usage/security: the example, with the token 12345
-    form = {
-        "CallSid": "CA1234567890ABCDE",
-        "Caller": "+12349013030",
-        "Digits": "1234",
-        "From": "+12349013030",
-        "To": "+18005551212",
-    }
-    own = fakes.twilio("https://mycompany.com/myapp.php", "foo=1&bar=2", form, "12345")
-    assert own.headers["x-twilio-signature"] == "0/KCTR6DLpKmkAf8muzZqo1nDgQ="
-    assert provider("twilio", auth_token="12345").is_authentic(
-        arrived(own, "https://mycompany.com/myapp.php")
-    )
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("word", ["sent", "delivered", "failed"])
 def test_a_report_says_what_became_of_an_attempt(kind: str, word: str) -> None:
@@ -153,49 +160,6 @@ def test_a_dead_number_is_a_bounce(kind: str, reason: str) -> None:
     attempt = fresh()
     (receipt,) = provider(kind).read_callback(arrived(fakes.report(kind, URL, attempt, "dead")))
     assert receipt == DeliveryReceipt(attempt, "bounced", reason)
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        ("1", "delivered"),
-        ("2", "failed"),
-        ("8", "sent"),
-        ("16", "failed"),
-        ("34", "failed"),
-        ("4", None),
-        ("66", None),
-        ("", None),
-        ("-1", UnknownCode("-1")),
-        ("٨", UnknownCode("٨")),
-        ("7", UnknownCode("7")),
-        ("9" * 20, UnknownCode("9" * 20)),
-    ],
-)
-def test_kannel_bits(status: str, kind: str | UnknownCode | None) -> None:
-    attempt = fresh()
-    call = fakes.signed(URL, attempt, f"status={quote(status)}&reason=ACK%2F")
-    expected: list[object] = [kind] if kind else []
-    if isinstance(kind, str):
-        expected = [DeliveryReceipt(attempt, kind, "ACK/", status == "34")]
-    assert list(provider("kannel").read_callback(arrived(call))) == expected
-
-
-@pytest.mark.parametrize(("code", "soft"), [("30003", True), ("30007", False), ("", False)])
-def test_twilio_codes_that_are_known(code: str, soft: bool) -> None:
-    attempt = fresh()
-    call = fakes.report("twilio", URL, attempt, "failed", code)
-    expected = [DeliveryReceipt(attempt, "failed", f"Twilio {code}" if code else None, soft)]
-    assert list(provider("twilio").read_callback(arrived(call))) == expected
-
-
-def test_a_code_that_no_table_has_is_counted_beside_the_receipt() -> None:
-    attempt = fresh()
-    call = fakes.report("twilio", URL, attempt, "failed", "30999")
-    assert list(provider("twilio").read_callback(arrived(call))) == [
-        DeliveryReceipt(attempt, "failed", "Twilio 30999"),
-        UnknownCode("30999"),
-    ]
 
 
 @pytest.mark.parametrize("kind", ["twilio", "vonage", "http_sms"])
@@ -242,20 +206,8 @@ def test_what_a_person_wrote(kind: str) -> None:
     assert (receipt.sender, receipt.text, receipt.answered) == ("+12025550123", "Stop", False)
 
 
-def test_twilio_says_that_it_answered() -> None:
-    form = {"From": "+12025550123", "Body": "Stop", "OptOutType": "STOP"}
-    (receipt,) = provider("twilio").read_callback(arrived(fakes.twilio(URL, "", form)))
-    assert receipt == InboundSms("+12025550123", "", "Stop", answered=True)
-
-
-@pytest.mark.parametrize("t", ["", "x", "0", "99999999999", "999999999999999999", "-5"])
-def test_kannel_takes_what_a_person_wrote_with_its_time_alone(t: str) -> None:
-    query = f"key={quote(SECRET)}&t={t}&from=%2B12025550123&text=Stop"
-    assert not provider("kannel").is_authentic(arrived(Call("GET", query)))
-
-
 CALLED: dict[str, dict[str, Any]] = {
-    **SETTINGS,
+    **CALLED_BACK,
     "anymail": {"service": "brevo", "api_key": "k", "callback_secret": f"rme:{SECRET}"},
     "ses": {
         "region": "eu-west-1",
@@ -264,6 +216,8 @@ CALLED: dict[str, dict[str, Any]] = {
         "topic_arn": "arn:aws:sns:eu-west-1:123456789012:rme",
     },
 }
+
+
 JUNK = [
     Call("POST"),
     Call("GET", "a=%00&attempt=%ff&sign=%ed%a0%80&status=1"),

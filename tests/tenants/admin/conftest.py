@@ -9,7 +9,7 @@ from pytest_django import DjangoDbBlocker
 
 from rme.tenants.models import Organization
 from tests import factories
-from tests.admin.scene import fill, person
+from tests.tenants.admin.scene import fill, person
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from rme.crm.models import Account, Contact
 from rme.tenants.masking import mask
 from rme.tenants.models import ApiKey, Application, Invitation, Membership, Organization, User
 from tests import factories
-from tests.admin.scene import MODELS, PASSWORD, button, fill, page, person
+from tests.tenants.admin.scene import MODELS, PASSWORD, button, fill, page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -10,8 +10,8 @@ from rme.crm.models import Contact
 from rme.tenants import api_keys, applications
 from rme.tenants.models import ApiKey, Application, ApplicationKey
 from tests import audited, factories
-from tests.admin.scene import button, fill, page, person
 from tests.rest import token
+from tests.tenants.admin.scene import button, fill, page, person
 from tests.tenants.conftest import KEY, public_pem
 
 OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

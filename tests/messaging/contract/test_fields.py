@@ -1,12 +1,28 @@
 """Values of fields at the border between valid and invalid."""
 
-import pytest
+import warnings
+from enum import StrEnum
+from typing import Annotated
 
+import pytest
+from pydantic import ValidationError
+
+from rme.core.http.fields import ENUMERATED, Schema, Upper
 from tests import factories
 from tests.push.subscriptions import Browser
 from tests.rest import error, message
 
 pytestmark = pytest.mark.django_db
+
+
+class Colour(StrEnum):
+    RED = "RED"
+    BLUE = "BLUE"
+
+
+class Coloured(Schema):
+    colour: Annotated[Colour, ENUMERATED]
+    other: Annotated[Annotated[Colour, ENUMERATED], Upper] | None = None
 
 
 @pytest.mark.parametrize("subject", ["Prix : 5\u00a0€", "👩‍👩‍👧 and family", "مرحبا\u200f!"])
@@ -50,3 +66,21 @@ def test_a_subscriptions_expiration_time_is_a_number(api, org, lasting, status):
     device = {"contactId": str(factories.contact(org).pk), "platform": "WEB", "token": token}
     answer = api.call("POST", "/devices", device)
     assert answer.status_code == status, answer.json()
+
+
+def test_an_enumeration_is_read_by_its_values_and_listed_in_place():
+    found = Coloured.model_validate({"colour": "RED", "other": "blue"})
+    assert (found.colour, found.other) == (Colour.RED, Colour.BLUE)
+    assert isinstance(found.colour, Colour)
+    assert Coloured.model_validate({"colour": Colour.RED}).colour is Colour.RED
+    with warnings.catch_warnings(action="error"):
+        assert found.model_dump_json() == '{"colour":"RED","other":"BLUE"}'
+    with pytest.raises(ValidationError, match="'RED' or 'BLUE'"):
+        Coloured.model_validate({"colour": "red"})
+    shown = Coloured.model_json_schema()
+    assert "$defs" not in shown
+    assert shown["properties"]["colour"] == {
+        "enum": ["RED", "BLUE"],
+        "title": "Colour",
+        "type": "string",
+    }

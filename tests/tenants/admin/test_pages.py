@@ -23,8 +23,8 @@ from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exh
 from rme.tenants import api_keys
 from rme.tenants.models import ApiKey, Application, Membership, User
 from tests import factories
-from tests.admin.scene import MODELS, NOW, PASSWORD, page
 from tests.rest import Api, message
+from tests.tenants.admin.scene import MODELS, NOW, PASSWORD, page
 
 pytestmark = pytest.mark.django_db
 

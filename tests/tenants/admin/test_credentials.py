@@ -15,7 +15,7 @@ from rme.crm.connectors import REMOTE
 from rme.crm.models import Platform
 from rme.crm.presets import PRESETS
 from rme.tenants.models import Membership
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 

@@ -10,10 +10,10 @@ from django.urls import resolve
 from rme.tenants.models import Membership, Organization, User
 from rme.tenants.roles import PERMISSIONS, Permission
 from tests import factories
-from tests.admin.addresses import Addresses
-from tests.admin.scene import MODELS, fill, page, person
 from tests.routes import every_route
 from tests.tenants.access.scene import CODE, browser, code_of, log_in, member, with_totp
+from tests.tenants.admin.addresses import Addresses
+from tests.tenants.admin.scene import MODELS, fill, page, person
 
 pytestmark = pytest.mark.django_db
 P = Permission

@@ -25,8 +25,8 @@ from rme.crm.models import Contact
 from rme.tenants.access import invitations
 from rme.tenants.audit import Actor
 from rme.tenants.models import Invitation, Organization, User
-from tests.admin.scene import MODELS
 from tests.routes import every_route
+from tests.tenants.admin.scene import MODELS
 
 PEOPLE = ("/admin/", "/p/", "/push-demo", "/rme/v1/docs")
 """Below these are the routes for people; all others are for programs."""

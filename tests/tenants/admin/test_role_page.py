@@ -11,9 +11,9 @@ from rme.tenants.admin import role_page
 from rme.tenants.models import Invitation, Membership, User
 from rme.tenants.roles import PERMISSIONS, Permission, Role
 from tests import factories
-from tests.admin.scene import page, person
+from tests.tenants.admin.scene import page, person
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "console.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "console.md"
 
 
 def test_the_rows_are_the_table_of_permissions():

@@ -13,8 +13,8 @@ from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.lists import declared_lookups
 from rme.tenants.models import ApiKey, Application, Membership, Organization, User
 from tests import factories
-from tests.admin.scene import MODELS, button, fill, page, person
 from tests.rest import Api, message
+from tests.tenants.admin.scene import MODELS, button, fill, page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role

@@ -7,7 +7,7 @@ from messaging.models import SendingRules, TemplateVersion
 from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
 from rme.tenants.admin.json_fields import JsonField
 from rme.tenants.models import ApiKey
-from tests.admin.scene import button, fill, page
+from tests.tenants.admin.scene import button, fill, page
 
 pytestmark = pytest.mark.django_db
 

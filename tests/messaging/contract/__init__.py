@@ -1,0 +1,1 @@
+"""The contract's rules for the whole API: what no single module keeps."""

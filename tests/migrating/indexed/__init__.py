@@ -1,0 +1,1 @@
+"""An app whose table gets an index and loses it, for tests/test_migrate.py."""
