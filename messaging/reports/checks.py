@@ -24,6 +24,8 @@ from rme.core.redis.connection import is_cluster
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 DATABASE_SECONDS = 2.0
 """How long the database has to answer."""
+BROKER_SECONDS = 1.0
+"""How long the broker has for each step of a connection."""
 
 BROKER_FAILURES = (RedisError, KombuError, OSError)
 """How a broker of any kind fails to answer."""
@@ -86,7 +88,8 @@ def _ask_redis() -> None:
 
 
 def _ask_broker() -> None:
-    with current_app.connection_for_write() as broker:
+    bounds = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), BROKER_SECONDS)
+    with current_app.connection_for_write(transport_options=bounds) as broker:
         broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
 
 

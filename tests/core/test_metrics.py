@@ -1,6 +1,7 @@
 """/metrics: who may read it and what it shows; and the counters behind it."""
 
 import re
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -18,6 +19,7 @@ from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Counters
 from tests import databases, factories
 from tests.rest import Api, message
+from tests.stopwatch import Stopwatch
 
 UNSENT = "rme_transactional_oldest_seconds"
 TOKEN = "a-long-metrics-token"
@@ -206,6 +208,14 @@ def test_a_broker_that_takes_no_connection_is_shown_as_down(db, monkeypatch):
     monkeypatch.setattr(current_app.conf, "broker_write_url", "amqp://127.0.0.1:1//")
     found = scrape()
     assert (found['rme_up{part="broker"}'], found['rme_up{part="redis"}']) == (0, 1)
+
+
+def test_a_broker_that_is_frozen_keeps_a_scrape_from_nothing(db, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as frozen, Stopwatch() as watch:
+        address = f"redis://127.0.0.1:{frozen.getsockname()[1]}/0"
+        monkeypatch.setattr(current_app.conf, "broker_write_url", address)
+        assert scrape()['rme_up{part="broker"}'] == 0
+    assert watch.seconds < 4  # Celery's own time-out is 5
 
 
 def test_without_redis_the_other_metrics_are_shown(db, settings):
