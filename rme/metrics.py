@@ -24,7 +24,7 @@ from messaging.reports import checks, metrics
 from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http import api, edge, request_records
+from rme.core.http import api, edge, request_records, request_times
 from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
@@ -64,8 +64,8 @@ GAUGES = "rme:gauges"
 SHARED_SECONDS = 10.0
 """How long they are shared: less than the interval of scrapes, so that each shows new ones."""
 HISTOGRAMS = (
-    api.REQUEST_SECONDS,
-    api.ACCEPT_SECONDS,
+    request_times.REQUEST_SECONDS,
+    request_times.ACCEPT_SECONDS,
     worker.TASK_SECONDS,
     timings.TIME_TO_PROVIDER,
     timings.PROVIDER_SECONDS,

@@ -33,9 +33,9 @@ from rme.core.http.gateway import Route
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
+from rme.core.http.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
-from rme.core.telemetry.histograms import Histogram
 from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
@@ -44,20 +44,6 @@ REST_PREFIX = "/rme/v1/"
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 """Requested by monitoring every few seconds: logged at DEBUG."""
-REQUEST_SECONDS = Histogram(
-    "rme_request_duration_seconds",
-    "How long requests of programs took, by route.",
-    ["method", "path"],
-    (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
-"""Not of pages, which are many, nor of monitoring."""
-ACCEPT_SECONDS = Histogram(
-    "rme_accept_seconds",
-    "How long requests took that were answered 202 and did not ask to wait, by route.",
-    ["path"],
-    REQUEST_SECONDS.bounds,
-)
-"""What is refused takes less time, and what waits (`Prefer`) as long as its caller asked for."""
 _RENDERER = "render_error"
 """The attribute of a view that renders its errors; see `set_error_renderer`."""
 

@@ -187,16 +187,18 @@ def test_reads_of_a_scrape_behind_a_backlog(known, no_autovacuum):
     backlog_scene.fill(Status.SENT, 10 * COUNT, since=now)
     backlog_scene.end()
     for status in (Status.ACCEPTED, Status.SENDING, Status.SCHEDULED):
-        backlog_scene.fill(status, 3 * COUNT, since=now)
+        backlog_scene.fill(status, 3 * COUNT, priority=0, since=now)
     found: dict[tuple[str, ...], float] = {}
     entries, blocks = backlog_scene.read_by(lambda: found.update(_scrape()))
     counted = {
-        ("rme_deliveries_ready", "EMAIL", "1"),
+        ("rme_deliveries_ready", "EMAIL", "0"),
         ("rme_deliveries_overdue", "SENDING"),
         ("rme_deliveries_overdue", "SCHEDULED"),
         ("rme_recent_attempts", "EMAIL", ""),
     }
     assert {each for each, value in found.items() if value == lags.COUNTED} == counted
-    assert 3600 <= found["rme_deliveries_ready_oldest_seconds", "EMAIL", "1"] < 3700
-    assert entries < len(counted) * lags.COUNTED + 1000
-    assert blocks < len(counted) * lags.COUNTED + 1000
+    assert 3600 <= found["rme_deliveries_ready_oldest_seconds", "EMAIL", "0"] < 3700
+    read = (len(counted) + 1) * lags.COUNTED  # the ages since acceptance, too
+    assert 0 < found["rme_transactional_oldest_seconds", "EMAIL"] < 600
+    assert entries < read + 1000
+    assert blocks < read + 1000
