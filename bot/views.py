@@ -20,13 +20,13 @@ from bot.forms import Parameters
 from bot.policy import BotPolicy
 from rme.core import errors, logs
 from rme.core.db import statement_timeout
+from rme.core.http import idempotency_key
 from rme.core.http.api import JsonView, id_of, set_error_renderer
 from rme.core.redis import counters
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
 from rme.tenants.api_keys import KeyRecord
 
-IDEMPOTENCY_KEY = "Idempotency-Key"
 A = TypeVar("A", actions.Confirm, actions.Create)
 
 
@@ -172,15 +172,11 @@ def _count(call: BotCall, code: int) -> None:
 
 
 def _idempotency_key(request: HttpRequest) -> str:
-    """Return the Idempotency-Key header without quotes. Raise BotFailure if it is invalid.
-
-    The IETF draft quotes the key; quoted and unquoted are the same key here.
-    """
-    text = request.headers.get(IDEMPOTENCY_KEY, "").strip()
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    if len(text) > schemas.LENGTH_LIMIT or not (text.isascii() and text.isprintable()):
-        raise envelope.invalid(IDEMPOTENCY_KEY, "must be at most 255 printable characters")
+    """Return the Idempotency-Key header without quotes. Raise BotFailure if it is invalid."""
+    name = idempotency_key.NAME
+    text = idempotency_key.read(request.headers.get(name, ""), schemas.LENGTH_LIMIT)
+    if text is None:
+        raise envelope.invalid(name, "must be at most 255 printable characters")
     return text
 
 

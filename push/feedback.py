@@ -60,7 +60,7 @@ WITH taken AS (
 SELECT (SELECT count(*) FROM taken), {_CHANGED} FROM (SELECT) one LEFT JOIN retired ON true
 ORDER BY id
 """
-_SWEEP = f"""
+_RETIRE_UNSEEN = f"""
 WITH unseen AS (
   SELECT id FROM {_T} d WHERE active AND platform = 'ANDROID'
     AND {cells.here("d.organization_id")}
@@ -92,11 +92,6 @@ class DeviceOutcome(NamedTuple):
         return datetime.fromtimestamp(since / 1000, UTC)
 
 
-def store(outcomes: Sequence[DeviceOutcome]) -> None:
-    """Store which tokens are dead: one statement, none if all are alive."""
-    sql.execute({"feedback": insert_statement(outcomes)})
-
-
 def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Step | None:
     """Return the INSERT of dead tokens; None if all are alive."""
     rows = [
@@ -123,10 +118,10 @@ def retire(report: Report) -> tuple[int, int]:
     return rows[0][0], len(retired)
 
 
-def sweep(report: Report) -> int:
+def retire_unseen(report: Report) -> int:
     """Deactivate a batch of Android devices not seen for 270 days; return their number."""
     with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        cursor.execute(_SWEEP, [STALE_DAYS])
-        swept = [DeviceChange(What.DEACTIVATED, *row) for row in cursor.fetchall()]
-        report(swept)
-    return len(swept)
+        cursor.execute(_RETIRE_UNSEEN, [STALE_DAYS])
+        unseen = [DeviceChange(What.DEACTIVATED, *row) for row in cursor.fetchall()]
+        report(unseen)
+    return len(unseen)

@@ -71,7 +71,7 @@ class Device(models.Model):
             # read by devices.find: an organization's devices, or a contact's, newest first
             models.Index(fields=["organization", "-id"], name="device_of_organization"),
             models.Index(fields=["organization", "contact_id", "-id"], name="device_of_contact"),
-            # read by feedback.sweep, which looks for Android devices that were not seen for long
+            # read by feedback.retire_unseen: Android devices that were not seen for long
             models.Index(
                 fields=["last_seen_at"],
                 name="device_unseen",

@@ -85,6 +85,7 @@ MESSAGING = (
     "content",
     "delivery",
     "feedback",
+    "housekeeping",
     "policy",
     "statistics",
     "webhooks",

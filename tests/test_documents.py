@@ -1,8 +1,8 @@
 """What the documents name exists: pages, sections, commands, targets, settings and log events."""
 
+import ast
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
 from django.core.management import get_commands
 
@@ -54,7 +54,8 @@ def test_each_file_that_is_named_exists():
     files = {path for text in PAGES.values() for path in SOURCE.findall(text)}
     assert len(files) > 100
     assert {path for path in files if not (ROOT / path).exists()} == {
-        "messaging/providers/examplesms.py"  # the reader of adding-a-provider.md writes it
+        "messaging/providers/examplesms.py",  # the reader of adding-a-provider.md writes these
+        "push/providers/examplepush.py",
     }
 
 
@@ -83,13 +84,44 @@ def test_each_setting_has_its_place_in_the_documents():
     }  # read by `rme.run`
 
 
+SERVICE = [
+    path.read_text()
+    for package in ("bot", "messaging", "push", "rme")
+    for path in sorted((ROOT / package).rglob("*.py"))
+]
+
+
+def serious_events() -> set[str]:
+    """Return the names of the events that the service logs as warnings and errors."""
+    calls = [
+        node
+        for source in SERVICE
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("warning", "error", "exception")
+        and "log" in ast.unparse(node.func.value).lower()
+    ]
+    first = [
+        ast.literal_eval(node.args[0]) for node in calls if isinstance(node.args[0], ast.Constant)
+    ]
+    return {each for each in first if re.fullmatch(r"[a-z_]+(\.[a-z_]+)?", each)}
+
+
+def test_operations_names_each_log_event_of_warning_and_error():
+    page = PAGES[ROOT / "docs" / "operations.md"]
+    serious = serious_events()
+    assert len(serious) > 60
+    assert serious - set(re.findall(r"`([a-z_.]+)`", page)) == set()
+    rows = re.findall(r"^\| (`.+`) \| (?:error|warning)", page, re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`([a-z_.]+)`", row)}
+    assert {
+        each for each in listed if not any(f'"{each}"' in source for source in SERVICE)
+    } == set()
+
+
 def test_each_log_event_that_a_runbook_names_is_logged():
-    source = "".join(
-        path.read_text()
-        for package in ("bot", "messaging", "push", "rme")
-        for path in Path(ROOT / package).rglob("*.py")
-    )
     events = re.findall(r"`([a-z_]+\.[a-z_]+)`", PAGES[ROOT / "docs" / "runbooks.md"])
     events = [each for each in events if not each.endswith((".yaml", ".py"))]
     assert len(events) > 5
-    assert [each for each in events if f'"{each}"' not in source] == []
+    assert [e for e in events if not any(f'"{e}"' in source for source in SERVICE)] == []

@@ -168,12 +168,15 @@ def _decide_until_stored(
     caller: Caller, calls: Sequence[Call], bulk_key: CallerKey | None, unused: bool
 ) -> BulkResult:
     keys = {call.submission.key.text for call in calls if call.submission.key}
+    counted = 0  # against the ceiling: a message counts once, however often it is decided
     for attempt in range(ATTEMPTS):
         known = unused and attempt == 0
         decision = _Decision(calls)
         decision.look_up({} if known else idempotency.find(caller, keys))
         sending = organization_policy.of(caller.organization.id).sending
-        send_limits.require(caller.organization.id, sending, len(decision.fresh), test=caller.test)
+        uncounted = max(0, len(decision.fresh) - counted)
+        send_limits.require(caller.organization.id, sending, uncounted, test=caller.test)
+        counted += uncounted
         decision.plan()
         rows, result = decision.rows, BulkResult(decision.results)
         if bulk_key:
@@ -181,7 +184,8 @@ def _decide_until_stored(
         try:
             rows.store()
         except IntegrityError:
-            idempotency.purge()  # the key may have expired; if it is live, it is found next time
+            # A key that is live is found next time.
+            idempotency.delete_expired(caller, keys | ({bulk_key.text} if bulk_key else set()))
             continue
         wakeups.wake(rows.channels)
         return result

@@ -19,9 +19,11 @@ from messaging.models import IdempotencyKey
 from rme.core import errors
 from rme.core.db import commits, prepared_statements, sql
 from rme.core.db.postgresql import direct
+from rme.core.http import idempotency_key
 from rme.tenants.authentication import Caller
 
 LIFE = timedelta(hours=24)
+KEY_LIMIT = 255
 _TABLE = IdempotencyKey._meta.db_table
 
 
@@ -51,17 +53,16 @@ def scope_of(caller: Caller, key: CallerKey) -> KeyScope:
 
 
 def key_of(header: str | None, body: object) -> CallerKey | None:
-    """Read the Idempotency-Key header. A quoted key (the IETF draft's form) equals the bare one.
+    """Read the Idempotency-Key header, with the digest of the body.
 
     Raises InvalidPayload for a key that is empty, too long or not printable ASCII.
     """
     if header is None:
         return None
-    text = header.strip()
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    if not 1 <= len(text) <= 255 or not (text.isascii() and text.isprintable()):
-        raise errors.InvalidPayload.at("Idempotency-Key", "must be 1 to 255 printable characters")
+    text = idempotency_key.read(header, KEY_LIMIT)
+    if not text:
+        wanted = f"must be 1 to {KEY_LIMIT} printable characters"
+        raise errors.InvalidPayload.at(idempotency_key.NAME, wanted)
     return CallerKey(text, digest(body))
 
 
@@ -215,6 +216,16 @@ def amend(scope: KeyScope, result: SendResult | Refusal) -> None:
         rows.update(status=result.status_code, body=result.body.decode())
     else:
         rows.delete()
+
+
+def delete_expired(caller: Caller, keys: Collection[str]) -> None:
+    """Delete those of a caller's keys that have expired, so that they may be used again."""
+    IdempotencyKey.objects.filter(
+        organization_id=caller.organization.id,
+        application_id=caller.application_id,
+        key__in=keys,
+        expires_at__lte=Now(),
+    ).delete()
 
 
 def purge() -> int:

@@ -73,18 +73,18 @@ def send(
     key = idempotency.key_of(idempotency_key, request)
     call = Call(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
     result = accept(call)
-    match result:
+    answer = result.read() if isinstance(result, StoredAnswer) else result
+    match answer:
         case Refusal(error=error):
             raise error
-        case StoredAnswer():
-            return _replayed(result)
         case SendResult(message_id=str(message_id)):
             return MessageResult(
                 message_id=message_id,
-                status=result.status,
-                resolved_channel=result.resolved_channel,
-                provider=result.provider,
-                scheduled_for=iso(result.scheduled_for),
+                status=answer.status,
+                resolved_channel=answer.resolved_channel,
+                provider=answer.provider,
+                scheduled_for=iso(answer.scheduled_for),
+                replayed=answer is not result,
             )
     raise AssertionError("an accepted message has an id")
 
@@ -96,22 +96,3 @@ def _program(organization: Organization | str) -> Caller:
     except Organization.DoesNotExist:
         raise errors.NotFound.at("organization", "no such organization") from None
     return Caller(record, application_id=PROGRAM, user_id=PROGRAM, test=False)
-
-
-def _replayed(stored: StoredAnswer) -> MessageResult:
-    """Read the answer that an idempotency key stored. Raises the ApiError if it is one."""
-    answer: Any = stored.as_json()
-    if error := answer.get("error"):
-        raise errors.by_code()[error["code"]](
-            error["message"],
-            details=[errors.Detail(each["field"], each["message"]) for each in error["details"]],
-            message_id=error["messageId"],
-        )
-    return MessageResult(
-        message_id=answer["messageId"],
-        status=answer["status"],
-        resolved_channel=answer["resolvedChannel"],
-        provider=answer["provider"],
-        scheduled_for=answer["scheduledFor"],
-        replayed=True,
-    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -129,6 +129,27 @@ class StoredAnswer:
     def as_json(self) -> JsonObject:
         shown: JsonObject = orjson.loads(self.body)
         return shown
+
+    def read(self) -> "SendResult | Refusal":
+        """Return the answer as it was before it was stored, without the single recipients."""
+        shown: Any = self.as_json()
+        if error := shown.get("error"):
+            details = [errors.Detail(each["field"], each["message"]) for each in error["details"]]
+            raised = errors.by_code()[error["code"]](
+                error["message"], details=details, message_id=error["messageId"]
+            )
+            return Refusal(raised, error["requestId"])
+        scheduled_for = shown["scheduledFor"]
+        return SendResult(
+            message_id=shown["messageId"],
+            status=shown["status"],
+            resolved_channel=shown["resolvedChannel"],
+            provider=shown["provider"],
+            scheduled_for=datetime.fromisoformat(scheduled_for) if scheduled_for else None,
+            recipients=(),
+            request_id="",
+            status_code=self.status_code,
+        )
 
 
 Result = SendResult | Refusal | StoredAnswer

@@ -193,7 +193,7 @@ def _read(request: Request, items: Sequence[object]) -> list[NewSuppression | er
 
 def _add(
     organization_id: str, read: Sequence[NewSuppression | errors.ApiError]
-) -> list[suppressions.Listed | errors.ApiError]:
+) -> list[suppressions.ListEntry | errors.ApiError]:
     """Add the entries among what was read, and return each as it is now, or its error."""
     entries = [each for each in read if isinstance(each, NewSuppression)]
     added = iter(suppressions.add(organization_id, entries) if entries else ())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
 from messaging.archive.records import RowVersions
 from messaging.models import Attempt, Delivery, Event, Message, MessageContent
@@ -24,19 +24,16 @@ _NEXT = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s 
 ORDER BY m.id LIMIT 1"""
 _ENDED = f"""SELECT m.id FROM {_M} m WHERE m.organization_id = %s AND m.id >= %s AND m.id < %s
 AND NOT EXISTS (SELECT FROM {_D} d WHERE {is_of_message("d", "m.id")}
-  AND (d.status = ANY(%s) OR d.due_at IS NOT NULL OR d.updated_at >= %s))
-AND NOT EXISTS (SELECT FROM {_E} e WHERE e.message_id = m.id AND e.at >= %s)
+  AND (d.status = ANY(%s::text[]) OR d.due_at IS NOT NULL OR d.updated_at >= %s::timestamptz))
+AND NOT EXISTS (SELECT FROM {_E} e WHERE e.message_id = m.id AND e.at >= %s::timestamptz)
 AND NOT EXISTS (SELECT FROM {MessageContent._meta.db_table} c WHERE c.id = m.id)
 ORDER BY m.id LIMIT %s"""
 
 
 def first(organization_id: str, start: UUID, end: UUID) -> UUID | None:
     """Return the oldest message of an organization, of those between two ids."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
-        cursor.execute(_NEXT, [organization_id, start, end])
-        row = cursor.fetchone()
-    return row[0] if row else None
+    rows = sql.read_in_order(_NEXT, [organization_id, str(start), str(end)])
+    return rows[0][0] if rows else None
 
 
 def find(
@@ -46,10 +43,9 @@ def find(
 
     Those whose content is still kept wait: erasure and export find it by the delivery.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
-        cursor.execute(_ENDED, [organization_id, start, end, _UNFINISHED, before, before, limit])
-        return [key for (key,) in cursor.fetchall()]
+    moment = before.isoformat()
+    values = [organization_id, str(start), str(end), sql.array(_UNFINISHED), moment, moment, limit]
+    return [key for (key,) in sql.read_in_order(_ENDED, values)]
 
 
 _DELETE = {

@@ -5,7 +5,7 @@ applies it meanwhile.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from django.db import connection
 from django.db.models import Q
@@ -69,8 +69,3 @@ def files_with(erasure: ArchiveErasure) -> Q:
 
 def hashes(organization_id: str, contacts: Collection[str]) -> list[int]:
     return sorted({contact_hash(organization_id, each) for each in contacts})
-
-
-def through(found: Mapping[int, str]) -> int:
-    """Return the last of pending erasures; 0 if there is none."""
-    return max(found, default=0)

@@ -20,7 +20,7 @@ from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from messaging.archive import erasures as archive
-from messaging.consent import ledger
+from messaging.consent import gate_lock, ledger
 from messaging.models import (
     Attempt,
     BulkAction,
@@ -37,7 +37,7 @@ from messaging.models import (
     delivery_lookup,
     derived_events,
 )
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
 from push.models import Device
@@ -122,6 +122,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     )
     with transaction.atomic():
         archive.hold(organization_id)  # nothing is moved to the archive meanwhile
+        gate_lock.take_exclusive([organization_id])  # before any row: see its order
         counts = {
             **_erase_platform(organization_id, contact_id),
             "devices": _delete(Device.objects.filter(**own)),
@@ -213,20 +214,20 @@ class _Ending(NamedTuple):
     """How a delivery that is not final yet ends."""
 
     status: Status
-    reason: str | None
+    reason: StatusReason | None
     event: EventType
 
 
 _ENDINGS = {
     Status.SCHEDULED: _Ending(Status.CANCELLED, None, EventType.CANCELLED),
-    Status.ACCEPTED: _Ending(Status.BLOCKED, "UNREACHABLE", EventType.BLOCKED),
-    Status.UNKNOWN: _Ending(Status.FAILED, "PROVIDER_ERROR", EventType.FAILED),
+    Status.ACCEPTED: _Ending(Status.BLOCKED, StatusReason.UNREACHABLE, EventType.BLOCKED),
+    Status.UNKNOWN: _Ending(Status.FAILED, StatusReason.PROVIDER_ERROR, EventType.FAILED),
 }
 
 
 def _stop(deliveries: models.QuerySet[Delivery]) -> int:
     """End those of deliveries that are not final; return their number."""
-    waiting = deliveries.select_for_update().filter(status__in=list(_ENDINGS))
+    waiting = deliveries.select_for_update().filter(status__in=list(_ENDINGS)).order_by("pk")
     found = {row.pk: row for row in waiting}
     stopped = apply_transitions([_stopped(row) for row in found.values()])
     write_events([_event(found[identifier]) for identifier in stopped])

@@ -176,14 +176,14 @@ def _strength(reason: str) -> int:
     return STRENGTH.index(reason) if reason in STRENGTH else len(STRENGTH)
 
 
-class Listed(NamedTuple):
+class ListEntry(NamedTuple):
     """An entry as it is on the list now, and whether it is new."""
 
     row: Suppression
     new: bool
 
 
-def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[Listed]:
+def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[ListEntry]:
     """Suppress, and return for each entry what is on the list now. Two statements and a lock."""
     by_address = Suppression.objects.filter(
         ~Q(address=""), organization_id=organization_id, address__in=[e.address for e in entries]
@@ -200,7 +200,7 @@ def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[Listed]
             for row in by_address.union(by_contact, all=True)
         }
     rows = [found[entry.key] for entry in entries]
-    return [Listed(row, str(row.pk) in change.added) for row in rows]
+    return [ListEntry(row, str(row.pk) in change.added) for row in rows]
 
 
 def current(organization_id: str) -> QuerySet[Suppression]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from messaging.models.statuses import StatusReason, WaitReason
 from rme.core import errors
 
 STATUS = {
@@ -20,29 +21,30 @@ STATUS = {
 }
 """The label of each status, and the name of its colour."""
 
-REASONS = {
+REASONS: dict[str, str] = {
     "SUPPRESSED": "on the suppression list",
     "NO_CONSENT": "no consent",
     "FREQUENCY_CAPPED": "had as many messages as the category's cap allows",
-    "UNREACHABLE": "no address or device",
+    StatusReason.UNREACHABLE: "no address or device",
     "NOT_FOUND": "no such contact",
     "TEMPLATE_NOT_FOUND": "no active template in the language",
-    "TEMPLATE_ERROR": "the text could not be rendered",
-    "PROVIDER_ERROR": "no provider took it",
-    "UNKNOWN_OUTCOME": "the provider gave no answer",
+    StatusReason.TEMPLATE_ERROR: "the text could not be rendered",
+    StatusReason.PROVIDER_ERROR: "no provider took it",
+    StatusReason.UNKNOWN_OUTCOME: "the provider gave no answer",
     "RATE_LIMITED": "the rate limit was reached",
-    "EXPIRED": "its time had passed",
+    StatusReason.EXPIRED: "its time had passed",
     "INVALID_PAYLOAD": "the request was not valid",
     "UNAVAILABLE": "the service was not available",
 }
 """The reasons that accept and delivery give. A provider's own reasons are shown as they are."""
 
 _ERRORS = errors.by_code()
-WAITING = {
-    "PAUSED": "sending is paused",
-    "PROVIDER": "no provider account takes it now",
-    "RATE": "the account's rate limit is reached",
-    "QUIET_HOURS": "the recipient's quiet hours",
+WAITING: dict[str, str] = {
+    WaitReason.PAUSED: "sending is paused",
+    WaitReason.PROVIDER: "no provider account takes it now",
+    WaitReason.RATE: "the account's rate limit is reached",
+    WaitReason.PLATFORM: "the organization's platform does not answer",
+    WaitReason.QUIET_HOURS: "the recipient's quiet hours",
 }
 """What an accepted delivery waits for. Other words are a provider's."""
 

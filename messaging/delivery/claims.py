@@ -50,51 +50,6 @@ _ACCEPTED = f"FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.p
 _NOW = "statement_timestamp()"
 _SEARCH = fairness.DueStatement(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
 
-_LEASE = f"{_NOW} + make_interval(secs => %s)"
-# A content is read once, however many recipients of its message are claimed. The columns are JSON
-# texts: PostgreSQL sends rows as it makes them, and the process would wake for every few.
-_CLAIM = f"""
-WITH locked AS MATERIALIZED (
-  SELECT found.*, row_number() OVER () AS place FROM (
-    SELECT d.id, d.message_id
-    FROM (
-      SELECT * FROM unnest(%s::text[], %s::int[]) given(organization_id, most)
-      WHERE {cells.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
-      SELECT d.id, d.message_id {_ACCEPTED} %s
-        AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
-      ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
-    LIMIT %s) found
-), beyond AS MATERIALIZED (
-  SELECT min(place) AS place FROM (
-    SELECT place, sum(bytes) OVER (ORDER BY place) - bytes AS before FROM (
-      SELECT first.place, coalesce(c.size, octet_length(c.body::text)) AS bytes
-      FROM (SELECT message_id, min(place) AS place FROM locked GROUP BY message_id) first
-      JOIN {_CONTENT} c ON {sql.by_key("c.id", "first.message_id")}) sized) summed
-  WHERE before >= {CLAIM_BYTES}
-), picked AS MATERIALIZED (
-  SELECT id FROM locked WHERE place < coalesce((SELECT place FROM beyond), place + 1)
-), claimed AS (
-  {claim_update(_LEASE)}
-)
-SELECT (
-  SELECT json_agg(json_build_array(
-    d.organization_id, d.id, d.message_id, d.contact_id, d.category,
-    coalesce(d.channels, '{{}}'), d.channel,
-    d.address, d.template_version_id, d.fence, d.tries,
-    extract(epoch FROM d.expires_at)::float8, d.test, m.template,
-    CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END,
-    CASE WHEN d.fence > 1 THEN d.account_id END,
-    extract(epoch FROM coalesce(d.scheduled_for, d.accepted_at))::float8) ORDER BY d.id)::text
-  FROM claimed d, LATERAL (  -- OFFSET keeps the order of this join
-    SELECT m.template, m.strategy, m.fallback_after FROM {Message._meta.db_table} m
-    WHERE m.id = d.message_id AND m.organization_id = d.organization_id OFFSET 0) m
-), (
-  SELECT json_agg(json_build_array(c.id, c.body))::text
-  FROM (SELECT DISTINCT message_id FROM claimed) d
-  JOIN {_CONTENT} c ON {sql.by_key("c.id", "d.message_id")}
-), (SELECT place FROM beyond) IS NOT NULL
-"""
-
 
 class ClaimedDelivery(NamedTuple):
     """A delivery of a batch, with what is to be sent."""
@@ -128,6 +83,68 @@ class ClaimedDelivery(NamedTuple):
         """Return the context of its message's trace; empty if that is not traced."""
         return str(self.body.get("traceparent", ""))
 
+
+_COLUMNS = {
+    "organization_id": "d.organization_id",
+    "id": "d.id",
+    "message_id": "d.message_id",
+    "contact_id": "d.contact_id",
+    "category": "d.category",
+    "channels": "coalesce(d.channels, '{}')",
+    "channel": "d.channel",
+    "address": "d.address",
+    "template_version_id": "d.template_version_id",
+    "fence": "d.fence",
+    "tries": "d.tries",
+    "expires_at": "extract(epoch FROM d.expires_at)::float8",
+    "test": "d.test",
+    "template": "m.template",
+    "fallback_after": (
+        "CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END"
+    ),
+    "previous_account_id": "CASE WHEN d.fence > 1 THEN d.account_id END",
+    "ready_since": "extract(epoch FROM coalesce(d.scheduled_for, d.accepted_at))::float8",
+}
+"""The SQL of each field of a `ClaimedDelivery` but `body`, which its message has."""
+_SELECTED = ", ".join(_COLUMNS[name] for name in ClaimedDelivery._fields if name != "body")
+
+_LEASE = f"{_NOW} + make_interval(secs => %s)"
+# A content is read once, however many recipients of its message are claimed. The columns are JSON
+# texts: PostgreSQL sends rows as it makes them, and the process would wake for every few.
+_CLAIM = f"""
+WITH locked AS MATERIALIZED (
+  SELECT found.*, row_number() OVER () AS place FROM (
+    SELECT d.id, d.message_id
+    FROM (
+      SELECT * FROM unnest(%s::text[], %s::int[]) given(organization_id, most)
+      WHERE {cells.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
+      SELECT d.id, d.message_id {_ACCEPTED} %s
+        AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
+      ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
+    LIMIT %s) found
+), beyond AS MATERIALIZED (
+  SELECT min(place) AS place FROM (
+    SELECT place, sum(bytes) OVER (ORDER BY place) - bytes AS before FROM (
+      SELECT first.place, coalesce(c.size, octet_length(c.body::text)) AS bytes
+      FROM (SELECT message_id, min(place) AS place FROM locked GROUP BY message_id) first
+      JOIN {_CONTENT} c ON {sql.by_key("c.id", "first.message_id")}) sized) summed
+  WHERE before >= {CLAIM_BYTES}
+), picked AS MATERIALIZED (
+  SELECT id FROM locked WHERE place < coalesce((SELECT place FROM beyond), place + 1)
+), claimed AS (
+  {claim_update(_LEASE)}
+)
+SELECT (
+  SELECT json_agg(json_build_array({_SELECTED}) ORDER BY d.id)::text
+  FROM claimed d, LATERAL (  -- OFFSET keeps the order of this join
+    SELECT m.template, m.strategy, m.fallback_after FROM {Message._meta.db_table} m
+    WHERE m.id = d.message_id AND m.organization_id = d.organization_id OFFSET 0) m
+), (
+  SELECT json_agg(json_build_array(c.id, c.body))::text
+  FROM (SELECT DISTINCT message_id FROM claimed) d
+  JOIN {_CONTENT} c ON {sql.by_key("c.id", "d.message_id")}
+), (SELECT place FROM beyond) IS NOT NULL
+"""
 
 _EXPIRES_AT = ClaimedDelivery._fields.index("expires_at")
 _FENCE = ClaimedDelivery._fields.index("fence")

@@ -27,14 +27,14 @@ from messaging.delivery.next_steps import OutgoingDelivery
 from messaging.delivery.prepare import BatchProgress
 from messaging.delivery.record import Answered
 from messaging.feedback.receipts import Receipt
-from messaging.models.statuses import Status
+from messaging.models.statuses import Status, WaitReason
 from rme.core.db import clock, prepared_statements
 from rme.transport import Transport
 
 log = structlog.get_logger(__name__)
 
 PAUSE_RECHECK = timedelta(seconds=60)
-RENDER_SECONDS = CLAIM_SECONDS / 2
+FILL_SECONDS = CLAIM_SECONDS / 2
 """What is rendered by then leaves, even if the window is not full."""
 TURN_SECONDS = 1.5 * CLAIM_SECONDS
 """What has not been tried by then is released: other organizations have their turn."""
@@ -71,15 +71,21 @@ class _SendLoop:
         self.turn_until = min(self.until, monotonic() + TURN_SECONDS)
         self.failing: set[int] = set()
         """The accounts that are tried after the others."""
+        self.answered: list[Answered] = []
+        """What the window before was answered, until it is recorded."""
 
     def run(self) -> dict[str, int]:
-        answered: list[Answered] = []
-        while open_batches := [each for each in self.batches if each.is_open]:
-            self._fill_window(open_batches)
-            self._admit(open_batches)
-            stopped = self._commit(open_batches, answered)
-            self._remove_attempts(open_batches, stopped)
-            answered = self._apply_outcomes(self._hand_over(open_batches))
+        try:
+            while open_batches := [each for each in self.batches if each.is_open]:
+                self._fill_window(open_batches)
+                self._admit(open_batches)
+                stopped = self._commit(open_batches)
+                self._remove_attempts(open_batches, stopped)
+                self._apply_outcomes(self._hand_over(open_batches))
+        except BaseException:
+            # It stays in doubt, and nothing leaves in its place until it is recorded.
+            late_outcomes.store_again(self.answered, self.follow_up)
+            raise
         return {each.batch.organization_id: each.sent_count for each in self.batches}
 
     # --- the steps, in their order --------------------------------------------------------------
@@ -99,7 +105,7 @@ class _SendLoop:
 
     def _fill_places(self, fresh: Sequence[BatchProgress], free: int) -> None:
         """Fill free places. Rooms are read only for the batches that could fill them."""
-        until = monotonic() + RENDER_SECONDS
+        until = monotonic() + FILL_SECONDS
         rooms: dict[str, int] = {}
         with render_limit.timers():
             for place, each in enumerate(fresh):
@@ -125,26 +131,21 @@ class _SendLoop:
         for each in batches:
             each.set_decided_apart()
 
-    def _commit(self, batches: Sequence[BatchProgress], answered: Sequence[Answered]) -> list[str]:
+    def _commit(self, batches: Sequence[BatchProgress]) -> list[str]:
         """Record the window before and the attempts of the next; return the attempts that the gates
         stopped.
-
-        What cannot be recorded stays in doubt, and nothing leaves in its place until it is.
         """
         decided = [delivery for each in batches for delivery in each.decided]
         leaving = [each.batch.organization_id for each in batches if each.window]
         window = _window(batches)
-        try:
-            steps = dict(record.outcomes(answered))
-            with _transaction(decided, window):
-                gate_lock.take_shared(leaving)
-                # before the gates, so that frequency caps count it
-                steps["attempts"] = record.begin_attempts(window)
-                changed = record.record(decided, steps)
-                check = _begin_check(window)
-        except BaseException:
-            late_outcomes.store_again(answered, self.follow_up)
-            raise
+        steps = dict(record.outcomes(self.answered))
+        with _transaction(decided, window):
+            gate_lock.take_shared(leaving)
+            # before the gates, so that frequency caps count it
+            steps["attempts"] = record.begin_attempts(window)
+            changed = record.record(decided, steps)
+            check = _begin_check(window)
+        answered, self.answered = self.answered, []
         record.log_fenced(decided, changed)
         record.count_sent(decided)
         if receipts := record.receipts(answered):
@@ -177,19 +178,20 @@ class _SendLoop:
             each.window = [delivery for delivery in each.window if id(delivery) in ids]
         return answered
 
-    def _apply_outcomes(self, answered: Sequence[OutgoingDelivery]) -> list[Answered]:
+    def _apply_outcomes(self, deliveries: Sequence[OutgoingDelivery]) -> None:
         """Report the outcomes to the circuits, and decide what follows from them."""
-        record.count_outcomes(attempt for delivery in answered for attempt in delivery.attempts)
+        self.answered = [Answered(each, []) for each in deliveries]
+        record.count_outcomes(attempt for delivery in deliveries for attempt in delivery.attempts)
         self.failing |= circuit_history.report(
             (attempt.account.id, attempt.outcome)
-            for delivery in answered
+            for delivery in deliveries
             for attempt in delivery.attempts
             if attempt.outcome is not None
         ).last
         now, may_fail_over = clock.now(), monotonic() < self.until
-        for delivery in answered:
+        for place, delivery in enumerate(deliveries):
             delivery.apply_outcomes(now=now, may_fail_over=may_fail_over)
-        return [Answered(delivery, delivery.take_attempts()) for delivery in answered]
+            self.answered[place] = Answered(delivery, delivery.take_attempts())
 
 
 def _enough(fresh: Sequence[BatchProgress], places: int) -> list[BatchProgress]:
@@ -243,7 +245,7 @@ def _apply_check(window: Sequence[OutgoingDelivery], check: gates.PendingCheck) 
         paused = pauses.get(claimed.organization_id)
         if paused and paused.cover(claimed.channel, claimed.category, claimed.template):
             not_made += delivery.cancel_attempts()
-            delivery.wait("PAUSED", now + PAUSE_RECHECK)
+            delivery.wait(WaitReason.PAUSED, now + PAUSE_RECHECK)
         elif refusal:
             not_made += delivery.cancel_attempts()
             delivery.end_channel(

@@ -64,17 +64,26 @@ def store_late(deliveries: Sequence[OutgoingDelivery], follow_up: FollowUp) -> N
 
 
 def store_again(answered: Sequence[Answered], follow_up: FollowUp) -> None:
-    """Store outcomes that the send loop could not store. Deliveries that were about to fail over
-    are released.
+    """Store outcomes that the send loop could not store, and apply those that it had not applied.
+
+    Deliveries that were about to fail over are released.
     """
-    now = clock.now()
-    for delivery, _ in answered:
-        if not delivery.decided:
-            delivery.cancel_attempts()
-            delivery.release(now)
-    concurrency.add_in_doubt(len(answered))
     if answered:
-        _storing.add(_Item(list(answered), follow_up))
+        item = _Item([_without_failover(each) for each in answered], follow_up)
+        concurrency.add_in_doubt(len(answered))
+        _storing.add(item)
+
+
+def _without_failover(answered: Answered) -> Answered:
+    """Release a delivery that was about to fail over. Its next attempt may have been committed all
+    the same, with the answer to the commit lost: it is removed.
+    """
+    delivery, attempts, _ = answered
+    if delivery.decided or not attempts:
+        return answered
+    not_made = delivery.cancel_attempts()
+    delivery.release(clock.now())
+    return Answered(delivery, attempts, not_made)
 
 
 def finish(seconds: float) -> bool:
@@ -110,7 +119,7 @@ class _Storing:
             try:
                 _store(item)
             except Exception:
-                ids = [delivery.claimed.id for delivery, _ in item.answered]
+                ids = [each.delivery.claimed.id for each in item.answered]
                 log.exception("deliver.left_behind", delivery_ids=ids)
             finally:
                 concurrency.add_in_doubt(-len(item.answered))
@@ -127,14 +136,14 @@ os.register_at_fork(after_in_child=_storing.reset)
 
 def _store(item: _Item) -> None:
     """Apply and store the outcomes of an item; tries again for as long as the database is away."""
-    late = [delivery for delivery, attempts in item.answered if not attempts]
+    late = [each.delivery for each in item.answered if not each.attempts]
     _report_to_circuits(late)
     now = clock.now()
     for delivery in late:
         delivery.apply_outcomes(now=now, may_fail_over=False)
     answered = [
-        Answered(delivery, attempts or delivery.take_attempts())
-        for delivery, attempts in item.answered
+        each if each.attempts else Answered(each.delivery, each.delivery.take_attempts())
+        for each in item.answered
     ]
     wait = RETRY_SECONDS
     while True:

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from messaging.models import Delivery
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
@@ -139,7 +139,11 @@ def _hold_batch(status: Status, moment: datetime, reason: str) -> list[Delivery]
             apply_transitions(
                 [
                     Transition(
-                        id=row.pk, status=target, due_at=None, reason="UNKNOWN_OUTCOME", detail=None
+                        id=row.pk,
+                        status=target,
+                        due_at=None,
+                        reason=StatusReason.UNKNOWN_OUTCOME,
+                        detail=None,
                     )
                     for row in found
                 ]
@@ -171,7 +175,7 @@ def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transi
             id=delivery.pk,
             status=Status.FAILED,
             due_at=None,
-            reason="PROVIDER_ERROR",
+            reason=StatusReason.PROVIDER_ERROR,
             detail="no answer came, and it was given up",
         )
     # The decision is to deliver it, so the category's time to live begins anew.
@@ -184,6 +188,7 @@ def _transition(delivery: Delivery, decision: Decision, now: datetime) -> Transi
         due_at=now,
         reason=None,
         detail=None,
+        tries=delivery.tries + 1,  # it may have left: if it is too late then, it fails
         expires_at=max(delivery.expires_at, now + time_to_live),
     )
 

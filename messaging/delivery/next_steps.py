@@ -1,7 +1,8 @@
 """What follows from a provider's outcome: failover, fallback, waiting, or the end.
 
-No input or output here. An `OutgoingDelivery` is a claimed delivery while a worker sends it: it
-holds its attempts, takes their outcomes, and decides the delivery's next status.
+No database and no network here: besides what it is given, it reads settings, draws the backoff at
+random and makes the ids of attempts. An `OutgoingDelivery` is a claimed delivery while a worker
+sends it: it holds its attempts, takes their outcomes, and decides the delivery's next status.
 """
 
 import random
@@ -15,7 +16,7 @@ from django.conf import settings
 
 from messaging.delivery.claims import ClaimedDelivery
 from messaging.feedback.receipts import Receipt
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason, WaitReason
 from messaging.models.transitions import Transition
 from messaging.policy.organization_policy import Account, CategoryRules
 from messaging.webhooks.events import EventRow
@@ -47,6 +48,14 @@ def storable(text: str) -> str:
     if text.isprintable():
         return text
     return text.encode("utf-8", "replace").decode().replace("\0", "�")
+
+
+class DeviceContent(NamedTuple):
+    """What is to be handed over to one device, or to the address."""
+
+    device_id: str | None
+    """None for the address."""
+    content: Content
 
 
 @dataclass(slots=True)
@@ -93,8 +102,8 @@ class OutgoingDelivery:
     address: str | None = None
     devices: Sequence[DeviceRecord] = ()
     routes: Sequence[Account] = ()
-    contents: Sequence[tuple[str | None, Content]] = ()
-    """What is to be handed over: by device id, or one with None for the address."""
+    contents: Sequence[DeviceContent] = ()
+    """What is to be handed over: for each device, or one for the address."""
     untried: dict[str | None, list[Account]] = field(default_factory=dict)
     """By device id: the accounts that are still to be tried, in order."""
     attempts: list[SendAttempt] = field(default_factory=list)
@@ -111,7 +120,7 @@ class OutgoingDelivery:
     """The next status; None until it is decided."""
     reason: str | None = None
     detail: str | None = None
-    waiting: str | None = None
+    waiting: WaitReason | None = None
     due_at: datetime | None = None
     channel: str = ""
     channels: list[str] = field(default_factory=list)
@@ -127,7 +136,7 @@ class OutgoingDelivery:
         return self.status is not None
 
     def set_contents(
-        self, contents: Sequence[tuple[str | None, Content]], routes: Sequence[Sequence[Account]]
+        self, contents: Sequence[DeviceContent], routes: Sequence[Sequence[Account]]
     ) -> None:
         """Set what is to be handed over, and for each content the accounts to try, in order."""
         self.contents = contents
@@ -161,6 +170,8 @@ class OutgoingDelivery:
 
     def cancel_attempts(self) -> list[str]:
         """Remove attempts that are not made after all, and return their ids."""
+        if not self.attempts:
+            return []
         cancelled, self.attempts, self.account = self.attempts, [], self.previous_account
         return [attempt.id for attempt in cancelled]
 
@@ -194,7 +205,7 @@ class OutgoingDelivery:
         if event:
             self._add_event(event, reason, entry)
 
-    def wait(self, why: str, until: datetime) -> None:
+    def wait(self, why: WaitReason, until: datetime) -> None:
         """Make the delivery wait: it is due again at that time."""
         self.status, self.waiting, self.due_at = Status.ACCEPTED, why, until
 
@@ -203,11 +214,17 @@ class OutgoingDelivery:
         self.status, self.due_at = Status.ACCEPTED, now
 
     def expire(self) -> None:
-        """End a delivery whose time has passed: no provider took it, or it was found too late."""
+        """End a delivery whose time has passed: no provider took it as far as is known, or it was
+        found too late.
+        """
         if self.tries:
-            self.decide(Status.FAILED, "PROVIDER_ERROR", "no provider took it in time")
+            self.decide(
+                Status.FAILED,
+                StatusReason.PROVIDER_ERROR,
+                "no provider is known to have taken it in time",
+            )
         else:
-            self.decide(Status.EXPIRED, "EXPIRED", "too late to be of use")
+            self.decide(Status.EXPIRED, StatusReason.EXPIRED, "too late to be of use")
 
     def back_off(
         self,
@@ -223,12 +240,12 @@ class OutgoingDelivery:
         delay = max(random.uniform(0, step), min(retry_after or 0, BACKOFF_LIMIT))
         until = now + timedelta(seconds=delay)
         if until >= self.claimed.expires_at:
-            self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
+            self.decide(Status.FAILED, StatusReason.PROVIDER_ERROR, reason)
             return
         self.tries += 1
         self.detail = reason
         self._add_event(EventType.DEFERRED, reason)
-        self.wait("PROVIDER", until)
+        self.wait(WaitReason.PROVIDER, until)
 
     def end_channel(
         self, status: Status, reason: str, detail: str, *, now: datetime, entry: str | None = None
@@ -265,19 +282,20 @@ class OutgoingDelivery:
                 if self.channels and self.claimed.fallback_after:
                     self.due_at = now + timedelta(seconds=self.claimed.fallback_after)
             case Unknown(reason=reason):
-                self.status, self.detail, self.reason = Status.UNKNOWN, reason, "UNKNOWN_OUTCOME"
+                self.status, self.reason = Status.UNKNOWN, StatusReason.UNKNOWN_OUTCOME
+                self.detail = reason
                 self.due_at = now + timedelta(seconds=settings.UNKNOWN_SECONDS)
             case Retryable() | Misconfigured():
                 self._fail_over(outcome, now=now, may_fail_over=may_fail_over)
             case Rejected(reason=reason, fault=Fault.CONTENT):
-                self.decide(Status.FAILED, "PROVIDER_ERROR", reason)
+                self.decide(Status.FAILED, StatusReason.PROVIDER_ERROR, reason)
             case Rejected(reason=reason, hard=hard):
                 self.hard_bounced = hard
                 if hard:
                     self._add_event(EventType.BOUNCED, reason)
-                self.end_channel(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+                self.end_channel(Status.FAILED, StatusReason.PROVIDER_ERROR, reason, now=now)
             case Gone(reason=reason):
-                self.end_channel(Status.FAILED, "PROVIDER_ERROR", reason, now=now)
+                self.end_channel(Status.FAILED, StatusReason.PROVIDER_ERROR, reason, now=now)
 
     def _fail_over(
         self, outcome: Retryable | Misconfigured, *, now: datetime, may_fail_over: bool
@@ -286,7 +304,7 @@ class OutgoingDelivery:
         if self.has_untried_accounts and may_fail_over:
             self._add_event(EventType.FAILOVER, outcome.reason)
         elif outcome is NOT_TRIED:
-            self.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
+            self.wait(WaitReason.PROVIDER, now + timedelta(seconds=NO_ROOM_SECONDS))
         elif self.has_untried_accounts and not self.tries:
             self.tries += 1
             self._add_event(EventType.FAILOVER, outcome.reason)

@@ -16,8 +16,8 @@ from messaging.content import compose, rendering, templates
 from messaging.delivery import render_limit
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import Batch, ClaimedDelivery
-from messaging.delivery.next_steps import OutgoingDelivery
-from messaging.models.statuses import Status
+from messaging.delivery.next_steps import DeviceContent, OutgoingDelivery
+from messaging.models.statuses import Status, StatusReason, WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
 from messaging.webhooks import endpoints
@@ -112,7 +112,7 @@ class Preparation:
         now = clock.now()
         try:
             if self.contacts is None:
-                delivery.wait("PLATFORM", now + PLATFORM_RECHECK)
+                delivery.wait(WaitReason.PLATFORM, now + PLATFORM_RECHECK)
             else:
                 self._address(delivery, self.contacts, now)
             if not delivery.decided:
@@ -126,7 +126,9 @@ class Preparation:
                 message_id=claimed.message_id,
                 organization_id=self.batch.organization_id,
             )
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "it cannot be composed: see the log")
+            delivery.decide(
+                Status.FAILED, StatusReason.TEMPLATE_ERROR, "it cannot be composed: see the log"
+            )
         return delivery
 
     def _address(
@@ -143,10 +145,10 @@ class Preparation:
             delivery.address = compose.address_of(delivery.contact, self.channel)
         if delivery.address is None and not delivery.devices:
             delivery.end_channel(
-                Status.BLOCKED, "UNREACHABLE", "no address on this channel", now=now
+                Status.BLOCKED, StatusReason.UNREACHABLE, "no address on this channel", now=now
             )
         elif until := self._quiet_until(delivery, now):
-            delivery.wait("QUIET_HOURS", until)
+            delivery.wait(WaitReason.QUIET_HOURS, until)
         elif self.channel is not Channel.PUSH:  # there each device has routes of its own
             routes = self.router.routes(
                 delivery.address, test=claimed.test, previous=claimed.previous_account_id
@@ -174,9 +176,9 @@ class Preparation:
         try:
             contents = self._contents(delivery, template)
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", str(error))
+            delivery.decide(Status.FAILED, StatusReason.TEMPLATE_ERROR, str(error))
             return
-        delivery.set_contents(contents, [self._routes(delivery, each) for _, each in contents])
+        delivery.set_contents(contents, [self._routes(delivery, each.content) for each in contents])
         if not delivery.has_untried_accounts:
             some = self.router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
             reason = "no active account for the devices" if some else "no active account"
@@ -204,8 +206,8 @@ class Preparation:
 
     def _contents(
         self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None
-    ) -> list[tuple[str | None, Content]]:
-        """Return what is to be handed over: one content, or one for each device (with its id)."""
+    ) -> list[DeviceContent]:
+        """Return what is to be handed over: one content, or one for each device."""
         claimed = delivery.claimed
         if template is None and "content" not in claimed.body:
             raise rendering.RenderFailed(f"no template for {claimed.channel}")
@@ -224,11 +226,14 @@ class Preparation:
         with render_limit.limited(self.organization.id, claimed):
             match claimed.channel:
                 case Channel.EMAIL:
-                    return [(None, compose.email(request))]
+                    return [DeviceContent(None, compose.email(request))]
                 case Channel.SMS:
-                    return [(None, compose.sms(request))]
+                    return [DeviceContent(None, compose.sms(request))]
             composed = compose.pushes(request, delivery.devices)
-        return [(d.id, push) for d, push in zip(delivery.devices, composed, strict=True)]
+        return [
+            DeviceContent(device.id, push)
+            for device, push in zip(delivery.devices, composed, strict=True)
+        ]
 
 
 class BatchProgress:
@@ -290,5 +295,7 @@ class BatchProgress:
             for each in self.batch.unreadable
         ]
         for delivery in failed:
-            delivery.decide(Status.FAILED, "TEMPLATE_ERROR", "what was to be sent cannot be read")
+            delivery.decide(
+                Status.FAILED, StatusReason.TEMPLATE_ERROR, "what was to be sent cannot be read"
+            )
         return failed

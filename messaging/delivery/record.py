@@ -37,6 +37,9 @@ class Answered(NamedTuple):
 
     delivery: OutgoingDelivery
     attempts: Sequence[SendAttempt]
+    """Empty until it is decided what follows from the outcomes."""
+    not_made: Sequence[str] = ()
+    """The ids of attempts that were begun after those, and are not made after all."""
 
 
 def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
@@ -68,7 +71,8 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
     rows, reported, references = [], [], []
     not_made: list[str] = []
     now = clock.now()
-    for delivery, attempts in answered:
+    for delivery, attempts, cancelled in answered:
+        not_made += cancelled
         organization_id = delivery.claimed.organization_id
         for attempt in attempts:
             account, outcome = attempt.account, attempt.outcome
@@ -212,4 +216,4 @@ def log_fenced(
 
 def receipts(answered: Sequence[Answered]) -> list[Receipt]:
     """Return the receipts that came with outcomes (the simulator's)."""
-    return [receipt for delivery, attempts in answered for receipt in delivery.receipts(attempts)]
+    return [receipt for each in answered for receipt in each.delivery.receipts(each.attempts)]

@@ -18,7 +18,7 @@ from django.db import Error, connection, transaction
 
 from messaging.content.rendering import RenderLimit
 from messaging.delivery.claims import ClaimedDelivery
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.webhooks.events import EventRow, write_events
 from rme.core.db import clock
@@ -83,7 +83,7 @@ def fail(step: bytes) -> None:
         fence=fence,
         status=Status.FAILED,
         due_at=None,
-        reason="TEMPLATE_ERROR",
+        reason=StatusReason.TEMPLATE_ERROR,
         detail=REASON,
     )
     event = EventRow(
@@ -93,7 +93,7 @@ def fail(step: bytes) -> None:
         EventType.FAILED,
         clock.now(),
         channel=channel,
-        detail={"reason": "TEMPLATE_ERROR"},
+        detail={"reason": StatusReason.TEMPLATE_ERROR},
     )
     with transaction.atomic():
         if apply_transitions([failed]):

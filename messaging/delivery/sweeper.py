@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from messaging.delivery import fairness
 from messaging.models import Attempt, Delivery, SendingRules
-from messaging.models.statuses import EventType, Status
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
 from messaging.webhooks.events import EventRow, write_events
@@ -46,6 +46,7 @@ class DueDelivery(NamedTuple):
     due_at: datetime
     fence: int
     expires_at: datetime
+    tries: int
     channels: list[str]
     now: datetime
 
@@ -124,7 +125,7 @@ def release(batch: int = BATCH) -> int:
 
 
 def _expired(each: DueDelivery) -> Transition:
-    return Transition(id=each.id, status=Status.EXPIRED, due_at=None, reason="EXPIRED")
+    return Transition(id=each.id, status=Status.EXPIRED, due_at=None, reason=StatusReason.EXPIRED)
 
 
 def _accepted(each: DueDelivery) -> Transition:
@@ -167,7 +168,7 @@ def reclaim() -> int:
                     fence=each.fence,
                     status=Status.UNKNOWN if each.id in in_doubt else Status.ACCEPTED,
                     due_at=each.now + wait if each.id in in_doubt else each.now,
-                    reason="UNKNOWN_OUTCOME" if each.id in in_doubt else None,
+                    reason=StatusReason.UNKNOWN_OUTCOME if each.id in in_doubt else None,
                 )
                 for each in due
             ]
@@ -203,6 +204,9 @@ def resolve_unknown() -> int:
     The category says which. But after as many resends as `UNKNOWN_BACKOFF_SECONDS` has values a
     delivery goes to manual review: a provider that accepts messages and never answers would get
     copies for ever. In manual review it is still UNKNOWN, and a receipt still ends it.
+
+    What is sent again has been tried: where that is too late it becomes FAILED, which a receipt may
+    still turn to DELIVERED, and not EXPIRED.
     """
     with transaction.atomic():
         due = _due(Status.UNKNOWN)
@@ -218,13 +222,23 @@ def resolve_unknown() -> int:
             elif each.expires_at <= each.now:
                 again.append(
                     Transition(
-                        id=each.id, status=Status.FAILED, due_at=None, reason="PROVIDER_ERROR"
+                        id=each.id,
+                        status=Status.FAILED,
+                        due_at=None,
+                        reason=StatusReason.PROVIDER_ERROR,
+                        tries=each.tries,
                     )
                 )
                 events.append(each.event(EventType.FAILED))
             else:
                 again.append(
-                    Transition(id=each.id, status=Status.ACCEPTED, due_at=each.now, reason=None)
+                    Transition(
+                        id=each.id,
+                        status=Status.ACCEPTED,
+                        due_at=each.now,
+                        reason=None,
+                        tries=each.tries + 1,
+                    )
                 )
                 limit = len(settings.UNKNOWN_BACKOFF_SECONDS)
                 reason = f"resent: outcome unknown ({sent.times} of {limit})"
@@ -279,11 +293,6 @@ def fall_back() -> int:
 
 
 # --- what is due ----------------------------------------------------------------------------------
-
-
-def waiting_channels() -> list[str]:
-    """Return the channels on which something is ready to be sent now."""
-    return fairness.waiting_channels()
 
 
 def _due(status: Status) -> list[DueDelivery]:

@@ -10,26 +10,13 @@ from functools import partial
 
 from celery import shared_task
 
-from messaging.consent import retention
-from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
-from messaging.feedback import (
-    callback_log,
-    callbacks,
-    provider_references,
-    receipts,
-    sms_parts,
-    tracking,
-)
-from messaging.models import partition_periods
-from messaging.statistics import minutes
-from messaging.webhooks import delivery_log
-from rme.core.db import availability, clock, partitions
+from messaging.delivery import accounts, claims, deliver, fairness, sweeper, wakeups
+from messaging.feedback import receipts
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.tenants import applications, cells, request_log
-from rme.tenants.oauth import assertions, tokens
+from rme.tenants import cells
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work; then it requests another."""
@@ -79,34 +66,13 @@ def sweep() -> None:
     until = time.monotonic() + RUN_SECONDS
     cells.end_abandoned_pauses()
     while sweeper.release() and time.monotonic() < until:
-        wakeups.wake(sweeper.waiting_channels(), retry=True)
+        wakeups.wake(fairness.waiting_channels(), retry=True)
     while sweeper.reclaim() == sweeper.BATCH:
         pass
     while sweeper.resolve_unknown() == sweeper.BATCH:
         pass
     while sweeper.fall_back() == sweeper.BATCH:
         pass
-    wakeups.wake(sweeper.waiting_channels(), retry=True)
+    wakeups.wake(fairness.waiting_channels(), retry=True)
     if not worker.is_unprompted():
         heartbeats.mark_alive("scheduler")
-
-
-@shared_task(name="messaging.housekeeping")
-@availability.unlimited()
-def housekeeping() -> None:
-    """Delete what has expired, create the partitions of the time ahead, drop old ones."""
-    callbacks.purge()
-    callback_log.purge()
-    accounts.purge_history()
-    sms_parts.purge()
-    provider_references.purge()
-    tracking.purge()
-    delivery_log.purge()
-    minutes.purge()
-    assertions.sweep()
-    tokens.sweep()
-    applications.delete_expired_secrets()
-    for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
-        partitions.create_ahead([table], now=clock.now(), period=period)
-    request_log.drop_old(now=clock.now())
-    retention.apply(now=clock.now())

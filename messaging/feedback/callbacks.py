@@ -20,7 +20,8 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from messaging.consent import gate_lock
+from messaging.consent import gate_lock, keywords
+from messaging.consent.keywords import Word
 from messaging.feedback import inbound_sms, provider_references, receipts
 from messaging.feedback.inbound_sms import KeywordReply
 from messaging.feedback.receipts import AccountReceipt
@@ -30,8 +31,16 @@ from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.channels import Channel
 from rme.core.db import clock
-from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, Provider, UnknownCode
+from rme.core.provider import (
+    CallbackContent,
+    CallbackRequest,
+    DeliveryReceipt,
+    InboundSms,
+    Provider,
+    UnknownCode,
+)
 from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
@@ -40,6 +49,8 @@ BATCH = 500
 STORED_DAYS = 7
 INBOUND_STORED_DAYS = 400
 """How long the digest of an inbound SMS stays, so that a repeated callback is recognized."""
+REPEAT_SECONDS = 600
+"""An inbound SMS without an id counts as repeated only in the same span of this length."""
 RETRY_DAYS = 1
 """How long a receipt is tried again that comes before the record of its attempt."""
 UNKNOWN_TRIES = 9
@@ -155,12 +166,13 @@ def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
 
 def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
     """Return the values of a row, in the order of `_INSERT`."""
-    digest = hashlib.sha256(
-        orjson.dumps([account.account_id, request.method, request.query]) + request.body
-    ).hexdigest()
+    callback_id = ids.new_id()
+    call = [account.account_id, request.method, request.query]
+    call += _distinction(account, request, callback_id)
+    digest = hashlib.sha256(orjson.dumps(call) + request.body).hexdigest()
     headers = {name: request.headers[name] for name in _HEADERS if name in request.headers}
     return [
-        ids.new_id(),
+        callback_id,
         account.organization_id,
         account.account_id,
         digest,
@@ -172,15 +184,37 @@ def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
     ]
 
 
+def _distinction(
+    account: CallbackAccount, request: CallbackRequest, callback_id: UUID
+) -> list[str | int]:
+    """Return what tells a call from equal ones that report another SMS; mostly nothing.
+
+    An inbound SMS without an id may be a repeated call, or the same words of another day. STOP
+    counts each time, since a repeated one does no harm; others are repeated for some minutes.
+    """
+    if Channel.SMS not in account.provider.channels:
+        return []
+    items = _read(account, request, callback_id) or ()
+    texts = [item.text for item in items if isinstance(item, InboundSms) and not item.id]
+    found = [keywords.find(text) for text in texts]
+    if any(keyword and keyword.word is Word.STOP for keyword in found):
+        return [str(callback_id)]
+    return [int(request.received_at.timestamp() // REPEAT_SECONDS)] if texts else []
+
+
 Receipts = dict[UUID, list[AccountReceipt]]
 """The receipts that each callback brought, by the callback's id."""
 
 
-class Noted(NamedTuple):
-    """What the log says of a callback."""
+class LogNote(NamedTuple):
+    """What the log of callbacks says of one."""
 
     verdict: Verdict
     detail: str = ""
+
+
+OUTDATED = LogNote(Verdict.NO_NEWS, "put off for a day")
+"""The deliveries of all its receipts waited for as long as receipts are tried again."""
 
 
 class _Batch:
@@ -193,14 +227,14 @@ class _Batch:
         self.by_provider_id: Receipts = defaultdict(list)
         """Receipts that name only the provider's own id."""
         self.inbound: list[ReceivedSms] = []
-        self.verdicts = {row.id: Noted(Verdict.NO_NEWS) for row in rows}
+        self.verdicts = {row.id: LogNote(Verdict.NO_NEWS) for row in rows}
         known = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
         accounts = {pk: _callback_account(row) for pk, row in known.items()}
         for row in rows:
             if account := accounts.get(row.account_id):
-                items = _read(account, row)
+                items = _read(account, _request(account, row), row.id)
                 if items is None:
-                    self.verdicts[row.id] = Noted(Verdict.UNREADABLE)
+                    self.verdicts[row.id] = LogNote(Verdict.UNREADABLE)
                 for item in items or ():
                     self._add(account, row, item)
 
@@ -211,9 +245,9 @@ class _Batch:
         item: DeliveryReceipt | InboundSms | UnknownCode,
     ) -> None:
         if isinstance(item, UnknownCode):
-            self.verdicts[row.id] = Noted(Verdict.UNKNOWN_CODE, item.code[:DETAIL_LIMIT])
+            self.verdicts[row.id] = LogNote(Verdict.UNKNOWN_CODE, item.code[:DETAIL_LIMIT])
         elif self.verdicts[row.id].verdict is Verdict.NO_NEWS:
-            self.verdicts[row.id] = Noted(Verdict.APPLIED)
+            self.verdicts[row.id] = LogNote(Verdict.APPLIED)
         if isinstance(item, DeliveryReceipt):
             target = self.receipts if item.attempt_id else self.by_provider_id
             target[row.id].append(AccountReceipt(row.account_id, item))
@@ -239,19 +273,26 @@ class _Batch:
         }
         return found | {row.organization_id for row in self.rows if row.id in deciding}
 
-    def noted(self, unknown: Collection[UUID], early: Collection[UUID]) -> dict[UUID, Noted]:
+    def notes(
+        self, unknown: Collection[UUID], early: Collection[UUID], applied: Collection[UUID]
+    ) -> dict[UUID, LogNote]:
         """Return what the log says of the callbacks that are not tried again.
 
-        `unknown` are those that name no known message.
+        `unknown` are those that name no known message, `early` those of which a receipt was put
+        off, and `applied` those of which one was not.
         """
         last = clock.now() - timedelta(days=RETRY_DAYS)
-        return {
-            row.id: Noted(Verdict.UNKNOWN_ID)
-            if row.id in unknown and self.verdicts[row.id].verdict is Verdict.APPLIED
-            else self.verdicts[row.id]
-            for row in self.rows
-            if row.id not in early or row.received_at <= last
-        }
+        found = {}
+        for row in self.rows:
+            if row.id in early and row.received_at > last:
+                continue
+            found[row.id] = self.verdicts[row.id]
+            if found[row.id].verdict is Verdict.APPLIED and row.id in unknown:
+                found[row.id] = LogNote(Verdict.UNKNOWN_ID)
+            elif row.id in early and row.id not in applied:
+                found[row.id] = OUTDATED
+                log.warning("callback.outdated", callback=str(row.id), account_id=row.account_id)
+        return found
 
     def resolve_provider_ids(self) -> set[UUID]:
         """Find the attempts of receipts that name a provider's own id.
@@ -296,25 +337,21 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
         applied = receipts.apply_provider_receipts(batch.receipts)
         retried = {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
         early = applied.early | retried
-        noted = batch.noted(unknown | applied.unknown, early)
+        notes = batch.notes(unknown | applied.unknown, early, applied.applied)
         replies = inbound_sms.apply(batch.inbound)
         inbound = [UUID(sms.callback_id) for sms in batch.inbound]
         with connection.cursor() as cursor:
-            verdicts = [each.verdict.value for each in noted.values()]
-            details = [each.detail for each in noted.values()]
+            verdicts = [each.verdict.value for each in notes.values()]
+            details = [each.detail for each in notes.values()]
             done = [row.id for row in rows]
-            cursor.execute(_DONE, [list(noted), verdicts, details, inbound, list(early), done])
+            cursor.execute(_DONE, [list(notes), verdicts, details, inbound, list(early), done])
     return len(rows), replies
 
 
-def _read(
-    account: CallbackAccount, row: _StoredCallback
-) -> Sequence[DeliveryReceipt | InboundSms | UnknownCode] | None:
-    """Read a callback. One that the provider cannot read is logged and must not stop the others:
-    None.
-    """
+def _request(account: CallbackAccount, row: _StoredCallback) -> CallbackRequest:
+    """Return a stored callback as it arrived."""
     headers = orjson.loads(row.headers) if isinstance(row.headers, str) else row.headers
-    request = CallbackRequest(
+    return CallbackRequest(
         url=account.url,
         method=row.method,
         query=row.query,
@@ -322,10 +359,18 @@ def _read(
         body=bytes(row.body),
         received_at=row.received_at,
     )
+
+
+def _read(
+    account: CallbackAccount, request: CallbackRequest, callback_id: UUID
+) -> CallbackContent | None:
+    """Read a callback. One that the provider cannot read is logged and must not stop the others:
+    None.
+    """
     try:
         return account.provider.read_callback(request)
     except Exception:
-        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(row.id))
+        log.exception("callback.unreadable", kind=account.provider.kind, callback=str(callback_id))
         return None
 
 

@@ -11,7 +11,7 @@ The whole text must be the keyword (`keywords`). Other texts are not interpreted
 stored for some days. YES may answer any question, so it is a keyword only after STOP.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,6 +63,8 @@ class _KeywordSms:
 def apply(received: Sequence[ReceivedSms]) -> list[KeywordReply]:
     """Apply the keywords among inbound SMS, and return the replies. Call it in a transaction.
 
+    It needs the database alone; `send_replies` limits how many a number gets.
+
     The number of statements grows with the organizations, not with the number of SMS.
     """
     by_organization: defaultdict[str, list[_KeywordSms]] = defaultdict(list)
@@ -101,7 +103,7 @@ def _apply_keywords(organization_id: str, found: Sequence[_KeywordSms]) -> list[
     return [
         _reply(each, organization, contacts.get(each.number, []))
         for each in resolved
-        if not each.received.sms.answered and _may_reply(each)
+        if not each.received.sms.answered
     ]
 
 
@@ -155,11 +157,6 @@ def _decision(each: _KeywordSms, contact: ContactRecord) -> ledger.ConsentDecisi
     )
 
 
-def _may_reply(each: _KeywordSms) -> bool:
-    key = f"sms-answer:{each.received.organization_id}:{each.number}"
-    return limiter.take(key, REPLIES_PER_HOUR).allowed
-
-
 def _reply(
     each: _KeywordSms, organization: OrganizationRecord, contacts: Sequence[ContactRecord]
 ) -> KeywordReply:
@@ -177,13 +174,22 @@ def _reply(
     return KeywordReply(received.organization_id, received.account_id, sms)
 
 
+def _within_limit(replies: Sequence[KeywordReply]) -> list[KeywordReply]:
+    """Return the replies that their numbers may get, by one call to Redis."""
+    keys = [f"sms-answer:{reply.organization_id}:{reply.sms.to}" for reply in replies]
+    wanted = {key: ([REPLIES_PER_HOUR], count) for key, count in Counter(keys).items()}
+    found = {key: iter(decisions) for key, decisions in limiter.take_each(wanted).items()}
+    return [reply for key, reply in zip(keys, replies, strict=True) if next(found[key]).allowed]
+
+
 def send_replies(replies: Sequence[KeywordReply], transport: Transport) -> None:
     """Send replies, once each: one that is lost with its process is not sent again.
 
-    They leave by the account without pre-send checks: the confirmation of STOP must pass.
+    They leave by the account without pre-send checks: the confirmation of STOP must pass. Call it
+    after the commit: the limit asks Redis, which may be slow, and the gate lock stops all sends.
     """
     by_account: defaultdict[int, list[Sms]] = defaultdict(list)
-    for reply in replies:
+    for reply in _within_limit(replies):
         by_account[reply.account_id].append(reply.sms)
     for row in ProviderAccount.objects.filter(pk__in=by_account):
         provider = organization_policy.account_of(row).provider

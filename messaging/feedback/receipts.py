@@ -4,16 +4,18 @@ The status follows from all events on the delivery's channel, not from the recei
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.models import Attempt, Delivery, Event
-from messaging.models.statuses import EventType, Status
+from messaging.feedback import reported_attempts
+from messaging.feedback.reported_attempts import ReportedAttempt
+from messaging.models import Attempt, Delivery, Event, Message
+from messaging.models.statuses import EventType, Status, StatusReason
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.telemetry import spans
 from messaging.webhooks.events import EventRow, write_events
@@ -49,42 +51,34 @@ STATUS_OF: dict[str, Status] = {
 FAILURES = frozenset({E.FAILED, E.BOUNCED})
 SUPPRESSES = {E.BOUNCED: "HARD_BOUNCE", E.COMPLAINED: "COMPLAINT"}
 
-BY_MACHINE = " by machine"
 BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 """Events that are recorded once for a person and once for a machine."""
+CONFIRMS = frozenset(kind for kind, status in STATUS_OF.items() if status is Status.DELIVERED)
 
 # A delivery that is SENT or DELIVERED, and has had one channel, was sent on it: its attempts, which
 # stand for that event, need not be looked up.
 # `trace` stands for the context of the message's trace.
+_ON_ONE_CHANNEL = "d.status IN ('SENT', 'DELIVERED') AND d.accepted_channel IS NULL"
 _READ = f"""
-SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider,
-  d.status = 'SENT' AND d.due_at IS NOT NULL AND d.channels IS NOT NULL AND d.channels <> '{{}}',
-  array(SELECT coalesce(e.channel, d.channel) || ' ' || e.type
-        || CASE WHEN e.detail->'machine' = 'true' THEN '{BY_MACHINE}' ELSE '' END
-        FROM {Event._meta.db_table} e
-        WHERE e.message_id = d.message_id AND e.delivery_id = d.id)
-  || CASE WHEN d.status IN ('SENT', 'DELIVERED') AND d.accepted_channel IS NULL
-     THEN ARRAY[d.channel || ' {E.SENT}']
-     ELSE array(SELECT a.channel || ' {E.SENT}' FROM {Attempt._meta.db_table} a
-                WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL) END,
+SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider, d.status,
+  CASE WHEN d.channels IS NULL OR d.channels = '{{}}' THEN NULL
+    WHEN d.status = 'SENT' AND d.due_at IS NOT NULL THEN 0
+    WHEN d.status = 'UNKNOWN' THEN (
+      SELECT coalesce(m.fallback_after, 300) FROM {Message._meta.db_table} m
+      WHERE m.id = d.message_id AND m.strategy = 'FIRST_DELIVERED') END,
+  (SELECT json_agg(json_build_array(channel, type, machine)) FROM (
+    SELECT coalesce(e.channel, d.channel) AS channel, e.type,
+      coalesce(e.detail->'machine' = 'true', false) AS machine
+    FROM {Event._meta.db_table} e WHERE e.message_id = d.message_id AND e.delivery_id = d.id
+    UNION ALL SELECT d.channel, '{E.SENT}', false WHERE {_ON_ONE_CHANNEL}
+    UNION ALL SELECT a.channel, '{E.SENT}', false FROM {Attempt._meta.db_table} a
+    WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL AND ({_ON_ONE_CHANNEL}) IS NOT TRUE) seen),
   :trace
-FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s) ORDER BY d.id FOR UPDATE
+FROM {Delivery._meta.db_table} d WHERE d.id = ANY(%s::uuid[]) ORDER BY d.id FOR UPDATE
 """
 _ORGANIZATIONS = (
-    f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s)"
+    f"SELECT DISTINCT organization_id FROM {Delivery._meta.db_table} WHERE id = ANY(%s::uuid[])"
 )
-# A failure counts for the last attempt only, if the provider may have accepted that one.
-_ATTEMPTS = f"""
-WITH named AS MATERIALIZED (
-  SELECT id, account_id, delivery_id, channel, provider, fence, outcome
-  FROM {Attempt._meta.db_table} WHERE id = ANY(%s) ORDER BY id
-)
-SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider,
-  d.status IN ('SENDING', 'ACCEPTED'),
-  a.fence = d.fence AND coalesce(a.outcome, 'Unknown') IN ('Accepted', 'Unknown')
-FROM named a JOIN {Delivery._meta.db_table} d ON {sql.by_key("d.id", "a.delivery_id")}
-ORDER BY a.delivery_id FOR UPDATE OF d
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +92,7 @@ class Receipt:
     """The channel of the attempt; None: the delivery's current one."""
     provider: str | None = None
     """The account of the attempt; None: the delivery's."""
+    account_id: int | None = None
     soft: bool = False
     """Of a failure: the address was unreachable for now."""
     machine: bool = False
@@ -111,20 +106,6 @@ class AccountReceipt(NamedTuple):
     receipt: DeliveryReceipt
 
 
-class _KnownAttempt(NamedTuple):
-    """The attempt of a receipt, and the state of its delivery."""
-
-    id: UUID
-    account_id: int | None
-    delivery_id: UUID
-    channel: str
-    provider: str | None
-    in_progress: bool
-    """A worker has the delivery, and has not recorded the outcome yet."""
-    is_last: bool
-    """It is the delivery's last attempt, and may have been accepted."""
-
-
 def needs_gate_lock(receipt: DeliveryReceipt) -> bool:
     """Return whether a receipt may forbid later sends: applying it needs the gate lock."""
     return receipt.type == E.UNSUBSCRIBED or _may_suppress(receipt)
@@ -135,9 +116,12 @@ def _may_suppress(receipt: DeliveryReceipt | Receipt) -> bool:
 
 
 class AppliedReceipts(NamedTuple):
-    """The keys of receipts that could not be applied."""
+    """The keys of receipts, by what became of them."""
 
+    applied: set[UUID]
+    """One of them counts, or was dropped."""
     early: set[UUID]
+    """One of them has to be tried again."""
     unknown: set[UUID]
     """All their receipts are for attempts that are not the account's."""
 
@@ -145,11 +129,10 @@ class AppliedReceipts(NamedTuple):
 def apply_provider_receipts(
     receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]],
 ) -> AppliedReceipts:
-    """Apply what accounts report, by any key; return the keys of which nothing was applied.
+    """Apply what accounts report, by any key; return what became of each key.
 
-    Too early means that a worker has the delivery and has not recorded the outcome yet. Two kinds
-    are dropped: a receipt for another account's attempt, and a failure of an attempt that was
-    followed by another. Call this in a transaction that has the gate locks of all organizations
+    Two kinds are dropped: a receipt for another account's attempt, and a failure of an attempt that
+    was followed by another. Call this in a transaction that has the gate locks of all organizations
     for whose receipts `needs_gate_lock` is true.
     """
     entries = [
@@ -157,45 +140,50 @@ def apply_provider_receipts(
         for key, found in receipts_by_key.items()
         for account_id, receipt in found
     ]
-    attempts = _read_attempts({receipt.attempt_id for _, _, receipt in entries} - {None})
-    early: set[UUID] = set()
-    known: set[UUID] = set()
-    receipts: list[Receipt] = []
+    attempts = reported_attempts.read_and_lock(
+        {receipt.attempt_id for _, _, receipt in entries} - {None}
+    )
+    result = AppliedReceipts(set(), set(), {key for key, *_ in entries})
+    receipts = []
     unsubscribed: set[UUID] = set()
     for key, account_id, receipt in entries:
         attempt = attempts.get(receipt.attempt_id)
         if attempt is None or attempt.account_id != account_id:
             continue
-        known.add(key)
-        if attempt.in_progress:
-            early.add(key)
-        elif attempt.is_last or receipt.type not in FAILURES:
+        result.unknown.discard(key)
+        if _is_early(attempt, receipt):
+            result.early.add(key)
+            continue
+        result.applied.add(key)
+        if attempt.is_last or receipt.type not in FAILURES:
             if receipt.type == E.UNSUBSCRIBED:
                 unsubscribed.add(attempt.delivery_id)
             receipts.append(_receipt(attempt, receipt))
     if receipts:
         _apply(receipts)
     opt_outs.record(unsubscribed)
-    return AppliedReceipts(early, {key for key, *_ in entries} - known)
+    return result
 
 
-def _read_attempts(attempt_ids: Collection[UUID | None]) -> Mapping[UUID | None, _KnownAttempt]:
-    """Read attempts, and lock their deliveries: one statement, and none if there are none."""
-    if not attempt_ids:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(sql.BY_INDEX)
-        cursor.execute(_ATTEMPTS, [list(attempt_ids)])
-        return {row[0]: _KnownAttempt(*row) for row in cursor.fetchall()}
+def _is_early(attempt: ReportedAttempt, receipt: DeliveryReceipt) -> bool:
+    """Return whether a receipt has to wait for the outcome of what is under way.
+
+    A delivery that waits to be sent again, or on another channel, is ended by a confirmation of an
+    earlier attempt; other receipts wait until that is decided.
+    """
+    if attempt.status == Status.ACCEPTED:
+        return receipt.type not in CONFIRMS and receipt.type != E.UNSUBSCRIBED
+    return attempt.status == Status.SENDING
 
 
-def _receipt(attempt: _KnownAttempt, reported: DeliveryReceipt) -> Receipt:
+def _receipt(attempt: ReportedAttempt, reported: DeliveryReceipt) -> Receipt:
     return Receipt(
         attempt.delivery_id,
         reported.type,
         reported.reason,
         attempt.channel,
         attempt.provider,
+        attempt.account_id,
         soft=reported.soft,
         machine=reported.machine,
     )
@@ -209,8 +197,6 @@ def apply(receipts: Sequence[Receipt]) -> None:
     if not receipts:
         return
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(sql.BY_INDEX)
         _take_gate_locks([receipt.delivery_id for receipt in receipts if _may_suppress(receipt)])
         _apply(receipts)
 
@@ -218,21 +204,17 @@ def apply(receipts: Sequence[Receipt]) -> None:
 def _take_gate_locks(delivery_ids: Collection[UUID]) -> None:
     if not delivery_ids:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_ORGANIZATIONS, [list(delivery_ids)])
-        organization_ids = [row[0] for row in cursor.fetchall()]
-    gate_lock.take_exclusive(organization_ids)
+    rows = sql.read_in_order(_ORGANIZATIONS, [sql.array([str(each) for each in delivery_ids])])
+    gate_lock.take_exclusive(organization_id for (organization_id,) in rows)
 
 
 def _apply(receipts: Sequence[Receipt]) -> None:
     by_delivery: dict[UUID, list[Receipt]] = {}
     for receipt in receipts:
         by_delivery.setdefault(receipt.delivery_id, []).append(receipt)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _READ.replace(":trace", spans.context_of("d.message_id")), [list(by_delivery)]
-        )
-        known = [_Known(*row) for row in cursor.fetchall()]
+    text = _READ.replace(":trace", spans.context_of("d.message_id"))
+    rows = sql.read_in_order(text, [sql.array([str(each) for each in by_delivery])])
+    known = [_Known(*row) for row in rows]
     events: list[EventRow] = []
     now = clock.now()
     for each in known:
@@ -240,22 +222,7 @@ def _apply(receipts: Sequence[Receipt]) -> None:
         spans.received(each.id, each.traceparent, (receipt.type for receipt in found))
         for receipt in found:
             events += [_event(each, receipt, kind, now) for kind in each.add(receipt)]
-    moves = [(each, each.final(by_delivery[each.id])) for each in known]
-    # A failure while another channel is left: the fallback is due now.
-    moving_on = [e.id for e, status in moves if status is Status.FAILED and e.may_fall_back]
-    sql.update(Delivery, [{"id": each, "due_at": now} for each in moving_on])
-    apply_transitions(
-        [
-            Transition(
-                id=each.id,
-                status=status,
-                due_at=None,
-                reason="PROVIDER_ERROR" if status is Status.FAILED else None,
-            )
-            for each, status in moves
-            if status and each.id not in moving_on
-        ]
-    )
+    _move({each: each.final(by_delivery[each.id]) for each in known}, by_delivery, now)
     write_events(events)
     suppressions.suppress(
         [
@@ -265,9 +232,51 @@ def _apply(receipts: Sequence[Receipt]) -> None:
     )
 
 
-@dataclass(slots=True)
+def _move(
+    statuses: Mapping["_Known", Status | None],
+    by_delivery: Mapping[UUID, Sequence[Receipt]],
+    now: datetime,
+) -> None:
+    """Change the statuses; None stays.
+
+    A delivery that waits to be sent takes the way of one that was: nobody sees it SENDING. A
+    failure while another channel is left makes the fallback due now.
+    """
+    waiting = [
+        e for e, new in statuses.items() if e.status == Status.ACCEPTED and new is Status.DELIVERED
+    ]
+    apply_transitions([each.resumed(by_delivery[each.id], now) for each in waiting])
+    apply_transitions([Transition(id=each.id, status=Status.SENT, due_at=None) for each in waiting])
+    failed = [each for each, new in statuses.items() if new is Status.FAILED]
+    moving_on = [each for each in failed if each.fallback_after is not None]
+    sent = [each for each in moving_on if each.status == Status.SENT]
+    sql.update(Delivery, [{"id": each.id, "due_at": now} for each in sent])
+    changes = {each: new for each, new in statuses.items() if new and each not in sent}
+    changes |= {each: Status.SENT for each in moving_on if each not in sent}
+    apply_transitions(
+        [
+            Transition(
+                id=each.id,
+                status=status,
+                due_at=now if each in moving_on else each.fallback_at(status, now),
+                reason=StatusReason.PROVIDER_ERROR if status is Status.FAILED else None,
+            )
+            for each, status in changes.items()
+        ]
+    )
+
+
+class _SeenEvent(NamedTuple):
+    """An event of a delivery."""
+
+    channel: str
+    type: str
+    machine: bool = False
+
+
+@dataclass(slots=True, eq=False)
 class _Known:
-    """A delivery, and its events so far, each as `CHANNEL type`."""
+    """A delivery, and its events so far."""
 
     id: UUID
     organization_id: str
@@ -275,18 +284,45 @@ class _Known:
     channel: str
     address: str | None
     provider: str | None
-    may_fall_back: bool
-    seen: list[str]
+    status: str
+    fallback_after: int | None
+    """The seconds after which an unconfirmed delivery falls back; None: it does not."""
+    events: Sequence[tuple[str, str, bool]] | None
     traceparent: str | None
+    seen: set[_SeenEvent] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seen = {_SeenEvent(*event) for event in self.events or ()}
+
+    def fallback_at(self, status: Status, now: datetime) -> datetime | None:
+        """Return when the delivery falls back, if a receipt tells that it was sent."""
+        if status is not Status.SENT or self.fallback_after is None:
+            return None
+        return now + timedelta(seconds=self.fallback_after)
+
+    def resumed(self, receipts: Sequence[Receipt], now: datetime) -> Transition:
+        """Return the transition that takes a delivery which waits, for its confirmed attempt."""
+        counting = [each for each in receipts if each.type in CONFIRMS and not self._is_past(each)]
+        confirmed = (counting or receipts)[0]
+        channel = confirmed.channel or self.channel
+        return Transition(
+            id=self.id,
+            status=Status.SENDING,
+            due_at=now,
+            waiting=None,
+            channel=channel,
+            provider=confirmed.provider or (self.provider if channel == self.channel else None),
+            account_id=confirmed.account_id,
+        )
 
     def add(self, receipt: Receipt) -> list[EventType]:
         """Return the types of the events that a receipt adds, and remember them."""
         channel = receipt.channel or self.channel
         kinds = IMPLIES.get(receipt.type, ())
-        new = [kind for kind in kinds if f"{channel} {kind}" not in self.seen]
+        new = [kind for kind in kinds if _SeenEvent(channel, kind) not in self.seen]
         if receipt.machine:
-            new = [kind for kind in new if f"{channel} {kind}{BY_MACHINE}" not in self.seen]
-        self.seen += [f"{channel} {kind}{_maker(receipt, kind)}" for kind in new]
+            new = [kind for kind in new if _SeenEvent(channel, kind, True) not in self.seen]
+        self.seen |= {_SeenEvent(channel, kind, _is_by_machine(receipt, kind)) for kind in new}
         return new
 
     def final(self, receipts: Sequence[Receipt]) -> Status | None:
@@ -323,16 +359,18 @@ class _Known:
         ]
 
     def _has(self, kind: str) -> bool:
-        return f"{self.channel} {kind}" in self.seen
+        return _SeenEvent(self.channel, kind) in self.seen
 
     def _is_past(self, receipt: Receipt) -> bool:
         """Return whether a receipt is from a channel before the fallback, and confirms nothing."""
-        confirms = STATUS_OF[EventType(receipt.type)] is Status.DELIVERED
-        return receipt.channel not in (None, self.channel) and not confirms
+        if receipt.channel in (None, self.channel):
+            return False
+        bounced = _SeenEvent(Channel.EMAIL, E.BOUNCED) in self.seen
+        return receipt.type not in CONFIRMS or (receipt.channel == Channel.EMAIL and bounced)
 
 
-def _maker(receipt: Receipt, kind: str) -> str:
-    return BY_MACHINE if receipt.machine and kind in BY_PERSON_OR_MACHINE else ""
+def _is_by_machine(receipt: Receipt, kind: str) -> bool:
+    return receipt.machine and kind in BY_PERSON_OR_MACHINE
 
 
 def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> EventRow:
@@ -349,6 +387,6 @@ def _event(each: _Known, receipt: Receipt, kind: EventType, now: datetime) -> Ev
 
 
 def _detail(receipt: Receipt, kind: str) -> dict[str, object] | None:
-    machine = bool(_maker(receipt, kind))
+    machine = _is_by_machine(receipt, kind)
     detail = {"reason": receipt.reason, "soft": receipt.soft, "machine": machine}
     return {name: value for name, value in detail.items() if value} or None

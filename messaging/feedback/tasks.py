@@ -58,7 +58,7 @@ def retire_devices() -> None:
 
 
 @shared_task(name="push.sweep_devices")
-def sweep_devices() -> None:
+def retire_unseen_devices() -> None:
     """Deactivate the Android devices that were not seen for 270 days."""
-    while (count := push_feedback.sweep(device_events.write)) == push_feedback.BATCH:
+    while (count := push_feedback.retire_unseen(device_events.write)) == push_feedback.BATCH:
         log.info("push.stale", count=count)

@@ -29,11 +29,12 @@ _STORE = f"""
 INSERT INTO {_H} (id, organization_id, delivery_id, kind, machine)
 SELECT %s, d.organization_id, d.id, %s, %s OR EXISTS (
   SELECT FROM {_A} a WHERE a.delivery_id = d.id AND a.id >= %s AND a.started_at > %s)
-FROM {_D} d WHERE d.id = %s AND d.channel = %s
+FROM {_D} d WHERE d.id = %s AND (d.channel = '{Channel.EMAIL}' OR EXISTS (
+  SELECT FROM {_A} a WHERE a.delivery_id = d.id AND a.id >= %s AND a.channel = '{Channel.EMAIL}'))
 ON CONFLICT (delivery_id, kind, machine) DO NOTHING
 """
 _DUE = f"""
-SELECT h.id, h.delivery_id, h.kind, h.machine, d.status IN ('SENDING', 'ACCEPTED')
+SELECT h.id, h.delivery_id, h.kind, h.machine, d.status = 'SENDING'
 FROM {_H} h JOIN {_D} d ON d.id = h.delivery_id
 WHERE h.due_at <= statement_timestamp() AND {cells.here("h.organization_id")}
 ORDER BY h.due_at LIMIT {BATCH}
@@ -46,7 +47,7 @@ END WHERE id = ANY(%s)
 
 
 class _DueHit(NamedTuple):
-    """A stored open or click. `in_progress`: a worker has the delivery, its outcome is unknown."""
+    """A stored open or click. `in_progress`: a worker has the delivery at this moment."""
 
     id: UUID
     delivery_id: UUID
@@ -64,11 +65,8 @@ def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
         rows = Delivery.objects.filter(pk=delivery_id)
         for organization_id in rows.values_list("organization_id", flat=True):
             cells.require_here(organization_id)
-    now = clock.now()
-    values: list[Any] = [
-        *(ids.new_id(), kind, machine, ids.earliest_concurrent(delivery_id), now - AT_ONCE),
-        *(delivery_id, Channel.EMAIL),
-    ]
+    now, since = clock.now(), ids.earliest_concurrent(delivery_id)
+    values: list[Any] = [ids.new_id(), kind, machine, since, now - AT_ONCE, delivery_id, since]
     with connection.cursor() as cursor:
         cursor.execute(_STORE, values)
         return bool(cursor.rowcount)

@@ -15,7 +15,8 @@ class Callback(models.Model):
     is one row. `due_at` is when the callback is applied next, and null once it was applied: a
     receipt may arrive before the worker has recorded that the message left. Rows are kept for some
     days. For an inbound SMS the row stays for a year without its content, because not all services
-    sign the time, and an old request could be replayed.
+    sign the time, and an old request could be replayed. Where the service gives an SMS no id, the
+    digest covers the time too, as a later SMS may be an equal request (`callbacks`).
     """
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)

@@ -7,6 +7,8 @@ and nothing else changes a status.
 from collections.abc import Iterable
 from enum import StrEnum
 
+from rme.core import errors
+
 
 class Status(StrEnum):
     ACCEPTED = "ACCEPTED"
@@ -65,6 +67,33 @@ def aggregate(statuses: Iterable[str]) -> Status:
     if S.ACCEPTED in distinct:
         distinct.add(S.SENDING)
     return next(status for status in _PRECEDENCE if status in distinct)
+
+
+class WaitReason(StrEnum):
+    """What an ACCEPTED delivery waits for (`waiting`)."""
+
+    PAUSED = "PAUSED"
+    """A pause covers it."""
+    PROVIDER = "PROVIDER"
+    """No provider account takes it now."""
+    RATE = "RATE"
+    """The rate of its account is used up."""
+    PLATFORM = "PLATFORM"
+    """The organization's platform, which has the contact, does not answer."""
+    QUIET_HOURS = "QUIET_HOURS"
+    """It is within the recipient's quiet hours."""
+
+
+class StatusReason(StrEnum):
+    """Why a delivery has its status (`reason`), as delivery, feedback and erasure give it. What
+    accept and the gates refuse has the code of that error (`rme.core.errors`).
+    """
+
+    PROVIDER_ERROR = errors.ProviderError.code
+    UNREACHABLE = errors.Unreachable.code
+    TEMPLATE_ERROR = "TEMPLATE_ERROR"
+    EXPIRED = "EXPIRED"
+    UNKNOWN_OUTCOME = "UNKNOWN_OUTCOME"
 
 
 class EventType(StrEnum):

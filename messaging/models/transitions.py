@@ -71,9 +71,10 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     """
     if not transitions:
         return None
-    first = transitions[0]
-    columns = tuple(name for name in _COLUMNS if getattr(first, name) is not UNCHANGED)
-    return sql.Step(_update(columns), [sql.as_json(transitions), _ALLOWED], sql.BY_GENERIC_PLAN)
+    # Rows are locked in the order of their ids, as by receipts, so that the two cannot deadlock.
+    ordered = sorted(transitions, key=lambda each: str(each.id))
+    columns = tuple(name for name in _COLUMNS if getattr(ordered[0], name) is not UNCHANGED)
+    return sql.Step(_update(columns), [sql.as_json(ordered), _ALLOWED], sql.BY_GENERIC_PLAN)
 
 
 @lru_cache(maxsize=64)

@@ -30,6 +30,13 @@ MARKETING = "MARKETING"
 DEFAULT_CHANNEL_ORDER = (Channel.PUSH, Channel.EMAIL, Channel.SMS)
 
 
+class FrequencyCap(NamedTuple):
+    """How many messages of a category a contact gets at most within a window."""
+
+    limit: int
+    window: timedelta
+
+
 @dataclass(frozen=True, slots=True)
 class CategoryRules:
     """A category as sending needs it."""
@@ -38,7 +45,7 @@ class CategoryRules:
     opt_in: bool
     resend_unknown: bool
     expires_after: timedelta
-    cap: tuple[int, timedelta] | None = None
+    cap: FrequencyCap | None = None
     channel_order: tuple[Channel, ...] = DEFAULT_CHANNEL_ORDER
 
     @property
@@ -135,7 +142,11 @@ def _category(row: Category) -> CategoryRules:
         opt_in=row.regime == Category.Regime.OPT_IN,
         resend_unknown=row.on_unknown == Category.OnUnknown.RESEND,
         expires_after=timedelta(seconds=row.expires_after),
-        cap=(row.cap_count, timedelta(seconds=row.cap_window)) if row.cap_count else None,
+        cap=(
+            FrequencyCap(row.cap_count, timedelta(seconds=row.cap_window))
+            if row.cap_count
+            else None
+        ),
         channel_order=tuple(Channel(name) for name in row.channel_order) or DEFAULT_CHANNEL_ORDER,
     )
 

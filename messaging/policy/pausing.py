@@ -3,7 +3,7 @@
 from django.db.models.functions import Now
 
 from messaging.models import Delivery
-from messaging.models.statuses import Status
+from messaging.models.statuses import Status, WaitReason
 
 
 def resume(organization_id: str) -> int:
@@ -12,6 +12,6 @@ def resume(organization_id: str) -> int:
     Those that another pause covers will wait again.
     """
     waiting = Delivery.objects.filter(
-        organization_id=organization_id, status=Status.ACCEPTED, waiting="PAUSED"
+        organization_id=organization_id, status=Status.ACCEPTED, waiting=WaitReason.PAUSED
     )
     return waiting.update(due_at=Now())

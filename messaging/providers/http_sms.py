@@ -82,6 +82,9 @@ class HttpSmsSettings(http.HttpSettings):
     )
     from_field: str = "from"
     text_field: str = "text"
+    inbound_id_field: str = Field(
+        default="", description="Where an inbound SMS has an id, so that repeated calls are known."
+    )
 
     @field_validator("parameters_json")
     @classmethod
@@ -165,7 +168,9 @@ class HttpSms(Provider):
         status = http.text_of(http.value_at(fields, account.status_field)).lower()
         if not status and (sender := http.text_of(http.value_at(fields, account.from_field))):
             text = http.text_of(http.value_at(fields, account.text_field), 2000)
-            return [InboundSms(f"+{sender.lstrip('+')}", "", text)]
+            path = account.inbound_id_field
+            own_id = http.text_of(http.value_at(fields, path)) if path else ""
+            return [InboundSms(f"+{sender.lstrip('+')}", "", text, id=own_id)]
         text_id = http.text_of(
             fields.get("attempt") or http.value_at(fields, account.reference_field)
         )

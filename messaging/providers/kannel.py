@@ -131,10 +131,9 @@ class Kannel(Provider):
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         given = callbacks.parameters(callback)
         if "attempt" not in given:
-            sender = given.get("from", "")
-            return (
-                [InboundSms(sender, given.get("to", ""), given.get("text", ""))] if sender else []
-            )
+            sender, own_id = given.get("from", ""), given.get("id") or given.get("t", "")
+            sms = InboundSms(sender, given.get("to", ""), given.get("text", ""), id=own_id)
+            return [sms] if sender else []
         attempt_id, status = ids.parse(given["attempt"]), given.get("status", "")
         bits = int(status) if status.isascii() and status.isdigit() and len(status) < 9 else -1
         kind = RECEIPTS.get(bits)

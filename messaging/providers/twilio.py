@@ -211,8 +211,9 @@ class Twilio(Provider):
         given = callbacks.parameters(callback)
         status, attempt_id = given.get("MessageStatus", ""), ids.parse(given.get("attempt", ""))
         if not status and given.get("From"):
+            text, own_id = given.get("Body", ""), given.get("MessageSid", "")
             answered = "OptOutType" in given
-            return [InboundSms(given["From"], given.get("To", ""), given.get("Body", ""), answered)]
+            return [InboundSms(given["From"], given.get("To", ""), text, answered, id=own_id)]
         return _receipts(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
 
     @property

@@ -157,7 +157,11 @@ class Vonage(Provider):
         body = http.read_object(callback.body)
         if "status" not in body and body.get("message_type") == "text":
             sender, to = http.text_of(body.get("from")), http.text_of(body.get("to"))
-            return [InboundSms(f"+{sender.lstrip('+')}", to, http.text_of(body.get("text"), 2000))]
+            text, own_id = (
+                http.text_of(body.get("text"), 2000),
+                http.text_of(body.get("message_uuid")),
+            )
+            return [InboundSms(f"+{sender.lstrip('+')}", to, text, id=own_id)]
         attempt_id = ids.parse(http.text_of(body.get("client_ref")))
         status = http.text_of(body.get("status"))
         kind = RECEIPTS.get(status)

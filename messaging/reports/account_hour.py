@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from messaging.delivery.accounts import CircuitState, look
+from messaging.delivery.accounts import CircuitState, shared_availability
 from messaging.models import Attempt, ProviderAccount
 from rme.core import ids
 
@@ -102,7 +102,9 @@ class AccountHour:
 def read(account: ProviderAccount) -> AccountHour:
     """Read an account's last hour, in one query."""
     rows = _select(_ROWS, [_since(), account.organization_id, account.pk])
-    return AccountHour(look([account.pk])[account.pk].circuit, [OutcomeRow(*row) for row in rows])
+    return AccountHour(
+        shared_availability([account.pk])[account.pk].circuit, [OutcomeRow(*row) for row in rows]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class AccountSummary:
 
 def read_summaries(accounts: Collection[ProviderAccount]) -> dict[int, AccountSummary]:
     """Read the last hour of several accounts, in one query and one call to Redis."""
-    available = look([account.pk for account in accounts])
+    available = shared_availability([account.pk for account in accounts])
     if not available:
         return {}
     organizations = sorted({account.organization_id for account in accounts})

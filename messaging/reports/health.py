@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from messaging.delivery.accounts import Availability, look, serving
+from messaging.delivery.accounts import Availability, serving, shared_availability
 from messaging.policy import organization_policy
 from messaging.reports import account_hour, checks, configuration
 from messaging.reports.account_hour import AccountOutcomes
@@ -131,7 +131,7 @@ def _providers(
     accounts: Sequence[organization_policy.Account],
     records: Mapping[tuple[int | None, str], AccountOutcomes],
 ) -> list[ProviderStatus]:
-    found = look([account.id for account in accounts if account.id])
+    found = shared_availability([account.id for account in accounts if account.id])
     return [
         _provider(
             account,

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from messaging.delivery.accounts import CIRCUIT_MEMORY
 from messaging.models import (
     PARTITIONED,
     CircuitChange,
@@ -34,8 +35,6 @@ COUNTED = 10_000
 Values = dict[tuple[str, ...], float]
 """The values of a gauge, by those of its labels."""
 KEY_EXPIRES_DAYS, KEY_USED_DAYS = 14, 7
-CIRCUIT_LIVES = 20
-"""A circuit that no send has probed for so many times its open time is forgotten (`circuits`)."""
 
 _DEFAULTS = " UNION ALL ".join(
     f"(SELECT '{model._meta.db_table}' AS name, count(*) AS rows FROM "
@@ -72,7 +71,7 @@ _PRIVACY = f"""SELECT count(*) AS rows FROM (SELECT FROM {PrivacyRequest._meta.d
 def collect() -> Iterator[Metric]:
     """Return the gauges, by two statements. Raises django.db.Error."""
     now = clock.now()
-    remembered = timedelta(seconds=CIRCUIT_LIVES * settings.CIRCUIT_OPEN_SECONDS)
+    remembered = timedelta(seconds=CIRCUIT_MEMORY * settings.CIRCUIT_OPEN_SECONDS)
     defaults, held, counted, webhooks, circuits, keys, privacy = sql.read(
         [
             sql.Step(_DEFAULTS, []),

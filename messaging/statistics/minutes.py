@@ -27,6 +27,7 @@ from messaging.models import (
     MinuteCount,
     derived_events,
 )
+from messaging.models.statuses import StatusReason
 from messaging.statistics.latencies import BOUNDS, BUCKETS
 from rme.core import errors, ids
 from rme.core.db import clock, sql
@@ -41,7 +42,7 @@ SLICE = timedelta(minutes=5)
 BACKLOG = timedelta(days=14)
 """How far back the first run begins at most: two weeks, to compare one with the other."""
 MINUTE_RETENTION, HOUR_RETENTION = timedelta(days=9), timedelta(days=90)
-REASONS = [*errors.by_code(), "TEMPLATE_ERROR", "EXPIRED"]
+REASONS = sorted({*errors.by_code(), *(each.value for each in StatusReason)})
 """The reasons that accept and delivery give."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
 
@@ -77,8 +78,8 @@ SELECT e.organization_id, coalesce(r.test, d.test) AS test,
   CASE e.type WHEN 'bounced' THEN 'failed' ELSE e.type END AS outcome,
   CASE WHEN e.type IN ('failed', 'bounced', 'blocked', 'expired') THEN
     CASE WHEN e.detail->>'reason' = ANY(%(codes)s) THEN e.detail->>'reason'
-      WHEN e.type = 'expired' THEN 'EXPIRED'
-      WHEN e.type = 'blocked' THEN '' ELSE 'PROVIDER_ERROR' END
+      WHEN e.type = 'expired' THEN '{StatusReason.EXPIRED}'
+      WHEN e.type = 'blocked' THEN '' ELSE '{StatusReason.PROVIDER_ERROR}' END
     ELSE '' END AS reason,
   CASE WHEN e.type = 'sent' THEN {_LATENCY} END AS bucket,
   count(*) AS n

@@ -61,7 +61,8 @@ def _walk(name: str, first: str) -> str:
 
 
 # The ids of each cell are a range of their own, and an organization that moves keeps its ids. So a
-# range is drawn first, and then an id between the least and the greatest in it.
+# range is drawn first, and then an id between the least and the greatest in it. (With ORDER BY
+# random() PostgreSQL would take the value that a row was sorted by for the other random() too.)
 _START = f"""ranges AS (
   SELECT least.endpoint_id AS least, greatest.endpoint_id AS greatest
   FROM ({_PENDING} ORDER BY endpoint_id LIMIT 1) least, LATERAL (
@@ -72,24 +73,28 @@ _START = f"""ranges AS (
     {_next(f"< (least.endpoint_id / {cells.KEY_RANGE} + 1) * {cells.KEY_RANGE}", "DESC")}) greatest
 ), start AS MATERIALIZED (
   SELECT least + floor(random() * (greatest - least + 1))::bigint AS id
-  FROM ranges ORDER BY random() LIMIT 1
+  FROM ranges LIMIT 1 OFFSET floor(random() * (SELECT count(*) FROM ranges))::bigint
 )"""
-# Workers side by side start at different endpoints, so that all are served. A claim costs the same
-# however many wait: the walks are read no further than to the limit. They are an array before any
-# row is locked, since PostgreSQL repeats the joins of a row that another worker has just changed,
-# and with a recursive query among them that does not end. `:trace` is a message's trace context.
+# Workers side by side start at different endpoints, so that all are served, and claim them in the
+# order of the walks (OFFSET 0 keeps the planner from another). A claim costs the same however many
+# wait: the walks are read no further than to the limit. They are an array before any row is locked,
+# since PostgreSQL repeats the joins of a row that another worker has just changed, and with a
+# recursive query among them that does not end. `:trace` is a message's trace context.
 _CLAIM = f"""
 WITH RECURSIVE {_START}, {_walk("after", ">= start.id")}, {_walk("before", "< start.id")},
 picked AS (
-  SELECT id FROM {_W}
-  WHERE enabled AND free_at <= statement_timestamp() AND id = ANY(ARRAY(
-    SELECT w.id FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step
-    JOIN {_W} w ON {sql.by_key("w.id", "step.endpoint_id")}
-    WHERE w.enabled AND w.free_at <= statement_timestamp() AND {cells.here("w.organization_id")}
-      AND EXISTS (
-      SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
-    LIMIT {CANDIDATES} * %(limit)s))
-  LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+  SELECT w.id FROM unnest(ARRAY(
+    SELECT free.id
+    FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step, LATERAL (
+      SELECT id FROM {_W} w
+      WHERE {sql.by_key("w.id", "step.endpoint_id")} AND w.enabled
+        AND w.free_at <= statement_timestamp() AND {cells.here("w.organization_id")} AND EXISTS (
+        SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
+      OFFSET 0) free
+    LIMIT {CANDIDATES} * %(limit)s)) WITH ORDINALITY candidate(id, place)
+  JOIN {_W} w ON {sql.by_key("w.id", "candidate.id")}
+  WHERE w.enabled AND w.free_at <= statement_timestamp()
+  ORDER BY candidate.place LIMIT %(limit)s FOR UPDATE OF w SKIP LOCKED
 ), claimed AS (
   UPDATE {_W} w SET fence = w.fence + 1,
     free_at = statement_timestamp() + make_interval(secs => %(lease)s)

@@ -37,7 +37,7 @@ TIME_OUT_SECONDS = 5.0
 """The first backoff, in seconds, of a service that answered nothing in time."""
 DAY = 86_400
 """The default time to live of a notification, in seconds."""
-THROTTLED = "the push service asked for patience"
+THROTTLED = "the push service asked for a backoff"
 FORM_HEADERS = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 

@@ -57,6 +57,12 @@ class TtlCache(Generic[K, V]):
             found.update(loaded)
         return found
 
+    def last(self, key: K) -> V | None:
+        """Return the value that was stored last, even if its time has passed."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry[1] if entry else None
+
     def put(self, key: K, value: V) -> None:
         """Store a value for `seconds`."""
         with self._lock:

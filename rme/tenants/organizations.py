@@ -5,7 +5,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from rme.core.cache import TtlCache
-from rme.core.db import prepared_statements, sql
 from rme.tenants.models import Organization
 
 
@@ -37,7 +36,6 @@ FIELDS = (
     "calls_per_second",
     "calls_per_day",
 )
-_BY_ID = f"SELECT {', '.join(FIELDS)} FROM {Organization._meta.db_table} WHERE id = ANY(%s::text[])"
 
 
 def get(organization_id: str) -> OrganizationRecord:
@@ -52,7 +50,7 @@ def get_many(organization_ids: Collection[str]) -> dict[str, OrganizationRecord]
     """Return organizations by id; one query for those that are not cached."""
 
     def load(missing: list[str]) -> dict[str, OrganizationRecord]:
-        rows = prepared_statements.execute(_BY_ID, [sql.array(missing)])
+        rows = Organization.objects.filter(pk__in=missing).values_list(*FIELDS)
         return {row[0]: OrganizationRecord(*row) for row in rows}
 
     return _records.get_many(organization_ids, load)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -23,6 +24,7 @@ def test_every_container_is_confined_and_bounded(name):
         "security_opt": ["no-new-privileges:true"],
     }
     assert service["mem_limit"]
+    assert service["pids_limit"]
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}
     assert service["restart"] == ("no" if name == "migrate" else "unless-stopped")
     assert ("healthcheck" in service) == (name != "migrate")
@@ -40,10 +42,51 @@ def test_secrets_are_files_and_in_no_variable():
     for name in secret_files.SECRETS:
         assert f"${{{name}" not in text
     for name in OWN:
-        assert SERVICES[name]["environment"] == {"SECRETS_DIR": "/run/secrets/rme"}
+        assert SERVICES[name]["environment"]["SECRETS_DIR"] == "/run/secrets/rme"
         assert SERVICES[name]["volumes"] == ["./secrets:/run/secrets/rme:ro"]
         # so that any setting can be made
         assert SERVICES[name]["env_file"] == [{"path": "settings.env", "required": False}]
+
+
+def test_settings_do_not_move_what_ports_volumes_and_checks_rely_on():
+    """`environment` comes before `env_file`."""
+    dockerfile = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
+    [image] = re.findall(r"^ENV ((?:.*\\\n)*.*)", dockerfile, re.MULTILINE)
+    own = dict(re.findall(r"(HOST|PORT|RME_VAR|STATIC_ROOT)=(\S+)", image))
+    assert own.keys() == {"HOST", "PORT", "RME_VAR", "STATIC_ROOT"}
+    for name in OWN:
+        assert SERVICES[name]["environment"] == {"SECRETS_DIR": "/run/secrets/rme", **own}
+    assert SERVICES["web"]["ports"][0].endswith(f":{own['PORT']}")
+    assert f"{own['RME_VAR']}:size=16m" in SERVICES["web"]["tmpfs"][1]
+
+
+def test_valkey_refuses_writes_before_it_is_killed():
+    command = SERVICES["valkey"]["command"]
+    most = command[command.index("--maxmemory") + 1]
+    sizes = [
+        re.fullmatch(r"\$\{\w+:-(\d+)mb?\}", each)
+        for each in (most, SERVICES["valkey"]["mem_limit"])
+    ]
+    assert [int(each[1]) for each in sizes if each] == [384, 512]
+
+
+def test_an_image_may_have_the_packages_of_several_locks():
+    assert SERVICES["web"]["build"]["args"] == ["PYTHON_IMAGE", "REQUIREMENTS"]
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    [install] = re.findall(
+        r"^RUN (for lock .*) \\\n *&& pip uninstall", dockerfile, re.M | re.DOTALL
+    )
+    script = f'pip() {{ echo "$@"; }}\n{install}'
+    env = {"REQUIREMENTS": "requirements-archive.lock requirements-tracing.lock"}
+    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=True)
+    options = "-r requirements-archive.lock -r requirements-tracing.lock"
+    assert done.stdout == f"install --require-hashes {options}\n"
+    archive, tracing = (
+        dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / each).read_text(), re.MULTILINE))
+        for each in env["REQUIREMENTS"].split()
+    )
+    shared = archive.keys() & tracing.keys()
+    assert {each: archive[each] for each in shared} == {each: tracing[each] for each in shared}
 
 
 def test_the_keys_reach_the_servers_of_this_file(tmp_path):

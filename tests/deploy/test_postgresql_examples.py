@@ -14,8 +14,17 @@ def clusters():
         yield from (each["spec"] for each in documents if each["kind"] == "Cluster")
 
 
+def documents(name):
+    """Return the manifests of an example by kind."""
+    return {each["kind"]: each for each in yaml.safe_load_all((FOLDER / name).read_text())}
+
+
+def server():
+    return yaml.safe_load((FOLDER / "patroni.yml").read_text())
+
+
 def patroni():
-    return yaml.safe_load((FOLDER / "patroni.yml").read_text())["bootstrap"]["dcs"]
+    return server()["bootstrap"]["dcs"]
 
 
 def test_a_commit_is_on_two_servers_and_only_a_server_that_has_it_is_promoted():
@@ -36,6 +45,49 @@ def test_settings_are_the_same_in_all_of_them():
     shared = {name: str(value) for name, value in patroni()["postgresql"]["parameters"].items()}
     archive = ("archive_mode", "archive_command")  # CloudNativePG's plugin sets them
     assert {name: value for name, value in shared.items() if name not in archive} == new
+
+
+def test_a_restored_cluster_is_as_safe_as_the_lost_one():
+    new, restored = map(documents, CLOUDNATIVEPG)
+    own = ("bootstrap", "externalClusters")
+    specs = [
+        {name: value for name, value in each["Cluster"]["spec"].items() if name not in own}
+        for each in (new, restored)
+    ]
+    assert specs[0] == specs[1]
+    for each in (new, restored):
+        name, backup = each["Cluster"]["metadata"]["name"], each["ScheduledBackup"]["spec"]
+        assert (backup["cluster"]["name"], backup["immediate"]) == (name, True)
+    backups = [{**each["ScheduledBackup"]["spec"], "cluster": None} for each in (new, restored)]
+    assert backups[0] == backups[1]
+
+
+def test_servers_of_patroni_reach_each_other():
+    """All lines of pg_hba but the socket's want TLS."""
+    found = server()["postgresql"]
+    lines = [each.split() for each in found["pg_hba"]]
+    assert {line[0] for line in lines} == {"local", "hostssl"}
+    names = ("ssl", "ssl_cert_file", "ssl_key_file")
+    assert [found["parameters"].get(name, "")[:8] for name in names] == [
+        "on",
+        "/etc/pat",
+        "/etc/pat",
+    ]
+    users = {each["username"]: each for each in found["authentication"].values()}
+    assert {each["sslmode"] for each in users.values()} == {"verify-full"}
+    allowed = {user for line in lines if line[3:4] == ["10.0.0.0/8"] for user in line[2].split(",")}
+    assert allowed == {*users, "rme"}
+    # Patroni's own connections: by the socket, and for replication by TCP.
+    assert found["use_unix_socket"] is True
+    assert ["local", "all", "all", "peer"] in lines
+    assert ["hostssl", "replication", "replicator", "localhost", "scram-sha-256"] in lines
+
+
+def test_nobody_tells_patroni_to_fail_over_without_a_password():
+    api, store = server()["restapi"], server()["etcd3"]
+    assert {"authentication", "certfile", "keyfile"} <= api.keys()
+    assert (store["protocol"], "password" in store, "cacert" in store) == ("https", True, True)
+    assert server()["ctl"]["cacert"] == api["cafile"]
 
 
 def test_patroni_can_renew_its_lease_in_time():

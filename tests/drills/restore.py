@@ -44,6 +44,10 @@ class Lost:
     """Messages with a 202 since the backup, and when, of the monotonic clock."""
     moment: str
     moment_at: float
+    heads: tuple[str, str]
+    """What verify_consent said of the ledgers at the moment, and at the end."""
+    opted_out: list[str]
+    """The contacts that withdrew their consent after the moment."""
     stopped: datetime
     stopped_at: float
     figures: dict[str, object]
@@ -71,6 +75,10 @@ class Restored:
     unsent: int = 0
     unended: int = 0
     chain: str = ""
+    consents: int = 0
+    """Contacts that withdrew their consent, of which it knows nothing."""
+    suppressed: int = 0
+    """Those of them that were entered as suppressions again."""
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -118,8 +126,11 @@ def _lose(folder: Path, migrated: Path, sink: Sink) -> Lost:
                 time.sleep(BEFORE_SECONDS)
                 moment = str(primary.sql("SELECT clock_timestamp()::text")[0][0])
                 moment_at = time.monotonic()
+                heads = _heads(primary, folder / "service")
                 time.sleep(GAP_SECONDS)
                 _decide(callers, "OPTED_OUT")
+            opted_out = list(callers.demo["contact_ids"])
+            last_heads = _heads(primary, folder / "service")
         stopped, stopped_at = datetime.now(UTC), time.monotonic()
         figures["version"] = primary.sql("SHOW server_version")[0][0]
         figures["messages"] = primary.sql("SELECT count(*) FROM messaging_message")[0][0]
@@ -129,7 +140,8 @@ def _lose(folder: Path, migrated: Path, sink: Sink) -> Lost:
     accepted = {message: each.at for each in callers.accepted for message in each.messages}
     figures |= {"backup": _megabytes(backup), "archive": _megabytes(archive)}
     return Lost(
-        *(folder, backup, archive, sink, accepted, moment, moment_at, stopped, stopped_at, figures)
+        *(folder, backup, archive, sink, accepted, moment, moment_at),
+        *((heads, last_heads), opted_out, stopped, stopped_at, figures),
     )
 
 
@@ -143,6 +155,16 @@ def _service(server: Server, var: Path, sink: Sink) -> Iterator[Service]:
 
 def _env(server: Server, var: Path) -> dict[str, str]:
     return {"DATABASE_URL": f"postgres://rme@{server.address}/rme", "RME_VAR": str(var)}
+
+
+def _outside(server: Server, var: Path) -> dict[str, str]:
+    """Return the environment of a command that runs beside a service or without one."""
+    return {**own_engines(), **_env(server, var), "REDIS_URL": "unix:///nowhere"}
+
+
+def _heads(server: Server, var: Path) -> str:
+    """Return the heads of the ledgers, as an operator notes them."""
+    return _manage(_outside(server, var), "verify_consent").strip()
 
 
 def _decide(callers: Callers, status: str) -> None:
@@ -215,16 +237,20 @@ def _as_described(lost: Lost) -> Restored:
     found = Restored("held first")
     with _restored(lost, found, lost.moment) as server:
         var = lost.folder / "service"
-        env = {**own_engines(), **_env(server, var), "REDIS_URL": "unix:///nowhere"}
+        env = _outside(server, var)
         with found.step("ANALYZE"):
             server.sql("ANALYZE")
         with found.step("migrate --check"):
             _manage(env, "migrate", "--check")
         with found.step("verify_consent"):
-            found.chain = _manage(env, "verify_consent").strip()
+            found.chain = _heads(server, var)
+        with found.step("create_partitions"):
+            _manage(env, "create_partitions")
         with found.step("hold_after_restore"):
             said = _manage(env, "hold_after_restore", "--until", lost.stopped.isoformat(), "--yes")
         found.held = int(said.split()[-1].replace(",", ""))
+        with found.step("import_suppressions"):
+            _suppress(lost, found, server, env)
         log = lost.sink.received()  # what the mail server has
         begun = time.monotonic()
         with _service(server, var, lost.sink) as service:
@@ -234,6 +260,30 @@ def _as_described(lost: Lost) -> Restored:
             found.given_up = _decide_held(server, env, log)
             _account(lost, found, server, log)
     return found
+
+
+def _suppress(lost: Lost, found: Restored, server: Server, env: dict[str, str]) -> None:
+    """Enter those as suppressions who withdrew their consent after the moment."""
+    found.consents = _count(
+        server,
+        "SELECT count(*) FROM (SELECT DISTINCT ON (contact_id) status FROM messaging_consententry "
+        "WHERE channel = 'SMS' AND contact_id = ANY(%s) ORDER BY contact_id, id DESC) last "
+        "WHERE status = 'OPTED_IN'",
+        lost.opted_out,
+    )
+    file = lost.folder / "opt_outs.csv"
+    rows = [f"SMS,{contact},UNSUBSCRIBE" for contact in lost.opted_out]
+    file.write_text("\n".join(["channel,contactId,reason", *rows, ""]))
+    _manage(env, "import_suppressions", str(file), "--org", "demo")
+    found.suppressed = _count(
+        server,
+        "SELECT count(*) FROM messaging_suppression WHERE channel = 'SMS' AND contact_id = ANY(%s)",
+        lost.opted_out,
+    )
+
+
+def _count(server: Server, statement: str, contacts: list[str]) -> int:
+    return int(server.sql(statement, contacts)[0][0])
 
 
 def _as_it_is(lost: Lost) -> Restored:
@@ -292,6 +342,15 @@ def failures(lost: Lost, restores: Sequence[Restored]) -> list[str]:
     ]
     if latest.behind > 2 * ARCHIVE_SECONDS:
         found.append(f"the archive is {latest.behind:.1f} s behind")
+    if held.chain != lost.heads[0]:
+        found.append(f"the ledgers are not those of the moment: {held.chain}; {lost.heads[0]}")
+    if lost.heads[0] == lost.heads[1] or not held.consents:
+        found.append("nobody withdrew consent after the moment: the drill does not bite")
+    if not held.consents == held.suppressed == len(lost.opted_out):
+        found.append(
+            f"{len(lost.opted_out)} withdrew their consent after the moment: of {held.consents} it "
+            f"knows nothing, and {held.suppressed} are suppressed again"
+        )
     if held.doubled or held.unsent or held.unended:
         found.append(f"{held.doubled} sent twice, {held.unsent} not sent, {held.unended} open")
     if not as_it_is.doubled:

@@ -51,11 +51,14 @@ for not sent, and nobody knows but the mail server.
 *Held first* does what [the steps](high-availability.md#restoring-to-a-moment) say. *As it is*
 starts everything at once.
 
+Consent that was withdrawn after the moment is lost as well: of {opted_out} people who did so,
+*held first* knew of {known}, and {suppressed} were entered as suppressions before it started.
+
 ## How long it took
 
 {steps}
 
-`manage.py verify_consent` said:
+`manage.py verify_consent` said what it had said of the lost database at the moment:
 
 ```
 {chain}
@@ -79,6 +82,9 @@ def write(lost: Lost, restores: Sequence[Restored]) -> None:
             doubt=titled(_DOUBT, [_doubt(each) for each in (held, as_it_is)]),
             steps=titled(("step", "seconds"), steps),
             chain=held.chain,
+            opted_out=len(lost.opted_out),
+            known=len(lost.opted_out) - held.consents,
+            suppressed=held.suppressed,
             **lost.figures,
         )
     )

@@ -39,6 +39,7 @@ def found(text, *, atomic=True, post_deploy=False):
         (LATER, "ALTER TABLE t DROP COLUMN a"),
         (LATER, "ALTER TABLE t DROP CONSTRAINT c"),
         (LATER, "DROP TABLE t"),
+        (LATER, "CREATE OR REPLACE VIEW v AS SELECT 1"),
         ("Rows are read with atomic = False", "ALTER TABLE t VALIDATE CONSTRAINT c"),
     ],
 )

@@ -15,6 +15,7 @@ from tests import factories
 from tests.fakes import apns as fake_apns
 from tests.fakes import fcm as fake_fcm
 from tests.messaging.console.conftest import url
+from tests.push.feedback_scene import store
 from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +83,7 @@ def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
 def test_a_device_tells_its_history(owner, org):
     device = factories.device(org, factories.contact(org))
     at = clock.now()
-    feedback.store([DeviceOutcome(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
+    store([DeviceOutcome(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])
     feedback.retire(device_events.write)
     shown = owner.get(page(Device, "change", device.pk)).content.decode()
     assert "devices (MSG_Device__c)" in owner.get(page(Device, "changelist")).content.decode()

@@ -77,8 +77,8 @@ def came_of(message_id, account, device):
     """Return what is stored of a push: outcome, reason, status, circuit, and the device's end."""
     outcome, reason = Attempt.objects.values_list("outcome", "reason").get(delivery_id=message_id)
     status = Delivery.objects.values_list("status", flat=True).get(message_id=message_id)
-    circuit = str(circuits.states([account.pk])[account.pk])
-    if circuit == "CLOSED" and account.pk in circuits.look([account.pk]).last:
+    circuit = str(circuits.read([account.pk])[account.pk].state)
+    if circuit == "CLOSED" and account.pk in circuits.states([account.pk]).last:
         circuit = "rests"
     device.refresh_from_db()
     return outcome, reason, status, circuit, device.active, device.inactive_reason

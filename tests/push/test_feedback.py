@@ -14,6 +14,7 @@ from push.models import Device, Feedback
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests import factories
+from tests.push.feedback_scene import store
 
 pytestmark = pytest.mark.django_db
 OTHERS = [
@@ -41,7 +42,7 @@ def now():
 
 def test_a_dead_token_deactivates_its_device_alone(org, person):
     dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
-    feedback.store([device_outcome(dead, at=now()), device_outcome(alive, Accepted("x"))])
+    store([device_outcome(dead, at=now()), device_outcome(alive, Accepted("x"))])
     tasks.retire_devices()
     dead.refresh_from_db()
     alive.refresh_from_db()
@@ -59,7 +60,7 @@ def test_no_other_outcome_touches_a_device(org, person, outcome):
     device = factories.device(org, person)
     one = device_outcome(device, outcome, now())
     with CaptureQueriesContext(connection) as captured:
-        feedback.store([one])
+        store([one])
     assert len(captured) == 0
     tasks.retire_devices()
     device.refresh_from_db()
@@ -78,7 +79,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
         one = device_outcome(device, at=died)
     else:
         one = device_outcome(device, Gone("Unregistered", int(died.timestamp() * 1000)), now())
-    feedback.store([one])
+    store([one])
     tasks.retire_devices()
     device.refresh_from_db()
     assert device.active is active
@@ -86,7 +87,7 @@ def test_who_registered_since_stays(org, person, registered, active, by):
 
 def test_a_device_that_registers_again_is_active_again(api, org, person):
     device = factories.device(org, person, "token")
-    feedback.store([device_outcome(device, at=now())])
+    store([device_outcome(device, at=now())])
     tasks.retire_devices()
     body = {"contactId": str(person.pk), "platform": "ANDROID", "token": "token"}
     answer = api.call("POST", "/devices", body)
@@ -98,7 +99,7 @@ def test_a_device_that_registers_again_is_active_again(api, org, person):
 def test_another_organization_s_word_is_none(org, person):
     other = factories.organization("other")
     device = factories.device(org, person)
-    feedback.store([device_outcome(device, at=now(), org=other)])
+    store([device_outcome(device, at=now(), org=other)])
     tasks.retire_devices()
     device.refresh_from_db()
     assert (device.active, Feedback.objects.count()) == (True, 0)
@@ -107,7 +108,7 @@ def test_another_organization_s_word_is_none(org, person):
 def test_the_same_word_twice_is_one(org, person):
     device = factories.device(org, person)
     for _ in range(2):
-        feedback.store([device_outcome(device, at=now()), device_outcome(device, at=now())])
+        store([device_outcome(device, at=now()), device_outcome(device, at=now())])
         tasks.retire_devices()
     device.refresh_from_db()
     assert len(device.history) == 1
@@ -119,7 +120,7 @@ def test_a_batch_is_one_statement(org, person, count):
     everything = [device_outcome(device, at=now()) for device in devices]
     endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
-        feedback.store(everything)
+        store(everything)
         assert feedback.retire(device_events.write) == (count, count)
     assert len(captured) == 2
     assert not Device.objects.filter(active=True).exists()
@@ -140,7 +141,7 @@ def test_devices_not_seen_for_long_are_stale(org, person):
         )
     endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
-        tasks.sweep_devices()
+        tasks.retire_unseen_devices()
     assert len(captured) == 1
     found = Device.objects.order_by("token").values_list("token", "active", "inactive_reason")
     assert list(found) == [

@@ -10,7 +10,7 @@ from messaging.feedback.receipts import Receipt
 from messaging.models import Delivery
 from messaging.models.statuses import Status
 from messaging.models.transitions import Transition, apply_transitions
-from messaging.policy.organization_policy import CategoryRules
+from messaging.policy.organization_policy import CategoryRules, FrequencyCap
 from messaging.reports import queries
 from messaging.reports.history import HistoryFilter
 from rme.core import ids
@@ -20,7 +20,11 @@ ROWS = 50
 BY_STATISTICS = ("receipts", "read by id", "history", "history of a contact")
 """Calls with statements whose plans PostgreSQL chooses by its statistics."""
 _CAPPED = CategoryRules(
-    "NEWS", opt_in=False, resend_unknown=True, expires_after=timedelta(1), cap=(1, timedelta(30))
+    "NEWS",
+    opt_in=False,
+    resend_unknown=True,
+    expires_after=timedelta(1),
+    cap=FrequencyCap(1, timedelta(30)),
 )
 
 

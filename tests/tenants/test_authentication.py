@@ -153,6 +153,6 @@ def test_a_look_up_is_one_statement_even_with_cold_caches(program):
 
 def test_the_sweep_deletes_what_has_expired(program):
     kept, gone = make(program), make(program, seconds=-1)
-    assert tokens.sweep() == 1
+    assert tokens.purge() == 1
     assert caller_of(kept)
     refused(gone, invalid("The token is unknown or was revoked."))

@@ -78,8 +78,8 @@ class FrequencyCaps:
             cursor.execute("SELECT now()")
             (now,) = cursor.fetchone()
         rows = [
-            {**key._asdict(), "least": ids.at_least(now - window)}
-            for key, (_, window) in capped.items()
+            {**key._asdict(), "least": ids.at_least(now - cap.window)}
+            for key, cap in capped.items()
         ]
         own = [each.delivery_id for each in candidates if each.delivery_id]
         statuses = _COUNTED_AT_SEND if own else _COUNTED_AT_ACCEPT
@@ -93,9 +93,8 @@ class FrequencyCaps:
         """Return whether the cap is reached; if not, count one more message."""
         if category.cap is None:
             return False
-        limit, _ = category.cap
         key = _Key(organization_id, contact_id, category.name)
-        if self._counts[key] >= limit:
+        if self._counts[key] >= category.cap.limit:
             return True
         self._counts[key] += 1
         return False

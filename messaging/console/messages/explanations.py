@@ -17,7 +17,7 @@ from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import HELD
 from messaging.models import ConsentEntry, Suppression
-from messaging.models.statuses import Status
+from messaging.models.statuses import Status, StatusReason, WaitReason
 from messaging.reports.delivery_list import DeliveryRow
 from messaging.reports.queries import MessageEvent
 from messaging.reports.trace import RecipientTrace, TraceStep
@@ -138,9 +138,9 @@ def _delivered(viewer: Viewer, row: DeliveryRow, events: Sequence[MessageEvent])
 
 
 def _waiting_links(row: DeliveryRow) -> list[Link]:
-    if row.waiting == "PAUSED":
+    if row.waiting == WaitReason.PAUSED:
         return [Link("Pauses", reverse("admin:messaging_pause_changelist"))]
-    if row.waiting in ("PROVIDER", "RATE"):
+    if row.waiting in (WaitReason.PROVIDER, WaitReason.RATE):
         return [Link("Provider accounts", reverse("console:first_providers"))]
     return []
 
@@ -172,7 +172,7 @@ def _blocked(
     if row.reason == "FREQUENCY_CAPPED":
         text = f"Not sent: had as many {row.category} messages as the category's cap allows."
         return text, [Link("Categories", reverse("admin:messaging_category_changelist"))]
-    if row.reason == "UNREACHABLE":
+    if row.reason == StatusReason.UNREACHABLE:
         return "Not sent: no address or device on any channel asked for.", [person]
     return f"Not sent: {_why(row) or 'no reason was given'}.", [person]
 

@@ -36,7 +36,7 @@ NOBODY = ContactRecord("")
 WHY = {
     RouteAnswer.FIRST: ("Takes it", "good"),
     RouteAnswer.NEXT: ("Tried next, if those before do not take it", "info"),
-    RouteAnswer.TRIED_LAST: ("Tried last: it fails, or its provider asked for patience", "warn"),
+    RouteAnswer.TRIED_LAST: ("Tried last: it fails, or its provider asked for a backoff", "warn"),
     RouteAnswer.NO_MATCH: ("Not tried: it takes other recipients", "muted-status"),
     RouteAnswer.DRAINING: ("Not tried: it is draining, and takes nothing new", "muted-status"),
     RouteAnswer.PAUSED: ("Not tried: it is paused", "muted-status"),

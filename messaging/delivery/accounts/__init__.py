@@ -6,10 +6,16 @@ reports the results of its sends to `circuit_history`, which stores what changes
 to `concurrency`.
 """
 
-from messaging.delivery.accounts.admission import admit, look, process_rooms, rooms
+from messaging.delivery.accounts.admission import (
+    admit,
+    process_rooms,
+    rooms,
+    shared_availability,
+)
 from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.circuit_history import latest as latest_changes
 from messaging.delivery.accounts.circuit_history import purge as purge_history
+from messaging.delivery.accounts.circuits import CIRCUIT_MEMORY
 from messaging.delivery.accounts.rates import require as require_rate
 from messaging.delivery.accounts.routing import (
     SIMULATORS,
@@ -23,6 +29,7 @@ from messaging.delivery.accounts.routing import (
 )
 
 __all__ = [
+    "CIRCUIT_MEMORY",
     "SIMULATORS",
     "Availability",
     "CircuitState",
@@ -35,10 +42,10 @@ __all__ = [
     "expected",
     "explain",
     "latest_changes",
-    "look",
     "process_rooms",
     "purge_history",
     "require_rate",
     "rooms",
     "serving",
+    "shared_availability",
 ]

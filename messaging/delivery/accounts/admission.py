@@ -1,7 +1,8 @@
 """Which sends may go now: the limits of circuits, adaptive limits and rates together.
 
 `rooms` is asked before deliveries are claimed, so that what cannot go stays in its order; `admit`
-decides of each delivery that is about to leave, and `look` answers for health and the admin.
+decides of each delivery that is about to leave, and `shared_availability` answers for health and
+the admin.
 """
 
 from collections import Counter
@@ -17,13 +18,10 @@ from messaging.delivery.accounts.availability import (
     key_of,
 )
 from messaging.delivery.next_steps import BACKOFF_LIMIT, NO_ROOM_SECONDS, OutgoingDelivery
+from messaging.models.statuses import WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
 from rme.core.channels import Channel
-
-WAITING_FOR_RATE = "RATE"
-"""`waiting` of a delivery."""
-
 
 # --- before deliveries are claimed ----------------------------------------------------------------
 
@@ -130,7 +128,7 @@ def _admit_by_limits(
 
 def _wait(delivery: OutgoingDelivery, now: datetime) -> None:
     if delivery.account is None:
-        delivery.wait("PROVIDER", now + timedelta(seconds=NO_ROOM_SECONDS))
+        delivery.wait(WaitReason.PROVIDER, now + timedelta(seconds=NO_ROOM_SECONDS))
     else:  # this claim has tried it, which counts
         delivery.back_off(now=now, reason="the other accounts take no more now")
 
@@ -148,7 +146,7 @@ def _admit_by_rates(window: Iterable[OutgoingDelivery], now: datetime) -> None:
         ]
         if waits:
             seconds = min(max(waits), BACKOFF_LIMIT)
-            delivery.wait(WAITING_FOR_RATE, now + timedelta(seconds=seconds))
+            delivery.wait(WaitReason.RATE, now + timedelta(seconds=seconds))
         for account, count in counts.items():
             left[account] -= count
 
@@ -160,7 +158,7 @@ def _rated(delivery: OutgoingDelivery) -> list[Account]:
 # --- for health and the admin ---------------------------------------------------------------------
 
 
-def look(account_ids: Collection[int]) -> dict[int, Availability]:
+def shared_availability(account_ids: Collection[int]) -> dict[int, Availability]:
     """Return whether each account takes sends now, as all processes see it; one call to Redis."""
     return {each: _shared(status) for each, status in circuits.read(account_ids).items()}
 

@@ -47,21 +47,21 @@ def report(
 
 def _store(changes: Mapping[int, Why]) -> None:
     """Store changes by account. A failure is logged: sending goes on."""
-    now = clock.now()
-    rows = [
-        {
-            "id": ids.new_id(),
-            "account_id": account_id,
-            "is_open": why is not Why.ANSWERED,
-            "why": why.value,
-            "at": now,
-        }
-        for account_id, why in changes.items()
-    ]
     try:
+        now = clock.now()
+        rows = [
+            {
+                "id": ids.new_id(),
+                "account_id": account_id,
+                "is_open": why is not Why.ANSWERED,
+                "why": why.value,
+                "at": now,
+            }
+            for account_id, why in changes.items()
+        ]
         sql.insert({CircuitChange: rows})
     except (DatabaseError, InterfaceError) as error:
-        log.warning("circuits.not_stored", count=len(rows), error=type(error).__name__)
+        log.warning("circuits.not_stored", count=len(changes), error=type(error).__name__)
 
 
 def latest(

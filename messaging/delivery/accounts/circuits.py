@@ -32,8 +32,10 @@ from rme.core.redis.rate_limits import Script, limiter
 
 PROBES = 5
 """How many sends probe a half-open account at a time, and how many answers close its circuit."""
-PROBE_SECONDS = 5
+PROBE_ANSWER_SECONDS = 5
 """The seconds without an answer after which other sends probe."""
+CIRCUIT_MEMORY = 20
+"""A circuit that no send has probed for so many times its open time is forgotten."""
 RETRY_AFTER_LIMIT = 15 * 60.0
 """A provider's retry-after counts as no longer than this."""
 
@@ -44,12 +46,13 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local period, sends, share = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local open_seconds, probes, probe_seconds = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local memory = tonumber(ARGV[7])
 local part = math.floor(now / (period / 10))
 local answer = {}
 for i, key in ipairs(KEYS) do
-  local good, bad = tonumber(ARGV[5 * i + 2]), tonumber(ARGV[5 * i + 3])
-  local broken, retry_after = tonumber(ARGV[5 * i + 4]), tonumber(ARGV[5 * i + 5])
-  local try = ARGV[5 * i + 6] == '1'
+  local good, bad = tonumber(ARGV[5 * i + 3]), tonumber(ARGV[5 * i + 4])
+  local broken, retry_after = tonumber(ARGV[5 * i + 5]), tonumber(ARGV[5 * i + 6])
+  local try = ARGV[5 * i + 7] == '1'
   local flat, known = redis.call('HGETALL', key), {}
   for j = 1, #flat, 2 do known[flat[j]] = flat[j + 1] end
   local state = 'CLOSED'
@@ -94,7 +97,7 @@ for i, key in ipairs(KEYS) do
     allowed = probes
   end
   if good + bad > 0 or retry_after > 0 then
-    local life = math.max(period, 20 * open_seconds, resting - now)
+    local life = math.max(period, memory * open_seconds, resting - now)
     redis.call('EXPIRE', key, math.ceil(life) + 1)
   end
   answer[4 * i - 3] = state == 'CLOSED' and 0 or (state == 'OPEN' and 1 or 2)
@@ -197,7 +200,7 @@ def _all_known_closed(account_ids: Collection[int]) -> bool:
     return all(_known_closed.get(each, lambda: None) for each in account_ids)
 
 
-def look(account_ids: Collection[int], *, probing: bool = True) -> CircuitStates:
+def states(account_ids: Collection[int], *, probing: bool = True) -> CircuitStates:
     """Return which accounts are tried last, and which of those may be probed; at most one call to
     Redis.
 
@@ -211,11 +214,6 @@ def look(account_ids: Collection[int], *, probing: bool = True) -> CircuitStates
 def read(account_ids: Collection[int]) -> dict[int, CircuitStatus]:
     """Return what Redis knows of each account; one call."""
     return _exchange({each: Tally() for each in account_ids})
-
-
-def states(account_ids: Collection[int]) -> dict[int, CircuitState]:
-    """Return the state of each circuit; one call to Redis."""
-    return {each: status.state for each, status in read(account_ids).items()}
 
 
 def broken(account_ids: Collection[int]) -> frozenset[int]:
@@ -291,7 +289,8 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
         settings.CIRCUIT_FAILURES,
         settings.CIRCUIT_OPEN_SECONDS,
         PROBES,
-        PROBE_SECONDS,
+        PROBE_ANSWER_SECONDS,
+        CIRCUIT_MEMORY,
         *numbers,
     )
     if answer is None:  # Redis is away

@@ -141,7 +141,7 @@ def explain(
     """
     accounts = configured(policy, channel, address, test=False, devices=devices)
     ids = [each.id for each in accounts if each.active and each.id is not None]
-    states = circuits.look(ids, probing=False)
+    states = circuits.states(ids, probing=False)
     tried = sorted(order(accounts, states), key=lambda each: (_place(each, states), -each.weight))
     first = [each for each in tried if _place(each, states) == _place(tried[0], states)]
     total = sum(each.weight for each in first)
@@ -242,7 +242,7 @@ def expected(accounts: list[Account]) -> Account:
     if len(accounts) == 1:
         return accounts[0]
     active = tuple(a.id for a in accounts if a.active and a.id is not None)
-    states = _circuit_states.get(active, lambda: circuits.look(active, probing=False))
+    states = _circuit_states.get(active, lambda: circuits.states(active, probing=False))
     return (order(accounts, states or ALL_CLOSED) or accounts)[0]
 
 
@@ -256,4 +256,4 @@ def try_last(routes: Iterable[list[Account]], account_ids: Collection[int]) -> N
 def _states_of(policy: Policy, channel: str) -> CircuitStates:
     """Return the circuits of a channel's accounts, where there is more than one to choose from."""
     active = [a.id for a in policy.accounts if a.channel == channel and a.active and a.id]
-    return circuits.look(active) if len(active) > 1 else CircuitStates()
+    return circuits.states(active) if len(active) > 1 else CircuitStates()

@@ -68,6 +68,8 @@ class InboundSms:
     """The provider has already answered a keyword itself."""
     part: SmsPart | None = None
     """The place in a long text, if the provider did not join its parts."""
+    id: str = ""
+    """The provider's own id. Empty: a later SMS may arrive as an equal call, byte for byte."""
 
 
 CallbackContent = Sequence[DeliveryReceipt | InboundSms | UnknownCode]

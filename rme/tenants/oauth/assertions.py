@@ -127,7 +127,7 @@ def store_once(digest: str, until: datetime) -> bool:
         return bool(cursor.rowcount)
 
 
-def sweep() -> int:
+def purge() -> int:
     """Delete expired assertions; return how many."""
     return Assertion.objects.filter(expires_at__lt=clock.now()).delete()[0]
 

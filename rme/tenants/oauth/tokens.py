@@ -73,7 +73,7 @@ def find_valid(token: str, organization_id: str) -> Any | None:
     return found.select_related("application", "user").first()
 
 
-def sweep() -> int:
+def purge() -> int:
     """Delete expired tokens, at most `SWEEP_BATCH`; return how many."""
     table = AccessToken._meta.db_table
     with connection.cursor() as cursor:

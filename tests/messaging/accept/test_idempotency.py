@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from messaging.models import IdempotencyKey, Message, Suppression
+from messaging.models import IdempotencyKey, Message, SendingRules, Suppression
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.rest import Api, error, message, work
@@ -143,6 +143,19 @@ def test_an_expired_key_may_be_used_again(api, org):
     again = api.send(body, **KEY)
     assert again.status_code == 202
     assert again.json()["messageId"] != first["messageId"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_with_an_expired_key_counts_once_and_deletes_no_other_key(api, org, redis):
+    SendingRules.objects.create(organization=org, sends_per_day=4)
+    TtlCache.clear_all()
+    body = message(factories.contact(org))
+    for key in ("order-42", "another"):
+        api.send(body, **{"Idempotency-Key": key})
+    IdempotencyKey.objects.update(expires_at=datetime.now(UTC) - timedelta(hours=1))
+    assert api.send(body, **KEY).status_code == 202
+    assert [api.send(body).status_code for _ in range(2)] == [202, 429]
+    assert set(IdempotencyKey.objects.values_list("key", flat=True)) == {"order-42", "another"}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -227,8 +227,8 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
     endpoints.subscriptions([org.pk])  # and this, for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert erasure.erase(org.pk, str(ada.pk)).counts["stopped"] == count
-    # one of them for the statuses to be set by index, two for the archive
-    assert len(captured) == 43
+    # one of them for the statuses to be set by index, two for the archive, one for the gate lock
+    assert len(captured) == 44
 
 
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):

@@ -6,12 +6,13 @@ import threading
 import pytest
 from django.db import connections, transaction
 
-from messaging.consent import gate_lock, suppression_import
+from messaging.consent import erasure, gate_lock, suppression_import
 from messaging.delivery import claims, deliver
 from messaging.feedback import callbacks, receipts
 from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
+from rme.crm.models import Contact
 from tests import factories
 from tests.fakes import providers as fakes
 from tests.messaging.consent.race_scene import AT_ONCE, race
@@ -92,6 +93,31 @@ def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
         list(Delivery.objects.select_for_update(nowait=True))
     thread.join(20)
     assert Suppression.objects.count() == 1
+
+
+def test_an_erasure_that_waits_for_the_gate_lock_has_no_row(api, org):
+    """Who holds the lock writes to suppressions next: the two would wait for each other."""
+    someone = factories.contact(org)
+    api.send(message(someone))
+    entry = Suppression.objects.create(
+        organization=org, channel="SMS", contact_id=str(someone.pk), reason="MANUAL"
+    )
+
+    def do() -> None:
+        erasure.erase(org.pk, str(someone.pk))
+        connections.close_all()
+
+    thread = threading.Thread(target=do)
+    with transaction.atomic():
+        gate_lock.take_exclusive([org.pk])
+        thread.start()
+        thread.join(0.5)
+        assert thread.is_alive()
+        assert list(Suppression.objects.select_for_update(nowait=True)) == [entry]
+        assert list(Contact.objects.select_for_update(nowait=True)) == [someone]
+        list(Delivery.objects.select_for_update(nowait=True))
+    thread.join(20)
+    assert not Suppression.objects.exists()
 
 
 def test_other_receipts_wait_for_nobody(api, org, scene):

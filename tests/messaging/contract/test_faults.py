@@ -12,7 +12,7 @@ from celery import current_app
 from django.db import OperationalError, connection
 
 from messaging import providers
-from messaging.delivery import claims, deliver, sweeper, tasks
+from messaging.delivery import claims, deliver, fairness, sweeper, tasks
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
 from rme.core.cache import TtlCache
@@ -63,7 +63,7 @@ def test_without_redis_a_send_is_accepted_and_found_when_it_is_back(api, org, re
     person = factories.contact(org)
     with redis_away(settings):
         answer = api.send(message(person))
-        assert sweeper.waiting_channels() == ["EMAIL"]
+        assert fairness.waiting_channels() == ["EMAIL"]
     assert answer.status_code == 202
     assert redis.exists("rme:bell:EMAIL") == 0
     tasks.sweep()

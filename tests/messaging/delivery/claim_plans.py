@@ -16,7 +16,7 @@ from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.models.statuses import Status
 from messaging.models.transitions import Transition, apply_transitions
-from messaging.policy.organization_policy import CategoryRules
+from messaging.policy.organization_policy import CategoryRules, FrequencyCap
 from messaging.reports import lags, metrics
 from rme.core import errors, ids
 from rme.core.db import sql
@@ -133,7 +133,11 @@ def test_reads_of_a_call_behind_a_backlog(case, known, no_autovacuum):
 
 
 NEWS = CategoryRules(
-    "NEWS", opt_in=True, resend_unknown=True, expires_after=timedelta(1), cap=(1, timedelta(30))
+    "NEWS",
+    opt_in=True,
+    resend_unknown=True,
+    expires_after=timedelta(1),
+    cap=FrequencyCap(1, timedelta(30)),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 
@@ -76,3 +77,24 @@ def full_disk(table: str) -> Iterator[None]:
             yield
         finally:
             cursor.execute("DROP FUNCTION no_room CASCADE")
+
+
+@contextmanager
+def database_away() -> Iterator[None]:
+    """End all connections to the tests' database, and let it refuse new ones."""
+    given = connection.get_connection_params()
+    name = given["dbname"]
+    connection.pool.timeout = 0.5  # instead of the tests' long one; the next pool has that again
+    where = {key: given[key] for key in ("host", "port", "user") if key in given}
+    with psycopg.connect(**where, dbname="postgres", autocommit=True) as beside:
+        beside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        try:
+            beside.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",
+                [name],
+            )
+            yield
+        finally:
+            beside.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+            connection.close()
+            connection.close_pool()

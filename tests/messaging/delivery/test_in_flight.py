@@ -11,11 +11,14 @@ from messaging.delivery.accounts import concurrency
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
+from rme.core import cache
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
 from tests import factories
+from tests.clocks import StandingClock
 from tests.fakes.slow_smtp import SlowSmtp
 from tests.messaging.delivery.slow_scene import (
+    database_away,
     full_disk,
     impatient,
     limit,
@@ -263,3 +266,21 @@ def test_a_full_disk_lets_one_window_leave_and_it_is_stored_in_the_end(api, org)
         send_ready()
         assert (len(server.taken), len(set(server.taken))) == (300, 300)
     assert statuses() == {"SENT": 300}
+
+
+def test_an_outcome_that_comes_while_the_database_is_away_is_stored_in_the_end(
+    api, org, send, monkeypatch
+):
+    standing = StandingClock(monkeypatch, cache)
+    with SlowSmtp(lambda recipient: True) as server:
+        mail_by(server, org)
+        api.send(message(factories.contact(org)))
+        send(org)
+        with database_away(), capture_logs() as logs:
+            standing.advance(15)  # the database's clock is to be read again
+            server.go.set()
+            wait_for(lambda: logs)
+            assert {each["event"] for each in logs} == {"deliver.not_stored"}
+            assert concurrency.in_doubt() == 1
+        assert late_outcomes.finish(20)
+    assert (statuses(), in_doubt_now(), len(server.taken)) == ({"SENT": 1}, 0, 1)

@@ -1,21 +1,99 @@
-"""Outcomes that are stored again, because the answer to the first commit was lost."""
+"""Outcomes that are stored again: the answer to the first commit was lost, or the send loop ended
+before it had stored them.
+"""
 
 from time import monotonic
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import OperationalError, connection
 
-from messaging.delivery import claims, prepare, record
+from messaging.delivery import claims, deliver, late_outcomes, prepare, record
 from messaging.delivery.record import Answered
+from messaging.feedback import receipts
 from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint, derived_events
+from rme.core import cache
 from rme.core.db import clock, prepared_statements, sql
-from rme.core.outcomes import Accepted
+from rme.core.outcomes import Accepted, Retryable
+from rme.transport import Transport
 from tests import factories
-from tests.messaging.delivery.deliver_scene import delivery
+from tests.clocks import StandingClock
+from tests.messaging.delivery.deliver_scene import Scripted, delivery
+from tests.messaging.delivery.slow_scene import statuses
 from tests.rest import message
 
-pytestmark = pytest.mark.django_db
+
+def send_all(org):
+    batches = claims.claim_many("EMAIL", 0, {org.pk: claims.BATCH_LIMIT})
+    deliver.deliver(batches, Transport(), receipts.apply)
 
 
+def outcomes():
+    return list(Attempt.objects.order_by("id").values_list("provider", "outcome"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_answered_is_stored_if_the_next_window_cannot_be_filled(
+    api, org, script, monkeypatch
+):
+    script("mail", Accepted())
+    api.bulk([message(person) for person in factories.contacts(org, claims.WINDOW + 5)])
+    standing = StandingClock(monkeypatch, cache)
+
+    def lost(execute, *arguments):
+        standing.advance(3)  # the next window reads the organization's accounts again
+        if Scripted.sent:
+            raise OperationalError("lost")
+        return execute(*arguments)
+
+    with connection.execute_wrapper(lost), pytest.raises(OperationalError):
+        send_all(org)
+    assert late_outcomes.finish(20)
+    assert statuses() == {"SENT": claims.WINDOW, "SENDING": 5}
+    assert outcomes() == [("mail", "Accepted")] * claims.WINDOW
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_answered_is_stored_if_the_task_is_ended_before_it_is_applied(
+    api, org, script, monkeypatch
+):
+    script("mail", Accepted())
+    api.send(message(factories.contact(org)))
+
+    def ended():  # as Celery ends a task: anywhere
+        if Scripted.sent:
+            raise SoftTimeLimitExceeded
+        return monotonic()
+
+    monkeypatch.setattr(deliver, "monotonic", ended)
+    with pytest.raises(SoftTimeLimitExceeded):
+        send_all(org)
+    assert late_outcomes.finish(20)
+    assert (statuses(), outcomes()) == ({"SENT": 1}, [("mail", "Accepted")])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failover_whose_commit_lost_its_answer_leaves_no_attempt_that_was_not_made(
+    api, org, script
+):
+    script("first", Retryable("busy"), priority=0)
+    script("second", Accepted(), priority=1)
+    api.send(message(factories.contact(org)))
+
+    def lost(execute, *arguments):
+        result = execute(*arguments)
+        if Scripted.sent:
+            raise OperationalError("the answer was lost")
+        return result
+
+    with connection.execute_wrapper(lost), pytest.raises(OperationalError):
+        send_all(org)
+    assert late_outcomes.finish(20)
+    assert outcomes() == [("first", "Retryable")]
+    assert (delivery().status, delivery().provider) == ("ACCEPTED", "first")
+
+
+@pytest.mark.django_db
 def test_an_outcome_that_is_stored_again_leaves_the_event_sent_and_its_webhook(api, org, script):
     script("only", Accepted("1"))
     WebhookEndpoint.objects.create(

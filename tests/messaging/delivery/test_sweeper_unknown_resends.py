@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from messaging.delivery import manual_review, sweeper
 from messaging.delivery.manual_review import Decision
 from messaging.feedback import receipts
-from messaging.models import Attempt, Category, Delivery, Event, ProviderAccount
+from messaging.models import Attempt, Category, Delivery, Event, Pause, ProviderAccount
 from messaging.reports import configuration
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Unknown
@@ -171,3 +171,26 @@ def test_deciding_takes_the_same_statements_for_any_number(api, org, script, cou
     # by index, what is due, how often each was sent, by index, the statuses, the events
     assert len(statements) == 6
     assert Event.objects.filter(type="deferred").count() == count
+
+
+@pytest.mark.parametrize("by", ["the category", "a person"])
+def test_a_resend_that_is_too_late_fails_and_a_late_receipt_confirms_it(api, org, script, by):
+    script("only", Unknown("no answer"))
+    api.send(message(factories.contact(org)))
+    work()
+    pass_time(2 * STEP)
+    if by == "a person":
+        Delivery.objects.update(due_at=None)
+        again = {"reason": "the log has none", "actor": Actor(name="grace")}
+        manual_review.decide(org.pk, [delivery().pk], Decision.SEND_AGAIN, **again)
+    else:
+        sweeper.resolve_unknown()
+    Pause.objects.create(organization=org, channel="EMAIL", reason="maintenance")
+    work()
+    assert (delivery().status, delivery().waiting) == ("ACCEPTED", "PAUSED")
+    Delivery.objects.update(due_at=clock.now(), expires_at=clock.now())
+    work()
+    assert (delivery().status, delivery().reason) == ("FAILED", "PROVIDER_ERROR")
+    assert Attempt.objects.count() == 1
+    receipts.apply([receipts.Receipt(delivery().pk, "delivered")])
+    assert delivery().status == "DELIVERED"

@@ -81,7 +81,7 @@ class Scene(AccountScene):
 
     def send(self, api: Api, person: Any, **fields: Any) -> str:
         """Send a message to a person and give its id."""
-        answer = api.send(message(person, channel="SMS", **fields))
+        answer = api.send(message(person, **{"channel": "SMS", **fields}))
         assert answer.status_code == 202
         work(self.transport)
         return str(answer.json()["messageId"])

@@ -228,6 +228,17 @@ def test_a_number_gets_four_replies_an_hour(org, scene):
     assert len(settle(scene)) == 4
 
 
+def test_replies_are_limited_once_the_gate_lock_is_released(org, scene):
+    """The limit asks Redis: while it is slow, sends of the organization must not wait for it."""
+    person = factories.contact(org)
+    for _ in range(6):
+        write(scene, person.mobile, "HELP")
+    replies = callbacks.apply_due()[1]
+    assert len(replies) == 6
+    inbound_sms.send_replies(replies, scene.transport)
+    assert len(scene.server.seen) == 4
+
+
 def test_a_repeated_callback_counts_once(org, scene):
     person = factories.contact(org)
     form = {"From": person.mobile, "To": OURS, "Body": "STOP", "MessageSid": "SM0"}

@@ -44,7 +44,7 @@ def test_an_unanswered_poll_opens_no_circuit(org, api, twilio):
     twilio.refuses = 503
     due()
     twilio.poll()
-    assert circuits.states([twilio.account.pk]) == {twilio.account.pk: CircuitState.CLOSED}
+    assert circuits.read([twilio.account.pk])[twilio.account.pk].state is CircuitState.CLOSED
 
 
 def test_a_silent_account_delays_no_other(org, api, twilio):

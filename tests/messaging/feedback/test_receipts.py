@@ -228,7 +228,7 @@ def test_statements_do_not_grow_with_the_callbacks(org, api, scene, count):
     endpoints.subscriptions({org.pk})  # they are kept for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert settle() == count
-    # calls, accounts, by index, attempts, deliveries, by index, statuses, events, done
+    # calls, accounts, by index, attempts, by index, deliveries, by index, statuses, events, done
     own = [q["sql"] for q in captured if "SAVEPOINT" not in q["sql"]]
-    assert len(own) == 9
+    assert len(own) == 10
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}

@@ -1,11 +1,17 @@
 """The state machine: only what the table allows."""
 
 import itertools
+import re
+import threading
+import time
+from pathlib import Path
 
 import pytest
+from django.db import connection, connections, transaction
 
+from messaging.console import wording
 from messaging.models import Delivery
-from messaging.models.statuses import TRANSITIONS, Status, aggregate
+from messaging.models.statuses import TRANSITIONS, Status, StatusReason, WaitReason, aggregate
 from messaging.models.transitions import Transition, apply_transitions
 from tests import factories
 from tests.rest import message
@@ -35,6 +41,45 @@ def test_every_pair_of_statuses_moves_as_the_table_says(api, org):
     }
 
 
+def waits_for_a_lock(backend):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [backend]
+        )
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_locked_in_the_order_of_their_ids_as_by_receipts(api, org):
+    person = factories.contact(org)
+    api.bulk([message(person)] * 2)
+    first, second = Delivery.objects.order_by("id").values_list("id", flat=True)
+    backends = []
+
+    def expire():
+        try:
+            with connection.cursor() as cursor, transaction.atomic():
+                cursor.execute("SELECT pg_backend_pid()")
+                backends.append(cursor.fetchone()[0])
+                apply_transitions(
+                    [Transition(id=each, status=S.EXPIRED, due_at=None) for each in (second, first)]
+                )
+        finally:
+            connections.close_all()
+
+    with transaction.atomic():
+        Delivery.objects.select_for_update().get(pk=first)
+        worker = threading.Thread(target=expire)
+        worker.start()
+        until = time.monotonic() + 60
+        while not (backends and waits_for_a_lock(backends[0])):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        Delivery.objects.select_for_update(nowait=True).get(pk=second)
+    worker.join(60)
+    assert set(Delivery.objects.values_list("status", flat=True)) == {"EXPIRED"}
+
+
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
@@ -49,3 +94,11 @@ def test_every_pair_of_statuses_moves_as_the_table_says(api, org):
 )
 def test_aggregate(statuses, expected):
     assert aggregate(statuses) == expected
+
+
+def test_what_a_delivery_waits_for_is_documented_and_has_words():
+    text = (Path(__file__).parents[3] / "docs/operations.md").read_text()
+    (table,) = re.findall(r"### Why a delivery waits .*?\n\n(.*?)\n\n", text, re.S)
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(WaitReason)
+    assert set(wording.WAITING) == set(WaitReason)
+    assert set(StatusReason) <= set(wording.REASONS)

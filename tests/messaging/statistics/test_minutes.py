@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from messaging.delivery.tasks import housekeeping
+from messaging.housekeeping.tasks import housekeeping
 from messaging.models import (
     PARTITIONED,
     Attempt,

@@ -134,7 +134,7 @@ def test_devices_that_were_not_seen_for_long_are_queued(api, org, row):
     contact_id = str(factories.contact(org).pk)
     api.call("POST", "/devices", android(contact_id))
     Device.objects.update(last_seen_at=datetime.now(UTC) - timedelta(days=271))
-    tasks.sweep_devices()
+    tasks.retire_unseen_devices()
     kind, data = queued(row)[1]
     assert (kind, data["reason"]) == ("device.deactivated", "STALE")
 
@@ -192,7 +192,7 @@ def test_statements_do_not_grow_with_changes_or_endpoints(org, count):
             [read_device(android(each, each)) for each in people],
             device_events.write,
         ),
-        "sweep": tasks.sweep_devices,
+        "sweep": tasks.retire_unseen_devices,
     }
     statements = {}
     for number in (0, 3):

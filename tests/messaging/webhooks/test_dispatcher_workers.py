@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings as deployment
 from django.db import connection
 
-from messaging.delivery.tasks import housekeeping
+from messaging.housekeeping.tasks import housekeeping
 from messaging.models import WebhookDelivery
 from messaging.webhooks import delivery_log, dispatcher, outbox, replays
 from messaging.webhooks.endpoint_queue import ENDPOINT_LIMIT

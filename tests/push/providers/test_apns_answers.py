@@ -148,7 +148,7 @@ def test_a_credential_that_asks_to_back_off_is_not_used(transport):
         sandbox = outcome(account, transport, dispatch(3, token=OTHER, environment="SANDBOX"))
         assert len(service.seen) == 2
     assert isinstance(held, Retryable)
-    assert held.reason == "the push service asked for patience"
+    assert held.reason == "the push service asked for a backoff"
     assert 0 < held.retry_after <= 32.0
     assert isinstance(sandbox, Accepted)
 

@@ -138,7 +138,7 @@ def test_the_service_s_own_wish_counts(transport, status):
         account = made(service)
         assert outcome(account, transport, to()) == Retryable("LATER", 7.0)
         held = outcome(account, transport, to(2, token="other"))
-        assert (held.reason, len(service.sent)) == ("the push service asked for patience", 1)
+        assert (held.reason, len(service.sent)) == ("the push service asked for a backoff", 1)
 
 
 @pytest.mark.parametrize(

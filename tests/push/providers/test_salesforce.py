@@ -215,7 +215,7 @@ def test_a_limit_that_is_reached_waits_for_the_next_hour(transport, code, by):
     assert isinstance(found, Retryable)
     assert found.reason == code
     assert abs(found.retry_after - to_the_hour) < 5 or to_the_hour > 3590
-    assert held.reason == "the push service asked for patience"
+    assert held.reason == "the push service asked for a backoff"
 
 
 # --- the log-in -----------------------------------------------------------------------------------

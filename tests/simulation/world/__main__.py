@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     seeds = [int(each) for each in arguments] or range(first, first + count)
     mutant = os.environ.get("MUTANT") or None
     tasks = [Task(seeds[at : at + CHUNK], mutant) for at in range(0, len(seeds), CHUNK)]
-    run = Run(_command(), len(seeds), min(processes, len(tasks)), seeds[0])
+    running = min(processes, len(tasks))
+    run = Run(_command(), len(seeds), running, seeds[0], commit=report.commit())
     return _report(tasks, run)
 
 

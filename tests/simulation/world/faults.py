@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
 
 from tests.simulation.world.clock import VirtualClock
 from tests.simulation.world.turns import LogicalThread, Turns, current
@@ -19,9 +20,12 @@ FROZEN_SECONDS = (2.0, 35.0, 62.0, 66.0, 70.0, 75.0, 140.0, 200.0)
 often so that it goes on while its successor is at work.
 """
 JUMPS = (1.0, 4.0, 31.0, 61.0, 125.0)
-BEFORE = ("database refused", "killed before a transaction", "frozen before a transaction")
+READ_ONLY = "database is read-only"
+BEFORE = ("database refused", READ_ONLY, "killed before a transaction",
+          "frozen before a transaction")  # fmt: skip
 AFTER = ("answer of a commit lost", "killed after a transaction")
-WITHIN = ("killed within a transaction", "frozen within a transaction")
+WITHIN = ("killed within a transaction", "frozen within a transaction",
+          "connection lost within a transaction")  # fmt: skip
 CALLED = ("killed in a call", "frozen in a call")
 INTERLEAVED = 0.35
 """In how many histories threads take turns within transactions, too."""
@@ -88,12 +92,15 @@ class Faults:
         kind = self.rng.choice(kinds)
         self.turns.fault(kind)
         process = thread.process
-        process.was_disturbed = True
         if kind.startswith("killed"):
             self.turns.kill(process)
         elif kind.startswith("frozen"):
+            process.was_stopped = True
             process.frozen_until = self.clock.after(self.rng.choice(FROZEN_SECONDS))
             self.turns.wait(lambda: True)
             self.clock.publish()
-        else:
-            raise psycopg.OperationalError(f"simulated: {kind}")
+            return
+        process.failures += 1
+        if kind == READ_ONLY:
+            raise ReadOnlySqlTransaction(f"simulated: {kind}")
+        raise psycopg.OperationalError(f"simulated: {kind}")

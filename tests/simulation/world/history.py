@@ -17,11 +17,20 @@ from messaging.feedback import tasks as feedback_tasks
 from messaging.feedback.inbound_sms import KeywordReply
 from messaging.feedback.sms_parts import ReceivedSms
 from messaging.models import Callback, ProviderAccount, WebhookEndpoint
+from messaging.statistics import tasks as statistics_tasks
 from messaging.webhooks import tasks as webhook_tasks
 from rme.core.db import availability
 from rme.core.provider import CallbackRequest
 from rme.crm.models import Contact
-from tests.simulation.world import callers, clock, database, people, transactions, turns
+from tests.simulation.world import (
+    callers,
+    clock,
+    database,
+    people,
+    shape,
+    transactions,
+    turns,
+)
 from tests.simulation.world.broker import Broker
 from tests.simulation.world.callers import Callers
 from tests.simulation.world.clock import VirtualClock, id_of
@@ -34,11 +43,11 @@ from tests.simulation.world.provider import World, WorldProvider
 from tests.simulation.world.transactions import end_session, lose_connection, with_faults
 from tests.simulation.world.turns import LogicalProcess, LogicalQueue, Threading, Turns, current
 
-WORKERS = (2, 3)
 SKEWS = (0.0, 0.0, -150.0, 150.0)
 MUTE = 0.08
 """In how many histories an account takes all and answers nothing."""
 DISPATCHERS, DISPATCH_SECONDS = 2, 3.0
+COUNTERS, COUNT_SECONDS = 2, 25.0
 UNPROMPTED_SECONDS = 30.0
 """After this time without a task a worker looks by itself."""
 SWEEP_SECONDS = (4.0, 10.0)
@@ -99,6 +108,7 @@ class History:
     def __init__(self, seed: int, stage: Stage) -> None:
         self.seed, self.stage, self.clock = seed, stage, stage.clock
         rng = self.rng = Random(f"history {seed}")
+        self.shape = shape.draw(seed)
         self.clock.restart()
         self.turns = Turns(rng, self.clock, stage.memory.put_in_place, end_session)
         self.faults = Faults(Random(f"faults {seed}"), self.turns, self.clock)
@@ -119,11 +129,14 @@ class History:
     def run(self) -> None:
         """Let the history happen, and then let the world come to rest."""
         with self._in_place():
-            self._start("web", self._web)
-            self._start("sweeper", self._sweeper)
-            self._start("feedback", self._feedback)
-            for number in range(self.rng.choice(WORKERS)):
+            for number in range(self.shape.copies):
+                self._start(f"web {number}", self._web)
+                self._start(f"sweeper {number}", self._sweeper)
+                self._start(f"feedback {number}", self._feedback)
+            for number in range(self.shape.workers):
                 self._start(f"worker {number}", self._worker)
+            for number in range(COUNTERS if self.shape.is_counted else 0):
+                self._start(f"counting {number}", self._count)
             for number in range(DISPATCHERS if self.endpoints.are_called else 0):
                 self._start(f"dispatcher {number}", self._dispatcher)
             self.turns.run()
@@ -153,6 +166,7 @@ class History:
             enter(patch.object(inbound_sms, "apply", self._apply_inbound))
             enter(self.endpoints.in_place())
             enter(self.broker.in_place())
+            enter(self.shape.in_place())
             enter(with_faults(self.faults, self.stage.locks))
             self.stage.memory.forget()
             yield
@@ -172,7 +186,7 @@ class History:
     def _start(self, name: str, job: Callable[[LogicalProcess], None]) -> None:
         """Start a process; when it is killed, another takes its place."""
         process = LogicalProcess(name, self.rng.choice(SKEWS))
-        self.stage.memory.begin(process, self.clock)
+        self.stage.memory.begin(process, self.clock, expires=self.shape.caches_expire)
         self.turns.spawn(process, "main", lambda: job(process))
         watched = LogicalProcess("supervisor")
         watched.memory = process.memory
@@ -234,16 +248,26 @@ class History:
             self.broker.take(name)
             self._guarded(feedback_tasks.apply_callbacks.run)
 
+    def _count(self, process: LogicalProcess) -> None:
+        while not self._is_over:
+            self.turns.wait(lambda: self._is_over, COUNT_SECONDS)
+            self._guarded(statistics_tasks.count_minutes.run)
+
     def _dispatcher(self, process: LogicalProcess) -> None:
         while not self._is_over:
             self.turns.wait(lambda: self._is_over, DISPATCH_SECONDS)
             self._guarded(webhook_tasks.dispatch_due_webhooks.run)
 
     def _web(self, process: LogicalProcess) -> None:
-        self.turns.spawn(process, "decisions", self.people.run)
-        self.turns.spawn(process, "repeats", self.callers.run_repeats)
-        self.turns.spawn(process, "reports", self._receive)
-        self.callers.run_sends()
+        """Answer programs, people and providers; with two web processes, each some of them."""
+        jobs: list[tuple[str, Callable[[], None]]] = [
+            ("sends", self.callers.run_sends),
+            ("repeats", self.callers.run_repeats),
+            ("decisions", self.people.run),
+        ]
+        for name, job in jobs[int(process.name.split()[1]) :: self.shape.copies]:
+            self.turns.spawn(process, name, job)
+        self._receive()
 
     def _receive(self) -> None:
         """Take the provider's callbacks; one that is not stored is repeated."""
@@ -271,7 +295,7 @@ class History:
             except (DatabaseError, InterfaceError):
                 lose_connection()
                 continue
-            self.world.reports.remove(report)
+            self.world.reports = [each for each in self.world.reports if each is not report]
             feedback_tasks.request_callbacks()
 
     # --- coming to rest -------------------------------------------------------------------------
@@ -298,6 +322,8 @@ class History:
                 feedback_tasks.apply_callbacks.run()
             if self.endpoints.are_called:
                 webhook_tasks.dispatch_due_webhooks.run()
+            if self.shape.is_counted:
+                statistics_tasks.count_minutes.run()
 
     def _review(self) -> bool:
         """Let people decide what is in manual review, once, if they do in this history."""

@@ -33,19 +33,22 @@ class Memory:
     def __init__(self) -> None:
         """Keep what the caches have now: so no history begins with the same ten queries."""
         self._caches = list(TtlCache._all)
-        self._known: list[Entries] = [
-            OrderedDict((key, (_FOR_EVER, value)) for key, (_, value) in cache._entries.items())
+        self._known: list[dict[Any, Any]] = [
+            {key: value for key, (_, value) in cache._entries.items()}
             if cache.seconds >= _BRIEF_SECONDS
-            else OrderedDict()
+            else {}
             for cache in self._caches
         ]
         self._in_place: LogicalProcess | None = None
 
-    def begin(self, process: LogicalProcess, clock: VirtualClock) -> None:
-        """Give a process that starts a memory of its own."""
-        caches = [OrderedDict(entries) for entries in self._known]
-        reading = caches[self._caches.index(database_clock._readings)]  # type: ignore[arg-type]
-        reading["now"] = (_FOR_EVER, (clock.moment, clock.now))
+    def begin(self, process: LogicalProcess, clock: VirtualClock, *, expires: bool) -> None:
+        """Give a process that starts a memory of its own, which may expire as it usually does."""
+        caches: list[Entries] = []
+        for cache, known in zip(self._caches, self._known, strict=True):
+            if cache is database_clock._readings:
+                known = {"now": (clock.moment, clock.now)}
+            until = clock.now + cache.seconds if expires else _FOR_EVER
+            caches.append(OrderedDict((key, (until, value)) for key, value in known.items()))
         process.memory["caches"] = caches
         for module, name, make in _MODULES:
             process.memory[f"{module.__name__}.{name}"] = make()

@@ -18,7 +18,8 @@ from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
 from rme.core.db import sql
-from rme.core.outcomes import Retryable, Unknown
+from rme.core.outcomes import Outcome, Rejected, Retryable, Unknown
+from tests.simulation.world.record_mutants import RECORD_MUTANTS
 from tests.simulation.world.turns import current
 
 Mutant = Callable[[], AbstractContextManager[object]]
@@ -123,9 +124,17 @@ def _no_key() -> AbstractContextManager[object]:
     return patch.object(Rows, "add_key", lambda *_: None)
 
 
-@contextmanager
-def _failover_after_unknown() -> Iterator[None]:
+def _failover_after_unknown() -> AbstractContextManager[object]:
     """A send whose outcome is unknown goes to the next account."""
+    return _unknown_counts_as(Retryable("unknown"))
+
+
+def _fallback_after_unknown() -> AbstractContextManager[object]:
+    """A send whose outcome is unknown goes to the next channel."""
+    return _unknown_counts_as(Rejected("unknown"))
+
+
+def _unknown_counts_as(other: Outcome) -> AbstractContextManager[object]:
     real = OutgoingDelivery.apply_outcomes
 
     def apply(delivery: OutgoingDelivery, **given: Any) -> None:
@@ -133,13 +142,12 @@ def _failover_after_unknown() -> Iterator[None]:
         for attempt in delivery.attempts:
             if isinstance(attempt.outcome, Unknown):
                 kept.append((attempt, attempt.outcome))
-                attempt.outcome = Retryable("unknown")
+                attempt.outcome = other
         real(delivery, **given)
         for attempt, outcome in kept:
             attempt.outcome = outcome
 
-    with patch.object(OutgoingDelivery, "apply_outcomes", apply):
-        yield
+    return patch.object(OutgoingDelivery, "apply_outcomes", apply)
 
 
 @contextmanager
@@ -258,6 +266,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "attempts stay": _attempts_stay,
     "no idempotency key": _no_key,
     "failover after unknown": _failover_after_unknown,
+    "fallback after unknown": _fallback_after_unknown,
     "resends without limit": _resends_without_limit,
     "resends what is held": _resends_what_is_held,
     "what may have left is ready": _unknown_is_ready,
@@ -269,4 +278,5 @@ MUTANTS: Mapping[str, Mutant] = {
     "dead tokens stay": _dead_tokens_stay,
     "no lease of an endpoint": _endpoint_without_lease,
     "failed webhooks are delivered": _failures_are_deliveries,
+    **RECORD_MUTANTS,
 }

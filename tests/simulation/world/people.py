@@ -1,7 +1,9 @@
 """What people do in a history: cancel, object in several ways, pause, and review."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import inf
 from random import Random
 from uuid import UUID
 
@@ -31,8 +33,8 @@ DECISIONS = 3
 """How many decisions a history has."""
 CHANNELS = ("EMAIL", "SMS", "PUSH")
 NEEDS_CONSENT = ("NEWS", "OFFERS")
-TEXTS = ("STOP", "STOP", "stop ", "HELP", "Hello")
-STOPS = ("STOP", "stop ")
+TEXTS = ("STOP", "STOP", "stop ", "START", "START", "HELP", "Hello")
+STOPS, STARTS = ("STOP", "stop "), ("START",)
 AT_CHECK = 0.5
 """How many decisions wait until a worker is about to send."""
 REVIEWED = 0.5
@@ -49,6 +51,8 @@ class Objection:
     category: str | None
     """None: an address that is suppressed, for all categories."""
     at: float
+    until: float = inf
+    """When the person may have agreed again."""
 
 
 class People:
@@ -59,14 +63,19 @@ class People:
         self._turns: Turns = world.turns
         self.objections: list[Objection] = []
         self.cancelled: list[str] = []
-        self.stops: set[tuple[str, str, int]] = set()
-        """The SMS that ask for an end: sender, text, and what tells them apart."""
+        self.keywords: set[tuple[str, str, int]] = set()
+        """The SMS that ask for an end, or a new beginning: sender, text, and its number."""
+        self._stopped_at: dict[str, datetime] = {}
+        """When the last STOP of each number arrived that was applied."""
+        self.has_reviewed = False
+        """Whether somebody decided twice at rest."""
         self.repeated_reviews: list[str] = []
         """Deliveries that a second decision changed although the first had."""
         self.reviews_at_rest = rng.random() < REVIEWED
         kinds: dict[Callable[[], None], int] = {
             self._cancel: 3,
             self._opt_out: 3,
+            self._opt_in: 2,
             self._suppress: 2,
             self._pause: 2,
             self._write_sms: 3,
@@ -74,6 +83,11 @@ class People:
             self.review: 1,
         }
         self._decisions = rng.choices(list(kinds), list(kinds.values()), k=DECISIONS)
+
+    @property
+    def started(self) -> set[str]:
+        """Return the numbers from which START was written."""
+        return {sender for sender, text, _ in self.keywords if text in STARTS}
 
     @property
     def has_work(self) -> bool:
@@ -95,7 +109,7 @@ class People:
     def _message_id(self) -> str | None:
         """Return the id of one of the accepted messages, which is that of its delivery, too."""
         accepted = [each for each in self._callers.sendings if each.answers]
-        return self._rng.choice(accepted).answers[0].message_id if accepted else None
+        return self._rng.choice(accepted).answers[0] if accepted else None
 
     def _cancel(self) -> None:
         message_id = self._message_id()
@@ -131,6 +145,34 @@ class People:
         ledger.record(ORGANIZATION, [decision])
         self._object(person, channel, category)
 
+    def _opt_in(self) -> None:
+        """Agree again to what somebody has objected to, or to anything."""
+        person, channel, category = self._target()
+        own = [each for each in self.objections if each.category]
+        if own:
+            chosen = self._rng.choice(own)
+            (person,) = [each for each in self._people if str(each.pk) == chosen.contact_id]
+            channel, category = chosen.channel, chosen.category or category
+        self._agree(person, channel, category)
+        decision = ConsentDecision(
+            str(person.pk), channel, category, ledger.OPTED_IN, "API", occurred_at=None
+        )
+        ledger.record(ORGANIZATION, [decision])
+
+    def _agree(self, person: Contact, channel: str, category: str | None) -> None:
+        """Note that from now on a person may be sent what they had objected to; None: all of a
+        channel, by START.
+        """
+        now = self._turns.clock.now
+        self.objections = [
+            replace(each, until=min(each.until, now))
+            if (each.contact_id, each.channel) == (str(person.pk), channel)
+            and category in (None, each.category)
+            else each
+            for each in self.objections
+        ]
+        self._turns.note(f"agrees to {category or 'all'} on {channel}")
+
     def _suppress(self) -> None:
         person = self._rng.choice(self._people)
         stop = NewSuppression(ORGANIZATION, "SMS", person.mobile, "STOP", "INBOUND")
@@ -138,25 +180,39 @@ class People:
         self._object(person, "SMS", None)
 
     def _write_sms(self) -> None:
-        """Answer an SMS; the provider reports it, once or several times, and not at once."""
+        """Write an SMS, or two; the provider reports each once or twice, and not at once."""
         rng, sender = self._rng, self._rng.choice(self._people).mobile
-        text = rng.choice(TEXTS)
-        for number in rng.choice(([0], [0, 0], [0, 1])):
-            due = self._turns.clock.after(rng.choice((0.0, 0.01, 0.5, 3.0)))
-            self._world.reports.append(Report(due, "c", "", text, number, sender=sender))
-            if text in STOPS:
-                self.stops.add((sender, text, number))
+        for _ in range(rng.choice((1, 1, 2))):
+            text, number = rng.choice(TEXTS), len(self.keywords)
+            if text in STOPS + STARTS:
+                self.keywords.add((sender, text, number))
+            for _ in range(rng.choice((1, 2))):
+                due = self._turns.clock.after(rng.choice((0.0, 0.01, 0.5, 3.0)))
+                self._world.reports.append(Report(due, "c", "", text, number, sender=sender))
 
     def after_inbound(self, received: Sequence[ReceivedSms]) -> None:
-        """Remember the objections in inbound SMS once the open transaction is committed."""
-        senders = {each.sms.sender for each in received if each.sms.text in STOPS}
-        thread = current()
-        if thread is not None and senders:
-            thread.on_commit.append(lambda: self._stopped(senders))
-
-    def _stopped(self, senders: set[str]) -> None:
+        """Remember what inbound SMS ask for: a beginning at once, an end once the open transaction
+        is committed. The last keyword of a number decides.
+        """
+        words = [each for each in received if each.sms.text in STOPS + STARTS]
+        last = {e.sms.sender: e for e in sorted(words, key=lambda each: each.received_at)}
+        ended = {key: e.received_at for key, e in last.items() if e.sms.text in STOPS}
         for person in self._people:
-            if person.mobile in senders:
+            found = last.get(person.mobile)
+            if found is None or person.mobile in ended:
+                continue
+            # A START that is older than a STOP must not undo it, whichever is applied first.
+            stopped_at = self._stopped_at.get(person.mobile)
+            if stopped_at is None or stopped_at <= found.received_at:
+                self._agree(person, "SMS", None)
+        thread = current()
+        if thread is not None and ended:
+            thread.on_commit.append(lambda: self._stopped(ended))
+
+    def _stopped(self, ended: Mapping[str, datetime]) -> None:
+        for person in self._people:
+            if person.mobile in ended:
+                self._stopped_at[person.mobile] = ended[person.mobile]
                 self._object(person, "SMS", None)
 
     def _use_preference_page(self) -> None:
@@ -199,6 +255,7 @@ class People:
         changed = self._decide(chosen, decision)
         self._turns.note(f"{decision} for {len(changed)} of {len(chosen)}")
         if changed and self._world.at_rest:  # a second click
+            self.has_reviewed = True
             again = self._decide(sorted(changed), decision)
             self.repeated_reviews += [str(each) for each in sorted(again)]
 

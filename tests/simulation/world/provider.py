@@ -57,6 +57,7 @@ REPORT_WEIGHTS = (40, 15, 10, 8, 4, 6, 17)
 REPORT_SECONDS = (0.0, 0.01, 0.5, 20.0, 100.0, 400.0)
 OUR_NUMBER = "12345"
 """Where people write to; replies have it as their sender."""
+DEAD = "dead"
 LOST = Unknown("no answer")
 
 
@@ -150,7 +151,7 @@ class World:
                 if isinstance(dispatch.content, Push):
                     self.dead.add(dispatch.content.token)
                     return Gone("unregistered")
-                return Rejected("dead", hard=True)
+                return Rejected(DEAD, hard=True)
             case "refuses the content":
                 return Rejected("too long", Fault.CONTENT)
         return Misconfigured("wrong password")
@@ -222,5 +223,5 @@ class WorldProvider(Provider):
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         report = orjson.loads(callback.body)
         if "from" in report:
-            return [InboundSms(report["from"], OUR_NUMBER, report["text"])]
+            return [InboundSms(report["from"], OUR_NUMBER, report["text"], id=str(report["n"]))]
         return [DeliveryReceipt(UUID(report["attempt"]), report["type"], report.get("reason"))]

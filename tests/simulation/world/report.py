@@ -1,6 +1,7 @@
 """The report of a run: printed, and written into docs/simulation.md between its marks."""
 
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ class Run:
     """The first seed; the others follow."""
     parts: int = 1
     """In how many runs it was played."""
+    commit: str = "unknown"
+    """The version of the code that was played."""
     seeds: int = 0
     steps: int = 0
     checks: int = 0
@@ -55,6 +58,7 @@ class Run:
             f"steps {self.steps}, invariants checked {self.checks}, violations {self.violated}",
             f"{self.seconds:.0f} s with {self.processes} processes: {rate:.2f} seeds a second"
             + (f" ({self.parts} runs, one after the other)" if self.parts > 1 else ""),
+            f"commit {self.commit}",
             *_wrapped("faults: ", _counted(self.faults)),
         ]
         return lines + (_wrapped("violated: ", _counted(self.broken)) if self.broken else [])
@@ -65,11 +69,16 @@ class Run:
 
 
 def merged(paths: Sequence[Path]) -> Run:
-    """Return the run of which others are parts. Raises SystemExit if a seed is in two of them."""
+    """Return the run of which others are parts. Raises SystemExit if a seed is in two of them, or
+    they are of different commits.
+    """
     runs = sorted((_read(each) for each in paths), key=lambda run: run.first)
     for one, following in pairwise(runs):
         if one.first + one.wanted > following.first:
             raise SystemExit(f"seed {following.first} is in two runs")
+    commits = sorted({each.commit for each in runs})
+    if len(commits) > 1:
+        raise SystemExit(f"the runs are of different commits: {', '.join(commits)}")
     wanted = sum(each.wanted for each in runs)
     first = f"FIRST={runs[0].first} " if runs[0].first else ""
     whole = Run(
@@ -78,6 +87,7 @@ def merged(paths: Sequence[Path]) -> Run:
         max(each.processes for each in runs),
         runs[0].first,
         len(runs),
+        commits[0],
     )
     for each in runs:
         whole.seeds += each.seeds
@@ -88,6 +98,16 @@ def merged(paths: Sequence[Path]) -> Run:
         whole.faults += each.faults
         whole.broken += each.broken
     return whole
+
+
+def commit() -> str:
+    """Return the commit of the code, marked if files have changed since; without git, unknown."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
 
 
 def _read(path: Path) -> Run:

@@ -15,6 +15,7 @@ from weakref import WeakSet
 import psycopg
 from django.db import connection, connections
 from psycopg import pq
+from psycopg.errors import DeadlockDetected
 
 from messaging.consent import gate_lock
 from messaging.delivery import claims, sweeper
@@ -102,7 +103,9 @@ class _Points:
             self.begun.add(raw)
         try:
             answer = run()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DeadlockDetected):
+                self.faults.turns.deadlocks.append(f"{thread.process.name}/{thread.name}: {error}")
             if raw.pgconn.transaction_status == _IDLE:
                 self._end(raw, thread)
             raise
@@ -118,8 +121,9 @@ class _Points:
             self.faults.within_transaction(thread)
             if name == _COMMIT:
                 self.faults.before_commit()
-        except Killed:
-            if name == _COMMIT:  # Django would go on as if it was committed
+        except (Killed, psycopg.OperationalError) as error:
+            # Where a process is killed at its commit, Django would go on as if it was committed.
+            if name == _COMMIT or not isinstance(error, Killed):
                 _real_wait(raw, raw._rollback_gen())
                 self._end(raw, thread)
             raise

@@ -39,8 +39,10 @@ class LogicalProcess:
         """How many seconds its own clock is ahead of the database's."""
         self.killed = False
         self.frozen_until = 0.0
-        self.was_disturbed = False
-        """Whether it was killed or frozen, or lost its connection: its attempts may stay open."""
+        self.was_stopped = False
+        """Whether it was killed or frozen: what it has begun may stay open."""
+        self.failures = 0
+        """How often a transaction of it failed, or it did not learn that it had committed."""
         self.last_id = 0
         self.memory: dict[str, object] = {}
 
@@ -120,6 +122,8 @@ class Turns:
         """What ended a thread, and should not have."""
         self.steps = 0
         self.faults: Counter[str] = Counter()
+        self.deadlocks: list[str] = []
+        """What PostgreSQL ended because of a deadlock."""
         self.last: deque[str] = deque(maxlen=KEPT_STEPS)
         self.jumps: Sequence[float] = ()
         """Times that may pass at once between two steps."""
@@ -176,7 +180,7 @@ class Turns:
             thread.job()
         except Killed:
             _current.thread = None
-            if thread.process.was_disturbed:
+            if thread.process.was_stopped:
                 self._end_session()
         except BaseException as error:
             self.note(f"RAISED {type(error).__name__}: {error}")
@@ -201,7 +205,7 @@ class Turns:
 
     def kill(self, process: LogicalProcess) -> None:
         """Kill a process: none of its threads does anything any more. Raises Killed in this one."""
-        process.killed = process.was_disturbed = True
+        process.killed = process.was_stopped = True
         raise Killed
 
     # --- turns ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from messaging.consent import retention
 from messaging.consent.retention import job
 from messaging.consent.tasks import drop_contents
-from messaging.delivery.tasks import housekeeping
+from messaging.housekeeping.tasks import housekeeping
 from messaging.models import Attempt, Delivery, Event, Message, MessageContent
 from rme.core import ids
 from rme.core.db import clock, partitions, sql

@@ -65,7 +65,7 @@ def test_an_account_whose_circuit_is_open_is_tried_last(root, lane):
     answer, _ = ask(root, "+41791234567")
     assert [line.name for line in answer.lines[:3]] == ["twilio", "spare", "vonage"]
     assert answer.lines[2].words.startswith("Tried last")
-    circuits.look([lane["vonage"].pk])
+    circuits.states([lane["vonage"].pk])
 
 
 def test_a_person_is_stopped_by_the_gates_that_decide_about_each_send(root, org, lane):

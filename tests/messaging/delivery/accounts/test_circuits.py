@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("redis", "redis_clock")
 
 
 def state():
-    return circuits.states([A])[A]
+    return circuits.read([A])[A].state
 
 
 def open_it():
@@ -64,14 +64,14 @@ def calls(monkeypatch):
 
 
 def test_while_all_is_well_nobody_is_asked(calls):
-    assert circuits.look([A, B]) == CircuitStates()
+    assert circuits.states([A, B]) == CircuitStates()
     for _ in range(9):
-        assert circuits.look([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == CircuitStates()
+        assert circuits.states([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == CircuitStates()
     assert len(calls) == 1
 
 
 def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
-    circuits.look([A])
+    circuits.states([A])
     circuits.report([(A, GOOD)] * 11)
     assert circuits.report([(A, BAD)] * 10) == CircuitStates()  # of 21, not of ten
     assert circuits.report([(A, BAD)]) == OPEN
@@ -80,10 +80,10 @@ def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
 
 @pytest.mark.parametrize("failure", [BAD, Retryable("busy", 0.5), Misconfigured("wrong key")])
 def test_a_failure_is_told_at_once(calls, failure):
-    circuits.look([A])
+    circuits.states([A])
     circuits.report([(A, failure)] * 20)
     assert len(calls) == 2
-    assert circuits.look([A]) == circuits.report([(A, GOOD)]) == OPEN
+    assert circuits.states([A]) == circuits.report([(A, GOOD)]) == OPEN
     assert len(calls) == 4
 
 
@@ -102,7 +102,7 @@ def elsewhere(monkeypatch):
 
 
 def test_others_failures_are_heard_of_a_moment_later(elsewhere, cache_clock):
-    circuits.look([A])
+    circuits.states([A])
     with elsewhere():
         open_it()
     assert circuits.report([(A, GOOD)]) == CircuitStates()
@@ -111,12 +111,12 @@ def test_others_failures_are_heard_of_a_moment_later(elsewhere, cache_clock):
 
 
 def test_answers_of_long_ago_do_not_close_a_circuit(rest, elsewhere, cache_clock):
-    circuits.look([A])
+    circuits.states([A])
     circuits.report([(A, GOOD)] * PROBES)
     with elsewhere():
         rest()
     cache_clock.advance(1)
-    circuits.look([A])
+    circuits.states([A])
     assert state() is CircuitState.HALF_OPEN
 
 
@@ -165,7 +165,10 @@ def test_one_refusal_among_answers_does_not_open():
 
 def test_accounts_have_circuits_of_their_own():
     circuits.report([(A, BAD)] * 20 + [(B, GOOD)] * 20)
-    assert circuits.states([A, B]) == {A: CircuitState.OPEN, B: CircuitState.CLOSED}
+    assert [each.state for each in circuits.read([A, B]).values()] == [
+        CircuitState.OPEN,
+        CircuitState.CLOSED,
+    ]
 
 
 def test_nobodys_account_has_none():
@@ -176,29 +179,29 @@ def test_nobodys_account_has_none():
 def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
     open_it()
     assert circuits.report([(A, GOOD)] * 50) == OPEN
-    assert circuits.look([A, B]) == OPEN
+    assert circuits.states([A, B]) == OPEN
 
 
 def test_after_a_rest_a_few_sends_try_it_once(rest):
     rest()
     assert state() is CircuitState.HALF_OPEN
-    assert circuits.look([A]) == CircuitStates(frozenset({A}), {A: PROBES})
-    assert circuits.look([A]) == OPEN  # somebody is at it
+    assert circuits.states([A]) == CircuitStates(frozenset({A}), {A: PROBES})
+    assert circuits.states([A]) == OPEN  # somebody is at it
 
 
 def test_a_failed_try_opens_it_again(rest):
     rest()
-    circuits.look([A])
+    circuits.states([A])
     circuits.report([(A, GOOD)] * 4 + [(A, BAD)])
     assert state() is CircuitState.OPEN
 
 
 def test_five_answers_close_it_and_the_past_is_forgotten(rest):
     rest()
-    circuits.look([A])
+    circuits.states([A])
     circuits.report([(A, GOOD)] * 4)
     assert state() is CircuitState.HALF_OPEN
-    assert circuits.look([A]).probes == {A: PROBES}  # an answer lets the next try at once
+    assert circuits.states([A]).probes == {A: PROBES}  # an answer lets the next try at once
     circuits.report([(A, GOOD)])
     assert state() is CircuitState.CLOSED
     circuits.report([(A, BAD)] * 19)
@@ -208,9 +211,9 @@ def test_five_answers_close_it_and_the_past_is_forgotten(rest):
 def test_a_wish_to_be_left_alone_puts_it_last_for_that_time(redis_clock):
     assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
     redis_clock.advance(0.499)
-    assert (state(), circuits.look([A, B])) == (CircuitState.CLOSED, OPEN)
+    assert (state(), circuits.states([A, B])) == (CircuitState.CLOSED, OPEN)
     redis_clock.advance(0.001)
-    assert circuits.look([A, B]) == CircuitStates()
+    assert circuits.states([A, B]) == CircuitStates()
 
 
 def test_a_wish_of_one_host_puts_no_account_last():

@@ -128,7 +128,7 @@ def test_a_refused_account_is_left_alone_and_comes_back(api, org, scripted, sett
     Scripted.sent.clear()
     send(api, people)
     assert Scripted.sent == {"bad": 5, "good": 15}  # half open: five may try
-    assert circuits.states([row.pk]) == {row.pk: CircuitState.CLOSED}
+    assert circuits.read([row.pk])[row.pk].state is CircuitState.CLOSED
     Scripted.sent.clear()
     send(api, people)
     assert Scripted.sent == {"bad": 20}
@@ -139,7 +139,7 @@ def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, scripted
     row = scripted("only", Retryable("down"))
     people = factories.contacts(org, 25)
     send(api, people)
-    assert circuits.states([row.pk]) == {row.pk: CircuitState.OPEN}
+    assert circuits.read([row.pk])[row.pk].state is CircuitState.OPEN
     Scripted.answers["only"] = Accepted("1")
     message_id = api.send(message(people[0])).json()["messageId"]
     until = time.monotonic() + 20
