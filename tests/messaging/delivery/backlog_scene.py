@@ -30,7 +30,7 @@ WITH made AS ({ids}), messages AS (
 INSERT INTO messaging_delivery (id, organization_id, message_id, contact_id, position, category,
   priority, channels, channel, status, scheduled_for, due_at, expires_at, fence, tries, test)
 SELECT id, organization_id, id, 'c' || i, 0, 'NEWS', {priority}, '{{SMS}}', '{channel}', '{status}',
-  now(), now() - interval '1 hour' + i * interval '1 ms', now() + interval '1 day', 0, 0, false
+  now(), {due_at}, now() + interval '1 day', 0, 0, false
 FROM made
 """
 
@@ -64,11 +64,14 @@ def fill(
     priority: int = 1,
     organizations: int = 4,
     since: int,
+    due_at: str = "now() - interval '1 hour' + i * interval '1 ms'",
 ) -> None:
     """Store deliveries that are due. `since` is the time of the first id, in milliseconds."""
     made = _IDS.format(salt=ids.new_id(), since=since, organizations=organizations, count=count)
     with connection.cursor() as cursor:
-        cursor.execute(_FILL.format(ids=made, status=status, channel=channel, priority=priority))
+        cursor.execute(
+            _FILL.format(ids=made, status=status, channel=channel, priority=priority, due_at=due_at)
+        )
 
 
 def fill_gates(count: int, *, organizations: int = 4) -> None:
@@ -85,13 +88,6 @@ def empty(vacuum: str = "") -> None:
             cursor.execute(f"DELETE FROM {table}")
         if vacuum:
             cursor.execute(f"VACUUM ({vacuum}) {', '.join(_TABLES)}")
-
-
-def end() -> None:
-    """Let nothing be left to do for the deliveries, as for those of the past."""
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE messaging_delivery SET due_at = NULL")
-        cursor.execute("VACUUM messaging_delivery")
 
 
 def analyze() -> None:
