@@ -165,10 +165,10 @@ def _respond(request: HttpRequest, body: envelope.Body, headers: Mapping[str, st
 
 
 def _count(call: BotCall, code: int) -> None:
-    """Count a call for its key, and add the action and code to its log line."""
+    """Count a call, and add the action and code to its log line."""
     action = call.action or "(none)"
     logs.caller.set({**logs.caller.get(), "action": action, "code": code})
-    counters.add("rme_bot_calls_total", call.key.public_id, action, str(code))
+    counters.add("rme_bot_calls_total", action, str(code))
 
 
 def _idempotency_key(request: HttpRequest) -> str:

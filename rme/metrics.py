@@ -1,12 +1,14 @@
 """`/metrics` in Prometheus's text format, for requests from this machine or with the token.
 
-The web processes store nothing for it, because there are several: the backlog is read from
+The web processes keep nothing for it, because there are several: the backlog is read from
 PostgreSQL, and the counters of processes are summed up in Redis (`rme.core.redis.counters`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from secrets import compare_digest
 
+import structlog
 from celery import current_app
 from django.conf import settings
 from django.db import Error
@@ -18,20 +20,23 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from redis import RedisError
 
 from messaging.providers import unknown_codes
-from messaging.reports import metrics
+from messaging.reports import checks, metrics
 from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http import api, edge, request_records
+from rme.core.http import api, edge, request_records, request_times
 from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
+from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Labels
 from rme.core.telemetry import process_gauges
 
+log = structlog.get_logger(__name__)
+
 COUNTED = {
     "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
-    "rme_bot_calls_total": ("Bot calls, by key.", ["key", "action", "code"]),
+    "rme_bot_calls_total": ("Bot calls.", ["action", "code"]),
     unknown_codes.NAME: (
         "Codes of receipts that no table of a provider lists.",
         ["provider", "code"],
@@ -40,17 +45,27 @@ COUNTED = {
     request_records.LOST: ("Requests that are missing in the request log.", []),
     "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
     availability.FAILURES: ("Statements that failed since the database was away.", ["kind"]),
-    process_gauges.POOL_ERRORS: ("Waits for a database connection in vain.", ["role"]),
+    process_gauges.POOL_ERRORS: ("Waits that ended without a database connection.", ["role"]),
     process_gauges.POOL_WAITS: ("Time spent on waiting for database connections.", ["role"]),
 }
 FROM_THE_START: Mapping[str, Sequence[Labels]] = {
     request_records.LOST: [()],
     availability.FAILURES: [(kind,) for kind in availability.FAILURE_KINDS],
     process_gauges.POOL_ERRORS: [(process_gauges.WEB,), (process_gauges.WORKER,)],
+    "rme_tasks_total": [
+        (entry["task"], outcome)
+        for entry in current_app.conf.beat_schedule.values()
+        for outcome in ("succeeded", "failed")
+    ],
 }
 """Counters that are there before they have counted: their first increase is to be seen."""
+GAUGES = "rme:gauges"
+"""The key in Redis of the gauges that a process has read from the database, as text."""
+SHARED_SECONDS = 10.0
+"""How long they are shared: less than the interval of scrapes, so that each shows new ones."""
 HISTOGRAMS = (
-    api.REQUEST_SECONDS,
+    request_times.REQUEST_SECONDS,
+    request_times.ACCEPT_SECONDS,
     worker.TASK_SECONDS,
     timings.TIME_TO_PROVIDER,
     timings.PROVIDER_SECONDS,
@@ -63,9 +78,7 @@ def show(request: HttpRequest) -> HttpResponse:
     """Return the metrics; 404 for all but this machine and holders of the token."""
     if not (_is_local(request) or _has_token(request)):
         raise Http404
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Deployment())
-    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return HttpResponse(_text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def _is_local(request: HttpRequest) -> bool:
@@ -92,29 +105,80 @@ def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
 api.set_error_renderer(_render_error, show)
 
 
-class Deployment:
-    """All metrics of the deployment (prometheus_client's collector)."""
+class _Families:
+    """Metrics that were read before (prometheus_client's collector)."""
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the parts that answer; `rme_up` is 0 for the others."""
-        up = GaugeMetricFamily("rme_up", "Whether a part of the service works.", labels=["part"])
-        try:
-            backlog = list(metrics.collect())
-            up.add_metric(["database"], 1)
-        except Error:
-            backlog = []
-            up.add_metric(["database"], 0)
-        try:
-            works = any(each.works for each in heartbeats.read())
-            (scheduler,) = heartbeats.are_alive(("scheduler",))
-            counted = list(_counted())
-            up.add_metric(["redis"], 1)
-            up.add_metric(["workers"], works)
-            up.add_metric(["scheduler"], scheduler)
-        except RedisError:
-            counted = []
-            up.add_metric(["redis"], 0)
-        yield from (up, *backlog, *counted)
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Sequence[Metric]:
+        return self._families
+
+
+def _as_text(families: Iterable[Metric]) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(families))
+    return generate_latest(registry)
+
+
+def _text() -> bytes:
+    """Return the metrics of the parts that answer; `rme_up` is 0 for the others."""
+    up = GaugeMetricFamily("rme_up", "Whether a part of the service works.", labels=["part"])
+    gauges = b""
+    is_up = _database_answers()
+    up.add_metric(["database"], is_up)
+    if is_up:
+        gauges = _gauges()
+        up.add_metric(["gauges"], bool(gauges))
+    up.add_metric(["broker"], checks.broker_answers())
+    try:
+        works = any(each.works for each in heartbeats.read())
+        (scheduler,) = heartbeats.are_alive(("scheduler",))
+        counted = list(_counted())
+        up.add_metric(["redis"], 1)
+        up.add_metric(["workers"], works)
+        up.add_metric(["scheduler"], scheduler)
+    except RedisError:
+        counted = []
+        up.add_metric(["redis"], 0)
+    return _as_text([up]) + gauges + _as_text(counted)
+
+
+def _database_answers() -> bool:
+    """Return whether the database answers a statement of its own: a slow gauge is no outage."""
+    try:
+        with availability.within(checks.DATABASE_SECONDS):
+            availability.is_read_only()
+    except Error:
+        return False
+    return True
+
+
+def _gauges() -> bytes:
+    """Return the gauges of the database as text; nothing if one of them takes too long.
+
+    Processes that are scraped one after the other share what one has read, by Redis. A failure is
+    shared too: a database that is slow is not asked again by each.
+    """
+    try:
+        found = redis_client().get(GAUGES)
+    except RedisError:
+        return _read_gauges()
+    if isinstance(found, bytes):
+        return found
+    text = _read_gauges()
+    with suppress(RedisError):
+        redis_client().set(GAUGES, text, px=int(SHARED_SECONDS * 1000))
+    return text
+
+
+def _read_gauges() -> bytes:
+    try:
+        with availability.within(settings.DATABASE_SECONDS):
+            return _as_text(metrics.collect())
+    except Error as error:
+        log.warning("metrics.gauges_missing", error=type(error).__name__)
+        return b""
 
 
 def _counted() -> Iterator[Metric]:
@@ -124,7 +188,8 @@ def _counted() -> Iterator[Metric]:
         family = CounterMetricFamily(name, help_text, labels=labels)
         amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | found.get(name, {})
         for values, amount in sorted(amounts.items()):
-            family.add_metric(list(values), amount)
+            if len(values) == len(labels):  # another release may have counted by others
+                family.add_metric(list(values), amount)
         yield family
     for histogram in HISTOGRAMS:
         yield histogram.family(found)

@@ -12,6 +12,7 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, connections
+from psycopg import sql
 from pytest_django import DjangoDbBlocker
 
 TEMPLATE, UNFINISHED = "test_rme_migrated", "test_rme_migrating"
@@ -28,6 +29,18 @@ def url_of(database: str) -> str:
 
 def _server() -> "psycopg.Connection[Any]":
     return psycopg.connect(url_of("postgres"), autocommit=True)
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """Keep all others from a table while the block runs."""
+    own = url_of(connection.settings_dict["NAME"])
+    with psycopg.connect(own) as other:
+        other.execute(
+            sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(table))
+        )
+        yield
+        other.rollback()
 
 
 def drop_template() -> None:

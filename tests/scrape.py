@@ -5,13 +5,18 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from rme.core.redis import counters
+from rme.core.redis.connection import redis_client
+from rme.metrics import GAUGES
 
 Labels = frozenset[tuple[str, str]]
 
 
 def families() -> list[Metric]:
-    """Return the metrics of a scrape; what this process has counted is in them."""
+    """Return the metrics of a scrape; what this process has counted is in them, and gauges are of
+    now.
+    """
     counters.flush()
+    redis_client().delete(GAUGES)
     answer = Client(HTTP_HOST="127.0.0.1:8000").get("/metrics")
     assert answer.status_code == 200
     return list(text_string_to_metric_families(answer.content.decode()))

@@ -62,6 +62,7 @@ MANY_ROWS = {
     "messaging/reports/delivery_list.py": "filters that combine, with a join whose order is fixed",
     "messaging/reports/history.py": "the keys of a page, by the index that suits the filter",
     "messaging/reports/lags.py": "counts that stop at a limit, ages by the database's clock",
+    "messaging/reports/metrics.py": "counts that stop at a limit, in the order of an index",
     "messaging/statistics/figures.py": "sums over periods that are joined by their bounds",
     "messaging/statistics/minutes.py": "minutes of all organizations by INSERT … SELECT",
     "messaging/webhooks/replays.py": "queues past events by INSERT … SELECT",

@@ -7,11 +7,11 @@ from drf_spectacular.utils import extend_schema
 from pydantic import Field
 from rest_framework.request import Request
 
-from messaging.api.common import ChannelValue, Output, caller
+from messaging.api.common import ChannelValue, Output, Time, answer, caller
 from messaging.api.openapi import responses
 from messaging.delivery.accounts import CircuitState
 from messaging.reports import health
-from rme.core.http.api import ApiView, json_response
+from rme.core.http.api import ApiView
 from rme.core.http.fields import ENUMERATED
 
 Condition = Literal["ok", "degraded", "down"]
@@ -31,6 +31,9 @@ class ChecksOutput(Output):
     broker: CheckOutput
     workers: CheckOutput
     scheduler: CheckOutput
+    archive: CheckOutput | None = Field(
+        default=None, description="Left out where there is no archive of old messages."
+    )
 
 
 class QueueOutput(Output):
@@ -53,7 +56,7 @@ class ProviderOutput(Output):
         "recipient's or the content's sake."
     )
     p95_latency_ms: int | None
-    last_success_at: str | None = Field(description="ISO 8601, UTC.")
+    last_success_at: Time | None = Field(description="ISO 8601, UTC.")
     last_error: str | None
 
 
@@ -70,7 +73,7 @@ class HealthOutput(Output):
 
     status: Condition
     version: str
-    time: str = Field(description="ISO 8601, UTC.")
+    time: Time = Field(description="ISO 8601, UTC.")
     checks: ChecksOutput
     queues: list[QueueOutput]
     providers: list[ProviderOutput]
@@ -90,4 +93,5 @@ class HealthView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Return the health of the service and of the caller's providers."""
-        return json_response(health.report(caller(request).organization.id))
+        report = health.report(caller(request).organization.id)
+        return answer(HealthOutput.model_validate(report))

@@ -14,6 +14,7 @@ from messaging.feedback.tasks import request_callbacks
 from rme.core.channels import Channel
 from rme.core.db import availability
 from rme.core.process import time_budget, worker
+from rme.core.redis import counters
 from rme.core.telemetry import tracing
 
 
@@ -45,8 +46,11 @@ def take_slot(**_: object) -> None:
 
 @worker_process_shutdown.connect
 def end_process(**_: object) -> None:
-    """Finish the task, store the outcomes in flight, and unbind, before the process ends."""
+    """Finish the task, store the outcomes in flight and what was counted, and unbind, before the
+    process ends.
+    """
     worker.end(settings.LEASE_SECONDS / 2)
     late_outcomes.finish(settings.LEASE_SECONDS / 2)
     listeners.stop()
     tracing.stop()
+    counters.flush()

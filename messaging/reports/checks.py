@@ -5,7 +5,7 @@ They contain nothing of any organization.
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from dataclasses import dataclass
 
 from celery import current_app
 from django.conf import settings
@@ -24,16 +24,22 @@ from rme.core.redis.connection import is_cluster
 OK, DEGRADED, DOWN = "ok", "degraded", "down"
 DATABASE_SECONDS = 2.0
 """How long the database has to answer."""
+BROKER_SECONDS = 1.0
+"""How long the broker has for each step of a connection."""
+
+BROKER_FAILURES = (RedisError, KombuError, OSError)
+"""How a broker of any kind fails to answer."""
 
 _pooler_problems: TtlCache[str, str] = TtlCache(seconds=60)
 """What is wrong with the addresses of the database; empty: nothing."""
 
 
-class Check(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Check:
     """The result of a check. `detail` says what is wrong."""
 
     status: str
-    latencyMs: float
+    latency_ms: float
     detail: str | None
 
 
@@ -46,7 +52,7 @@ def run() -> dict[str, Check]:
     return {
         "database": _check(_ask_database, Error),
         "redis": _check(_ask_redis, RedisError),
-        "broker": _check(_ask_broker, RedisError, KombuError, OSError),
+        "broker": _check(_ask_broker, *BROKER_FAILURES),
         **_check_heartbeats(),
         **_check_archive(),
     }
@@ -61,7 +67,7 @@ def _check(ask: Callable[[], object], *failures: type[Exception]) -> Check:
         status, detail = DOWN, str(error)
     except failures as error:
         status, detail = DOWN, f"does not answer ({type(error).__name__})"
-    return {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
+    return Check(status, _milliseconds_since(started), detail)
 
 
 def _milliseconds_since(started: float) -> float:
@@ -82,8 +88,14 @@ def _ask_redis() -> None:
 
 
 def _ask_broker() -> None:
-    with current_app.connection_for_write() as broker:
+    bounds = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), BROKER_SECONDS)
+    with current_app.connection_for_write(transport_options=bounds) as broker:
         broker.ensure_connection(max_retries=0, reraise_as_library_errors=False)
+
+
+def broker_answers() -> bool:
+    """Return whether the broker takes connections."""
+    return _check(_ask_broker, *BROKER_FAILURES).status == OK
 
 
 def _check_archive() -> dict[str, Check]:
@@ -97,9 +109,7 @@ def _check_archive() -> dict[str, Check]:
     except Error:
         detail = "not known: the database does not answer"
     status = DEGRADED if detail else OK
-    return {
-        "archive": {"status": status, "latencyMs": _milliseconds_since(started), "detail": detail}
-    }
+    return {"archive": Check(status, _milliseconds_since(started), detail)}
 
 
 def _check_heartbeats() -> dict[str, Check]:
@@ -117,7 +127,7 @@ def _check_heartbeats() -> dict[str, Check]:
         scheduler = (OK, None) if has_scheduler else _missing_scheduler(processes)
     latency = _milliseconds_since(started)
     return {
-        name: {"status": status, "latencyMs": latency, "detail": detail}
+        name: Check(status, latency, detail)
         for name, (status, detail) in (("workers", workers), ("scheduler", scheduler))
     }
 
@@ -125,7 +135,7 @@ def _check_heartbeats() -> dict[str, Check]:
 def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
     """Return the status of the worker processes. One whose tasks all fail is of no use."""
     if not processes:
-        return DOWN, "no sign of life"
+        return DOWN, "no heartbeat"
     if failing := [each for each in processes if each.failing]:
         tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
         detail = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"

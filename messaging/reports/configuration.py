@@ -6,7 +6,7 @@ The health report and the admin's first page show them, for one organization or 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
@@ -37,14 +37,6 @@ FAILING_FOR = timedelta(hours=1)
 ERROR, WARNING = "error", "warning"
 
 
-class FindingView(TypedDict):
-    """A finding, as the health report shows it."""
-
-    severity: str
-    code: str
-    message: str
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to set right. `error`: sends fail or wait because of it."""
@@ -55,9 +47,6 @@ class Finding:
     message: str
     row_id: int | None = None
     """The id of the account, sender domain or endpoint."""
-
-    def as_json(self) -> FindingView:
-        return {"severity": self.severity, "code": self.code, "message": self.message}
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:

@@ -7,7 +7,6 @@ seconds, over the attempts of an hour.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
 
 from messaging.delivery.accounts import Availability, serving, shared_availability
 from messaging.policy import organization_policy
@@ -18,31 +17,32 @@ from messaging.reports.checks import DEGRADED, DOWN, OK, Check
 from rme import __version__
 from rme.core.cache import TtlCache
 from rme.core.channels import Channel
-from rme.core.db.clock import iso
 from rme.core.provider import Provider
 
 GOOD_RATE, BAD_RATE = 0.95, 0.5
 
 
-class Queue(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Queue:
     """What is ready to be sent on a channel."""
 
     channel: str
     ready: int
-    oldestSeconds: float
+    oldest_seconds: float
 
 
-class ProviderStatus(TypedDict):
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
     """A provider account, with its figures of the last hour."""
 
     name: str
     channel: str
     status: str
     circuit: str
-    successRate: float | None
-    p95LatencyMs: int | None
-    lastSuccessAt: str | None
-    lastError: str | None
+    success_rate: float | None
+    p95_latency_ms: int | None
+    last_success_at: datetime | None
+    last_error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,17 @@ class OrganizationHealth:
     findings: Sequence[configuration.Finding] = ()
 
 
-class HealthReport(TypedDict):
-    """The health report, as the API returns it."""
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """The health report."""
 
     status: str
     version: str
-    time: str
-    checks: dict[str, Check]
+    time: datetime
+    checks: Mapping[str, Check]
     queues: Sequence[Queue]
     providers: Sequence[ProviderStatus]
-    configuration: list[configuration.FindingView]
+    configuration: Sequence[configuration.Finding]
 
 
 _cache: TtlCache[str, OrganizationHealth] = TtlCache(seconds=2)
@@ -73,20 +74,20 @@ _cache: TtlCache[str, OrganizationHealth] = TtlCache(seconds=2)
 def report(organization_id: str) -> HealthReport:
     """Return the report: `down` if nothing can be accepted, `degraded` if a part fails."""
     found = checks.run()
-    is_database_up = found["database"]["status"] == OK
+    is_database_up = found["database"].status == OK
     own = OrganizationHealth(organization_id)
     if is_database_up:
         own = of_organization(organization_id)
-    worst = OK if all(check["status"] == OK for check in found.values()) else DEGRADED
-    return {
-        "status": worst if is_database_up else DOWN,
-        "version": __version__,
-        "time": str(iso(datetime.now(UTC))),
-        "checks": found,
-        "queues": own.queues,
-        "providers": own.providers,
-        "configuration": [finding.as_json() for finding in own.findings],
-    }
+    worst = OK if all(check.status == OK for check in found.values()) else DEGRADED
+    return HealthReport(
+        status=worst if is_database_up else DOWN,
+        version=__version__,
+        time=datetime.now(UTC),
+        checks=found,
+        queues=own.queues,
+        providers=own.providers,
+        configuration=own.findings,
+    )
 
 
 def of_organization(organization_id: str) -> OrganizationHealth:
@@ -123,10 +124,7 @@ def _queues(organization_id: str) -> list[Queue]:
     rows = backlog("channel", organization_id=organization_id)
     waiting = {channel: (ready, age.total_seconds()) for channel, ready, age in rows}
     shown = {channel: waiting.get(channel, (0, 0.0)) for channel in Channel}
-    return [
-        {"channel": channel, "ready": ready, "oldestSeconds": round(oldest, 1)}
-        for channel, (ready, oldest) in shown.items()
-    ]
+    return [Queue(channel, ready, round(oldest, 1)) for channel, (ready, oldest) in shown.items()]
 
 
 def _providers(
@@ -147,16 +145,16 @@ def _providers(
 def _provider(
     account: organization_policy.Account, record: AccountOutcomes, available: Availability
 ) -> ProviderStatus:
-    return {
-        "name": account.name,
-        "channel": account.channel,
-        "status": _status(account, record),
-        "circuit": available.circuit,
-        "successRate": record.rate,
-        "p95LatencyMs": record.p95_ms,
-        "lastSuccessAt": iso(record.last_success),
-        "lastError": record.last_error,
-    }
+    return ProviderStatus(
+        name=account.name,
+        channel=account.channel,
+        status=_status(account, record),
+        circuit=available.circuit,
+        success_rate=record.rate,
+        p95_latency_ms=record.p95_ms,
+        last_success_at=record.last_success,
+        last_error=record.last_error,
+    )
 
 
 def _status(account: organization_policy.Account, record: AccountOutcomes) -> str:

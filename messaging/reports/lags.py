@@ -20,6 +20,7 @@ from messaging.models import (
     Delivery,
     Message,
     MessageContent,
+    PrivacyRequest,
     ProviderAccount,
     WebhookDelivery,
     WebhookEndpoint,
@@ -63,12 +64,15 @@ WHERE revoked_at IS NULL AND expires_at > statement_timestamp()
   AND expires_at < statement_timestamp() + interval '{KEY_EXPIRES_DAYS} days'
   AND last_used_at > statement_timestamp() - interval '{KEY_USED_DAYS} days'"""
 
+_PRIVACY = f"""SELECT count(*) AS rows FROM (SELECT FROM {PrivacyRequest._meta.db_table}
+  WHERE state IN ('OPEN', 'RUNNING') AND due_at < statement_timestamp() LIMIT {COUNTED}) r"""
+
 
 def collect() -> Iterator[Metric]:
     """Return the gauges, by two statements. Raises django.db.Error."""
     now = clock.now()
     remembered = timedelta(seconds=CIRCUIT_MEMORY * settings.CIRCUIT_OPEN_SECONDS)
-    defaults, held, counted, webhooks, circuits, keys = sql.read(
+    defaults, held, counted, webhooks, circuits, keys, privacy = sql.read(
         [
             sql.Step(_DEFAULTS, []),
             sql.Step(_HELD, []),
@@ -76,30 +80,33 @@ def collect() -> Iterator[Metric]:
             sql.Step(_WEBHOOKS, []),
             sql.Step(_CIRCUITS, [str(ids.at_least(now - remembered))]),
             sql.Step(_KEYS, []),
+            sql.Step(_PRIVACY, []),
         ]
     )
     by_table: Values = {(name,): rows for name, rows in defaults}
     text = f"Rows that no partition of a period took, up to {COUNTED}."
-    yield _gauge("rme_default_partition_rows", text, by_table, "table")
-    yield _gauge(
+    yield gauge("rme_default_partition_rows", text, by_table, "table")
+    yield gauge(
         "rme_deliveries_held",
         f"Deliveries with an unknown outcome that wait for a person, up to {COUNTED}.",
         {(): held[0][0]},
     )
     # Before the first run nothing is late.
     age = counted[0][0] if counted else 0.0
-    yield _gauge("rme_statistics_lag_seconds", "The age of the last minute counted.", {(): age})
+    yield gauge("rme_statistics_lag_seconds", "The age of the last minute counted.", {(): age})
     lag, failing, disabled = webhooks[0]
     text = "How long the oldest webhook delivery is due, of endpoints that do not fail."
-    yield _gauge("rme_webhook_lag_seconds", text, {(): lag})
+    yield gauge("rme_webhook_lag_seconds", text, {(): lag})
     endpoints: Values = {("failing",): failing, ("disabled",): disabled}
-    yield _gauge("rme_webhook_endpoints", "Endpoints that get nothing now.", endpoints, "state")
+    yield gauge("rme_webhook_endpoints", "Endpoints that get nothing now.", endpoints, "state")
     opened: Values = {(kind,): 0 for kind in REGISTRY}
     opened |= {(kind,): rows for kind, rows in circuits}
     text = "Active accounts whose circuit is open or half-open."
-    yield _gauge("rme_circuits_open", text, opened, "provider")
+    yield gauge("rme_circuits_open", text, opened, "provider")
     text = f"API keys in use that expire within {KEY_EXPIRES_DAYS} days."
-    yield _gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
+    yield gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
+    text = f"Requests for a data export or an erasure past their deadline, up to {COUNTED}."
+    yield gauge("rme_privacy_requests_overdue", text, {(): privacy[0][0]})
     yield _retention(now)
 
 
@@ -116,10 +123,11 @@ def _retention(now: datetime) -> Metric:
         lags[part.table] = max(lags[part.table], cutoffs[part.table] - part.end)
     values: Values = {(table,): lag.total_seconds() for table, lag in lags.items()}
     text = "How long the oldest partition is there that retention should have dropped."
-    return _gauge("rme_retention_lag_seconds", text, values, "table")
+    return gauge("rme_retention_lag_seconds", text, values, "table")
 
 
-def _gauge(name: str, text: str, values: Values, *labels: str) -> GaugeMetricFamily:
+def gauge(name: str, text: str, values: Values, *labels: str) -> GaugeMetricFamily:
+    """Build a gauge; the values are by those of `labels`."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for label_values, value in values.items():
         family.add_metric(label_values, value)

@@ -1,22 +1,27 @@
 """/metrics: who may read it and what it shows; and the counters behind it."""
 
 import re
+import socket
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from celery import current_app
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import Attempt, Delivery
+from rme import metrics
 from rme.core import ids
 from rme.core.redis import counters, heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Counters
-from tests import factories
+from tests import databases, factories
 from tests.rest import Api, message
+from tests.stopwatch import Stopwatch
 
+UNSENT = "rme_transactional_oldest_seconds"
 TOKEN = "a-long-metrics-token"
 
 
@@ -115,7 +120,55 @@ def test_the_backlog_is_counted_by_channel_and_priority(org, api):
     }
     oldest = 'rme_deliveries_ready_oldest_seconds{channel="EMAIL",priority="0"}'
     assert 90 <= found[oldest] < 95
-    assert found['rme_deliveries_overdue{status="SENDING"}'] == 1
+    assert {name: value for name, value in found.items() if "deliveries_overdue" in name} == {
+        'rme_deliveries_overdue{status="SENDING"}': 1,
+        'rme_deliveries_overdue{status="UNKNOWN"}': 0,
+        'rme_deliveries_overdue{status="SENT"}': 0,
+        'rme_deliveries_overdue{status="SCHEDULED"}': 0,
+    }
+
+
+def test_what_is_not_due_is_neither_ready_nor_overdue(org, api):
+    api.bulk([message(person) for person in factories.contacts(org, 3)])
+    soon = datetime.now(UTC) + timedelta(seconds=90)
+    Delivery.objects.update(due_at=soon)
+    first, second, _ = Delivery.objects.values_list("pk", flat=True)
+    Delivery.objects.filter(pk=first).update(status="SENT", due_at=None)
+    Delivery.objects.filter(pk=second).update(status="SCHEDULED")
+    found = scrape()
+    values = {value for name, value in found.items() if name.startswith("rme_deliveries")}
+    assert values == {0.0}
+    Delivery.objects.filter(pk=second).update(due_at=soon - timedelta(seconds=102))
+    redis_client().delete(metrics.GAUGES)
+    assert scrape()['rme_deliveries_overdue{status="SCHEDULED"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({"waiting": "PROVIDER"}, 400),
+        ({"waiting": "RATE"}, 400),
+        ({}, 400),
+        ({"scheduled_for": timedelta(seconds=-70)}, 70),
+        ({"waiting": "PAUSED"}, 0),
+        ({"accepted_channel": "PUSH"}, 0),
+        ({"priority": 1}, 0),
+        ({"status": "SENT", "due_at": None}, 0),
+    ],
+)
+def test_a_code_that_waits_for_another_try_has_the_age_since_its_acceptance(
+    org, api, fields, seconds
+):
+    now = datetime.now(UTC)
+    api.send(message(factories.contact(org)))
+    given = {k: now + v if isinstance(v, timedelta) else v for k, v in fields.items()}
+    waits = {"accepted_at": now - timedelta(seconds=400), "due_at": now + timedelta(seconds=60)}
+    Delivery.objects.update(**waits | given)
+    found = scrape()
+    ages = {channel: found[f'{UNSENT}{{channel="{channel}"}}'] for channel in ("EMAIL", "SMS")}
+    assert seconds <= ages["EMAIL"] < seconds + 20
+    assert ages["SMS"] == 0
+    assert found['rme_deliveries_ready_oldest_seconds{channel="EMAIL",priority="0"}'] == 0
 
 
 def test_recent_attempts_are_counted_by_outcome(org):
@@ -143,10 +196,26 @@ def test_workers_and_scheduler_are_shown_as_up(db):
     heartbeats.store(heartbeats.Heartbeat("a:2"))
     assert {name: value for name, value in scrape().items() if "rme_up" in name} == {
         'rme_up{part="database"}': 1,
+        'rme_up{part="gauges"}': 1,
+        'rme_up{part="broker"}': 1,
         'rme_up{part="redis"}': 1,
         'rme_up{part="workers"}': 1,
         'rme_up{part="scheduler"}': 0,
     }
+
+
+def test_a_broker_that_takes_no_connection_is_shown_as_down(db, monkeypatch):
+    monkeypatch.setattr(current_app.conf, "broker_write_url", "amqp://127.0.0.1:1//")
+    found = scrape()
+    assert (found['rme_up{part="broker"}'], found['rme_up{part="redis"}']) == (0, 1)
+
+
+def test_a_broker_that_is_frozen_keeps_a_scrape_from_nothing(db, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as frozen, Stopwatch() as watch:
+        address = f"redis://127.0.0.1:{frozen.getsockname()[1]}/0"
+        monkeypatch.setattr(current_app.conf, "broker_write_url", address)
+        assert scrape()['rme_up{part="broker"}'] == 0
+    assert watch.seconds < 4  # Celery's own time-out is 5
 
 
 def test_without_redis_the_other_metrics_are_shown(db, settings):
@@ -158,7 +227,12 @@ def test_without_redis_the_other_metrics_are_shown(db, settings):
         settings.REDIS_URL = address
         redis_client.cache_clear()
     up = {name: value for name, value in found.items() if "rme_up" in name}
-    assert up == {'rme_up{part="database"}': 1, 'rme_up{part="redis"}': 0}
+    assert up == {
+        'rme_up{part="database"}': 1,
+        'rme_up{part="gauges"}': 1,
+        'rme_up{part="broker"}': 1,
+        'rme_up{part="redis"}': 0,
+    }
     assert 'rme_deliveries_ready{channel="SMS",priority="0"}' in found
 
 
@@ -176,11 +250,50 @@ def test_requests_are_counted_by_route_and_never_by_path(org, api):
     assert re.findall("ada|4179|Acme|acme", text) == []
 
 
-def test_a_scrape_takes_few_statements(org, api):
+def test_a_scrape_takes_few_statements_and_the_next_one_shares_them(org, api):
     api.bulk([message(person) for person in factories.contacts(org, 30)])
-    with CaptureQueriesContext(connection) as captured:
-        scrape()
-    assert len(captured) == 5
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as captured:
+            found = scrape()
+        counts.append(len(captured))
+        assert found['rme_deliveries_ready{channel="EMAIL",priority="0"}'] == 30
+        Delivery.objects.update(status="SENT", due_at=None)
+    assert counts == [5, 1]
+
+
+def test_shared_gauges_are_read_anew_after_some_seconds(org, api, redis):
+    scrape()
+    assert 9_000 < redis.pttl(metrics.GAUGES) <= 1000 * metrics.SHARED_SECONDS
+    api.send(message(factories.contact(org)))
+    redis.delete(metrics.GAUGES)
+    assert scrape()['rme_deliveries_ready{channel="EMAIL",priority="0"}'] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_gauge_that_takes_too_long_is_no_outage_of_the_database(settings, redis):
+    settings.DATABASE_SECONDS = 0.3
+    with databases.locked("tenants_apikey"):
+        found = scrape()
+    connection.close()
+    assert found['rme_up{part="database"}'] == 1
+    assert found['rme_up{part="gauges"}'] == 0
+    assert 'rme_deliveries_ready{channel="EMAIL",priority="0"}' not in found
+    assert scrape()['rme_up{part="gauges"}'] == 0  # not tried again by each process
+    redis.delete(metrics.GAUGES)
+    assert scrape()['rme_up{part="gauges"}'] == 1
+
+
+def test_the_first_failure_of_a_periodic_task_is_an_increase(db):
+    name = 'rme_tasks_total{{outcome="{}",task="messaging.housekeeping"}}'
+    assert {scrape()[name.format(outcome)] for outcome in ("succeeded", "failed")} == {0}
+
+
+def test_what_another_release_counted_by_other_labels_is_left_out(db):
+    counters.add("rme_bot_calls_total", "a-key", "Confirm_Contact", "200")
+    counters.add("rme_bot_calls_total", "Confirm_Contact", "200")
+    found = {name: value for name, value in scrape().items() if "bot_calls" in name}
+    assert found == {'rme_bot_calls_total{action="Confirm_Contact",code="200"}': 1}
 
 
 def test_counters_of_several_processes_add_up(redis):

@@ -16,7 +16,7 @@ EXAMPLE = ROOT / "deploy" / "prometheus" / "prometheus.yaml"
 RULES = ROOT / "deploy" / "helm" / "rme" / "monitoring"
 INTERVAL = "5s"
 FOR, WINDOW = "1s", "30s"
-"""What each `for` and each window of a rate become: an alert is to fire in seconds."""
+"""What each `for` and each window of minutes become: an alert is to fire in seconds."""
 WAIT_SECONDS = 180.0
 """How long an alert may take on a busy machine."""
 
@@ -71,17 +71,15 @@ def watching(target: int, folder: Path) -> Iterator[Prometheus]:
     """Run a Prometheus that scrapes a port while the block runs."""
     for name in ("recording.yaml", "alerts.yaml"):
         rules = re.sub(r"\bfor: \w+", f"for: {FOR}", (RULES / name).read_text())
-        (folder / name).write_text(rules.replace("[5m]", f"[{WINDOW}]"))
+        (folder / name).write_text(re.sub(r"\[[25]m\]", f"[{WINDOW}]", rules))
     config = yaml.safe_load(EXAMPLE.read_text())
     config["rule_files"] = ["recording.yaml", "alerts.yaml"]
     config["global"] = {"scrape_interval": INTERVAL, "evaluation_interval": "1s"}
     config["global"]["scrape_timeout"] = INTERVAL
-    (scrape,) = config["scrape_configs"]
-    del scrape["authorization"]  # this machine needs no token
-    scrape["static_configs"] = [{"targets": [f"127.0.0.1:{target}"]}]
     router_port = free_port()
-    targets = [{"targets": [f"127.0.0.1:{router_port}"]}]
-    config["scrape_configs"].append({"job_name": "rme-router", "static_configs": targets})
+    for scrape, port in zip(config["scrape_configs"], (target, router_port), strict=True):
+        del scrape["authorization"]  # this machine needs no token
+        scrape["static_configs"] = [{"targets": [f"127.0.0.1:{port}"]}]
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
     port = free_port()
     options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]

@@ -55,6 +55,8 @@ WITHOUT_DATA = (
     "rme:webhooks",
     "rme_webhook_seconds",
     '"3..',
+    "rme_router_seconds",
+    "rme:router_requests",
 )
 """What nobody does here: the panels of it stay empty."""
 HOUR_AGO = "now() - interval '1 hour'"
@@ -153,6 +155,13 @@ def rows_that_wait(watch: Watch) -> None:
     )
     watch.expect("RmeApiKeysExpiring", "the demo's key, used now, expires in three days")
     watch.sql(
+        "INSERT INTO messaging_privacyrequest (id, organization_id, kind, state, contact_id, "
+        "address, address_digest, note, requested_at, due_at, recorded_by, actor, reason, result) "
+        f"VALUES (gen_random_uuid(), '{org}', 'EXPORT', 'OPEN', '1', '', '', '', {HOUR_AGO}, "
+        f"{HOUR_AGO}, '', '{{}}', '', '')"
+    )
+    watch.expect("RmePrivacyRequestsOverdue", "a request for a data export was due an hour ago")
+    watch.sql(
         "INSERT INTO messaging_event (id, organization_id, message_id, delivery_id, type, at) "
         "SELECT 'ffffffff-0000-7000-8000-000000000000', organization_id, message_id, id, 'sent', "
         "now() FROM messaging_delivery LIMIT 1"
@@ -195,6 +204,11 @@ def processes_away(watch: Watch) -> None:
         ready = "UPDATE messaging_delivery SET due_at = {}, priority = {} WHERE status = 'ACCEPTED'"
         watch.sql(ready.format(HOUR_AGO, 0))
         watch.expect("RmeTransactionalLate", "a TRANSACTIONAL message is ready for an hour")
+        watch.sql(
+            f"UPDATE messaging_delivery SET due_at = now() + interval '1 hour', waiting = 'RATE', "
+            f"accepted_at = {HOUR_AGO} WHERE status = 'ACCEPTED'"
+        )
+        watch.expect("RmeTransactionalWaiting", "another was accepted an hour ago and waits")
         watch.sql(ready.format(HOUR_AGO, 1))
         watch.expect("RmeQueueLate", "another message is ready for an hour")
         watch.sql(
@@ -253,21 +267,35 @@ def database_read_only(watch: Watch) -> None:
 
 
 def cell_away(watch: Watch) -> None:
-    """A router whose only cell takes no connection."""
+    """No router, and then one whose only cell takes no connection."""
+    watch.expect("RmeRouterNotScraped", "no router runs")
     env = {"CELLS": f"eu=http://127.0.0.1:{free_port()}", "CELL_SECRET": "s" * 32}
     env |= {"PORT": str(watch.prometheus.router_port), "PATH": os.environ["PATH"]}
     watch.began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "rme.router"], cwd=ROOT, env=env)
     try:
         watch.expect("RmeCellDown", "a router's cell takes no connection")
+        address = f"http://127.0.0.1:{watch.prometheus.router_port}/rme/v1/messages"
+        headers = {"Authorization": f"Bearer {watch.token}"}
+        with watch.repeated(lambda: requests.get(address, headers=headers, timeout=30)):
+            watch.expect("RmeRouterErrors", "the calls to it get 503")
     finally:
         process.terminate()
         process.wait(30)
 
 
+def gauges_slow(watch: Watch) -> None:
+    """A table that a gauge reads is locked."""
+    watch.began = time.monotonic()
+    with superuser(watch.service) as connection, connection.transaction():
+        connection.execute("LOCK messaging_counteduntil")
+        watch.expect("RmeGaugesMissing", "a table that a gauge reads is locked")
+
+
 def engines_away(watch: Watch) -> None:
     with watch.frozen("valkey"):
         watch.expect("RmeRedisDown", "Valkey is frozen")
+        watch.expect("RmeBrokerDown", "the same: it is the broker, too")
     with watch.frozen(POSTGRES):
         watch.expect("RmeDatabaseDown", "PostgreSQL is frozen")
 
@@ -280,6 +308,7 @@ CAUSES = (
     database_slow,
     database_read_only,
     cell_away,
+    gauges_slow,
     engines_away,
 )
 
@@ -320,8 +349,8 @@ HEAD = """\
 Written by `make test-alerts`. It starts the service as `make run` does, lets Prometheus {version}
 scrape its `/metrics` every {interval} with the rules of `deploy/helm/rme/monitoring`, makes the
 cause of each alert, and waits until it fires. For this each `for` is shortened to {wait}, and each
-window of five minutes to {window}; thresholds are as they are. The seconds are from the cause until
-Prometheus shows the alert as firing. [runbooks.md](runbooks.md) has what to do.
+window of two or five minutes to {window}; thresholds are as they are. The seconds are from the
+cause until Prometheus shows the alert as firing. [runbooks.md](runbooks.md) has what to do.
 
 | alert | cause | seconds |
 |---|---|---|

@@ -61,7 +61,7 @@ def test_what_is_scraped_has_the_name_by_which_the_alerts_look_for_it():
         assert [each["name"] for each in service["spec"]["ports"]] == [endpoint["port"]]
     assert jobs == {"web": ("job", "rme"), "router": ("job", "rme-router")}
     alerts = (MONITORING / "alerts.yaml").read_text()
-    assert 'up{job="rme"}' in alerts
+    assert all(f'up{{job="{name}"}}' in alerts for _, name in jobs.values())
 
 
 def test_keda_removes_no_worker_for_want_of_data():

@@ -18,6 +18,19 @@ def _nothing_counted(redis):
     redis.flushdb()
 
 
+def test_acceptance_is_measured_apart_from_refusals_and_waiting(api, org):
+    person = factories.contact(org)
+    bodies = [message(person), {**message(person), "channel": "FAX"}]
+    statuses = [api.send(body).status_code for body in bodies]
+    statuses.append(api.send(message(person), Prefer="wait=1").status_code)
+    statuses.append(api.bulk([message(person)]).status_code)
+    assert statuses == [202, 400, 202, 202]
+    assert samples("rme_accept_seconds_count") == {
+        labels(path="/rme/v1/messages"): 1,
+        labels(path="/rme/v1/messages/bulk"): 1,
+    }
+
+
 def test_a_message_is_measured_from_its_acceptance_to_the_webhook(api, org, receiver):
     endpoint(org, f"{receiver.url}hook", "message.sent")
     people = factories.contacts(org, 2)

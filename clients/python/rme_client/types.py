@@ -87,6 +87,7 @@ class ChecksOutput(TypedDict):
     broker: "CheckOutput"
     workers: "CheckOutput"
     scheduler: "CheckOutput"
+    archive: NotRequired["CheckOutput | None"]
 
 
 class ConsentEntries(TypedDict):

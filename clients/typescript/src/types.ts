@@ -59,6 +59,7 @@ export interface ChecksOutput {
   broker: CheckOutput;
   workers: CheckOutput;
   scheduler: CheckOutput;
+  archive?: CheckOutput | null;
 }
 
 /** The entry, or one result for each of many. */

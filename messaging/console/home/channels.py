@@ -149,10 +149,10 @@ def backlog(viewer: Viewer, queues: Sequence[Queue]) -> list[CountedLine]:
     """Return what is ready to be sent and has not gone, by channel."""
     return [
         CountedLine(
-            f"{each['channel']}: the oldest for {duration(1000 * each['oldestSeconds'])}",
-            f"{each['ready']:,}",
-            list_url(viewer, channel=each["channel"], status=Status.ACCEPTED),
+            f"{each.channel}: the oldest for {duration(1000 * each.oldest_seconds)}",
+            f"{each.ready:,}",
+            list_url(viewer, channel=each.channel, status=Status.ACCEPTED),
         )
         for each in queues
-        if each["ready"]
+        if each.ready
     ]

@@ -41,9 +41,9 @@ def read(organizations: Mapping[str, str], focused: health.OrganizationHealth | 
 def deployment() -> list[Need]:
     """Return the checks of the deployment that are not ok."""
     return [
-        Need(f"{name.capitalize()}: {check['detail']}.", severe=check["status"] == checks.DOWN)
+        Need(f"{name.capitalize()}: {check.detail}.", severe=check.status == checks.DOWN)
         for name, check in checks.run().items()
-        if check["status"] != checks.OK
+        if check.status != checks.OK
     ]
 
 

@@ -102,7 +102,7 @@ def _strips(
     viewer: Viewer, found: Statistics, state: health.OrganizationHealth
 ) -> list[AccountStrip]:
     """Return the strips of the organization's own accounts, in their order."""
-    statuses = {(each["name"], each["channel"]): each["status"] for each in state.providers}
+    statuses = {(each.name, each.channel): each.status for each in state.providers}
     sees_settings = viewer.may(Permission.SEE_SETTINGS)
     hours = [HourFigures(at) for at in figures.last_hours(found.until)]
     strips = []

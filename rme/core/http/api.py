@@ -33,9 +33,9 @@ from rme.core.http.gateway import Route
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
+from rme.core.http.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
-from rme.core.telemetry.histograms import Histogram
 from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
@@ -44,13 +44,6 @@ REST_PREFIX = "/rme/v1/"
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 """Requested by monitoring every few seconds: logged at DEBUG."""
-REQUEST_SECONDS = Histogram(
-    "rme_request_duration_seconds",
-    "How long requests of programs took, by route.",
-    ["method", "path"],
-    (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
-"""Not of pages, which are many, nor of monitoring."""
 _RENDERER = "render_error"
 """The attribute of a view that renders its errors; see `set_error_renderer`."""
 
@@ -199,6 +192,8 @@ def log_request(
     counters.add("rme_request_seconds_total", method, path, by=seconds)
     if path not in QUIET and path.startswith(settings.API_PREFIXES):
         REQUEST_SECONDS.observe(seconds, method, path)
+        if response.status_code == 202 and "Prefer" not in request.headers:
+            ACCEPT_SECONDS.observe(seconds, path)
     if span:
         ids = {"request_id": id_of(request), **logs.caller.get()}
         _end_span(span, Route(method, path), response.status_code, ids)
@@ -240,6 +235,9 @@ def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
         counters.add("rme_requests_total", *route, status, by=count)
     counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
     REQUEST_SECONDS.observe_each((each.seconds, route) for each in answered)
+    ACCEPT_SECONDS.observe_each(
+        (each.seconds, (route.path,)) for each in answered if each.status == 202
+    )
     for each in answered:
         if each.span:
             known = {**each.ids, "message_id": each.details.message_id}

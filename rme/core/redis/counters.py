@@ -1,8 +1,9 @@
 """Counters of all processes, summed up in Redis (for /metrics).
 
 The service is several processes, perhaps on several machines, and a scrape reaches one of them. So
-each process keeps sums of its own and adds them to those in Redis, at most once a second and only
-when something is counted. After Redis was emptied counters start at 0, as Prometheus allows.
+each process keeps sums of its own and adds them to those in Redis: when something is counted, at
+most once a second, and with its gauges (`process_gauges`) and at its end, so that none stay behind.
+After Redis was emptied counters start at 0, as Prometheus allows.
 """
 
 import os

@@ -90,7 +90,7 @@ os.register_at_fork(after_in_child=_sums.reset)
 
 
 def store(role: str, queues: Iterable[str] = ()) -> None:
-    """Store the gauges of this process. Never fails."""
+    """Store the gauges of this process, and what it has counted. Never fails."""
     pool = _read_pool(role)
     gauges = ProcessGauges(
         socket.gethostname(), role, sorted(queues), _resident_bytes(), **asdict(pool)
@@ -104,6 +104,7 @@ def store(role: str, queues: Iterable[str] = ()) -> None:
         pipeline.execute()
     except RedisError as error:
         log.warning("process_gauges.lost", process=process, error=type(error).__name__)
+    counters.flush()  # a process that has nothing to do counts no more
 
 
 def start(role: str) -> None:

@@ -218,9 +218,11 @@ def test_each_request_is_counted_for_metrics(callers):
         redis_client().delete(counters.KEY)
         caller.answers([Sample(usual(caller)), Sample(b"{"), Sample(b"[")])
         counters.flush()
-        counted = counters.read()["rme_requests_total"]
+        found = counters.read()
         path = "/rme/v1/messages"
-        assert counted == {("POST", path, "202"): 1.0, ("POST", path, "400"): 2.0}
+        counted = {("POST", path, "202"): 1.0, ("POST", path, "400"): 2.0}
+        assert found["rme_requests_total"] == counted
+        assert sum(found["rme_accept_seconds_bucket"].values()) == 1
 
 
 def test_a_call_that_goes_by_itself_waits_for_a_thread_in_bounded_time(callers, settings):

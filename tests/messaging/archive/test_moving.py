@@ -148,21 +148,21 @@ def test_a_store_that_fails_keeps_everything_and_is_told(org, ada, archive):
     progress = ArchiveProgress.objects.get()
     assert progress.failure == "a file could not be written: GenericError"
     check = checks.run()["archive"]
-    assert check["status"] == "degraded"
-    assert check["detail"] == f"its store fails: {progress.failure}"
+    assert check.status == "degraded"
+    assert check.detail == f"its store fails: {progress.failure}"
     (archive / "acme").unlink()
     scene.move()
     assert scene.left() == (0, 0, 0, 0)
     assert scene.states() == ["LIVE", "REMOVED"]
-    assert checks.run()["archive"]["status"] == "ok"
+    assert checks.run()["archive"].status == "ok"
 
 
 def test_a_job_that_is_behind_is_told(org, archive):
     job.run(now=clock.now())
-    assert checks.run()["archive"]["status"] == "ok"
+    assert checks.run()["archive"].status == "ok"
     late = clock.now() - timedelta(days=2)
     ArchiveProgress.objects.update(up_to_date_at=late)
-    detail = checks.run()["archive"]["detail"]
+    detail = checks.run()["archive"].detail
     assert detail == f"is behind since {late:%Y-%m-%d %H:%M} UTC"
 
 

@@ -29,8 +29,8 @@ WITH made AS ({ids}), messages AS (
 )
 INSERT INTO messaging_delivery (id, organization_id, message_id, contact_id, position, category,
   priority, channels, channel, status, scheduled_for, due_at, expires_at, fence, tries, test)
-SELECT id, organization_id, id, 'c' || i, 0, 'NEWS', 1, '{{SMS}}', '{channel}', '{status}',
-  now(), now() - interval '1 hour' + i * interval '1 ms', now() + interval '1 day', 0, 0, false
+SELECT id, organization_id, id, 'c' || i, 0, 'NEWS', {priority}, '{{SMS}}', '{channel}', '{status}',
+  now(), {due_at}, now() + interval '1 day', 0, 0, false
 FROM made
 """
 
@@ -57,12 +57,21 @@ _TABLES = [model._meta.db_table for model in (*PARTITIONED, *GATED)]
 
 
 def fill(
-    status: str, count: int, *, channel: str = "EMAIL", organizations: int = 4, since: int
+    status: str,
+    count: int,
+    *,
+    channel: str = "EMAIL",
+    priority: int = 1,
+    organizations: int = 4,
+    since: int,
+    due_at: str = "now() - interval '1 hour' + i * interval '1 ms'",
 ) -> None:
     """Store deliveries that are due. `since` is the time of the first id, in milliseconds."""
     made = _IDS.format(salt=ids.new_id(), since=since, organizations=organizations, count=count)
     with connection.cursor() as cursor:
-        cursor.execute(_FILL.format(ids=made, status=status, channel=channel))
+        cursor.execute(
+            _FILL.format(ids=made, status=status, channel=channel, priority=priority, due_at=due_at)
+        )
 
 
 def fill_gates(count: int, *, organizations: int = 4) -> None:

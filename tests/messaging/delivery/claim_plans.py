@@ -1,5 +1,5 @@
-"""What claims and the sweep read does not depend on statistics: of a few rows a few, however many
-wait, though PostgreSQL believe that none do.
+"""What claims, the sweep and a scrape read does not depend on statistics: of a few rows a few,
+however many wait, though PostgreSQL believe that none do.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +17,7 @@ from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.models.statuses import Status
 from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy.organization_policy import CategoryRules, FrequencyCap
+from messaging.reports import lags, metrics
 from rme.core import errors, ids
 from rme.core.db import sql
 from rme.core.provider import DeliveryReceipt
@@ -168,3 +169,40 @@ def test_reads_of_the_gates_behind_many_entries(known, no_autovacuum):
     assert [result.refusal for result in results] == [errors.FrequencyCapped] * ROWS
     assert entries < 8 * ROWS + 200
     assert blocks < 40 * ROWS + 200
+
+
+def _scrape() -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in metrics.collect()
+        for sample in family.samples
+    }
+
+
+@pytest.mark.parametrize("known", ["nothing", "rows that are gone"])
+def test_reads_of_a_scrape_behind_a_backlog(known, no_autovacuum):
+    for number in range(4):
+        Organization.objects.create(pk=f"o0{number}", name="O")
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    if known == "rows that are gone":
+        backlog_scene.fill(Status.SENT, COUNT, since=now)
+        backlog_scene.analyze()
+    backlog_scene.empty(VACUUMS["empty"])
+    # Nothing is left to do for these, as for those of the past.
+    backlog_scene.fill(Status.SENT, 10 * COUNT, since=now, due_at="NULL::timestamptz")
+    for status in (Status.ACCEPTED, Status.SENDING, Status.SCHEDULED):
+        backlog_scene.fill(status, 3 * COUNT, priority=0, since=now)
+    found: dict[tuple[str, ...], float] = {}
+    entries, blocks = backlog_scene.read_by(lambda: found.update(_scrape()))
+    counted = {
+        ("rme_deliveries_ready", "EMAIL", "0"),
+        ("rme_deliveries_overdue", "SENDING"),
+        ("rme_deliveries_overdue", "SCHEDULED"),
+        ("rme_recent_attempts", "EMAIL", ""),
+    }
+    assert {each for each, value in found.items() if value == lags.COUNTED} == counted
+    assert 3600 <= found["rme_deliveries_ready_oldest_seconds", "EMAIL", "0"] < 3700
+    read = (len(counted) + 1) * lags.COUNTED  # the ages since acceptance, too
+    assert 0 < found["rme_transactional_oldest_seconds", "EMAIL"] < 600
+    assert entries < read + 1000
+    assert blocks < read + 1000

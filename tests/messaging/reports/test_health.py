@@ -1,7 +1,9 @@
 """Health: dependencies, the results of sends, and what a person must set right."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -11,6 +13,7 @@ from messaging.models import Attempt, Delivery, ProviderAccount
 from rme import __version__
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.environment.archive_settings import StoreSettings
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.heartbeats import Heartbeat
@@ -24,7 +27,7 @@ OK = {"status": "ok", "detail": None}
 
 @pytest.fixture(autouse=True)
 def _nobody_lives(redis):
-    """Start without signs of life."""
+    """Start without heartbeats."""
 
 
 def read(api, path="/health"):
@@ -99,10 +102,37 @@ def test_a_healthy_service(org, api):
     }
 
 
+def test_the_report_is_written_with_these_names_in_this_order(org, api):
+    heartbeats.store(Heartbeat("a:1"))
+    heartbeats.mark_alive("scheduler")
+    text = api.call("GET", "/health").content
+    text = re.sub(rb'("latencyMs":)[0-9.]+', rb"\g<1>0.5", text)
+    text = re.sub(rb'("time":")[^"]+', rb"\g<1>now", text)
+    names = ("database", "redis", "broker", "workers", "scheduler")
+    check = {"status": "ok", "latencyMs": 0.5, "detail": None}
+    channels = ("EMAIL", "SMS", "PUSH")
+    assert text == orjson.dumps(
+        {
+            "status": "ok",
+            "version": __version__,
+            "time": "now",
+            "checks": dict.fromkeys(names, check),
+            "queues": [queue(channel) for channel in channels],
+            "providers": [simulator(channel) for channel in channels],
+            "configuration": [stands_in(channel) for channel in channels],
+        }
+    )
+
+
+def test_the_report_has_the_archive_where_there_is_one(org, api, settings, tmp_path):
+    settings.ARCHIVE = StoreSettings(tmp_path.as_uri(), {})
+    assert read(api)["checks"]["archive"] == OK
+
+
 def test_without_workers_and_beat_it_is_degraded(org, api):
     report = read(api)
     assert report["status"] == "degraded"
-    assert report["checks"]["workers"] == {"status": "down", "detail": "no sign of life"}
+    assert report["checks"]["workers"] == {"status": "down", "detail": "no heartbeat"}
     assert report["checks"]["scheduler"] == {
         "status": "down",
         "detail": "no sweep lately: no worker does them",

@@ -11,6 +11,7 @@ from messaging.models import (
     Delivery,
     Event,
     Message,
+    PrivacyRequest,
     ProviderAccount,
     WebhookDelivery,
     WebhookEndpoint,
@@ -95,6 +96,14 @@ def test_what_waits_for_a_person_or_a_job_is_counted(api, org):
     filled = {each: rows for each, rows in samples("rme_default_partition_rows").items() if rows}
     assert filled == {labels(table="messaging_event"): 1}
     assert samples("rme_api_keys_expiring") == {labels(): 1}
+
+
+def test_privacy_requests_past_their_deadline_are_counted(org):
+    for state, days in (("OPEN", -1), ("RUNNING", -30), ("OPEN", 1), ("DONE", -1)):
+        PrivacyRequest.objects.create(
+            organization=org, kind="EXPORT", state=state, requested_at=ago(), due_at=ago(days=-days)
+        )
+    assert samples("rme_privacy_requests_overdue") == {labels(): 2}
 
 
 def test_retention_is_late_by_the_age_of_what_should_be_gone(settings):
