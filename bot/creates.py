@@ -29,7 +29,7 @@ PARENTS = {"account_id": "AccountID", "contact_id": "ContactID"}
 PARENT_KINDS = {"account_id": "Account", "contact_id": "Contact"}
 
 
-class Parent(NamedTuple):
+class ParentRecord(NamedTuple):
     """A record that a new one references: its kind, and its account's id. Empty where unknown."""
 
     kind: str
@@ -130,7 +130,9 @@ class _Create:
         if not wanted:
             return
         found = self.connector.get_records(list(wanted.values()), deadline=self.deadline)
-        parents = {field: Parent.of(found.get(identifier)) for field, identifier in wanted.items()}
+        parents = {
+            field: ParentRecord.of(found.get(identifier)) for field, identifier in wanted.items()
+        }
         for field, parent in parents.items():
             if parent.kind != PARENT_KINDS[field]:
                 raise unknown_parent(field)

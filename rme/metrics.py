@@ -24,13 +24,13 @@ from messaging.reports import checks, metrics
 from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http import api, edge, request_records, request_times
+from rme.core.http import api, edge, request_records
 from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Labels
-from rme.core.telemetry import process_gauges
+from rme.core.telemetry import process_gauges, request_times
 
 log = structlog.get_logger(__name__)
 

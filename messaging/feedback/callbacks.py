@@ -187,7 +187,7 @@ def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
 def _distinction(
     account: CallbackAccount, request: CallbackRequest, callback_id: UUID
 ) -> list[str | int]:
-    """Return what tells a call from equal ones that report another SMS; mostly nothing.
+    """Return what distinguishes a call from equal ones about another SMS; mostly nothing.
 
     An inbound SMS without an id may be a repeated call, or the same words of another day. STOP
     counts each time, since a repeated one does no harm; others are repeated for some minutes.

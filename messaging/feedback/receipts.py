@@ -116,7 +116,7 @@ def _may_suppress(receipt: DeliveryReceipt | Receipt) -> bool:
 
 
 class AppliedReceipts(NamedTuple):
-    """The keys of receipts, by what became of them."""
+    """The keys of receipts, by what was done with them."""
 
     applied: set[UUID]
     """One of them counts, or was dropped."""
@@ -129,7 +129,7 @@ class AppliedReceipts(NamedTuple):
 def apply_provider_receipts(
     receipts_by_key: Mapping[UUID, Sequence[AccountReceipt]],
 ) -> AppliedReceipts:
-    """Apply what accounts report, by any key; return what became of each key.
+    """Apply what accounts report, by any key; return what was done with each key.
 
     Two kinds are dropped: a receipt for another account's attempt, and a failure of an attempt that
     was followed by another. Call this in a transaction that has the gate locks of all organizations
@@ -239,8 +239,8 @@ def _move(
 ) -> None:
     """Change the statuses; None stays.
 
-    A delivery that waits to be sent takes the way of one that was: nobody sees it SENDING. A
-    failure while another channel is left makes the fallback due now.
+    A delivery that waits to be sent takes the way of one that was, within the transaction: SENDING
+    is never visible. A failure while another channel is left makes the fallback due now.
     """
     waiting = [
         e for e, new in statuses.items() if e.status == Status.ACCEPTED and new is Status.DELIVERED
@@ -295,7 +295,7 @@ class _Known:
         self.seen = {_SeenEvent(*event) for event in self.events or ()}
 
     def fallback_at(self, status: Status, now: datetime) -> datetime | None:
-        """Return when the delivery falls back, if a receipt tells that it was sent."""
+        """Return when the delivery falls back, if a receipt confirms that it was sent."""
         if status is not Status.SENT or self.fallback_after is None:
             return None
         return now + timedelta(seconds=self.fallback_after)

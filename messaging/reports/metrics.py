@@ -49,7 +49,7 @@ FROM {_LINES}, LATERAL (
   SELECT count(*) AS rows, extract(epoch FROM {_NOW} - min(due_at))::float8 AS age
   FROM ({_first("d.due_at", Status.ACCEPTED, f"d.due_at <= {_NOW}")}) r) ready"""
 # What waits for another try or its rate is due later than now, again and again, so the age is that
-# since acceptance. A pause and a fallback are what somebody has set.
+# since acceptance. A pause and a fallback are set by people.
 _UNSENT = f"""SELECT wanted.channel, coalesce(unsent.age, 0) AS age
 FROM (VALUES {_CHANNELS}) wanted(channel), LATERAL (
   SELECT extract(epoch FROM {_NOW} - min(coalesce(scheduled_for, accepted_at)))::float8 AS age

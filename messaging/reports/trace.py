@@ -12,7 +12,7 @@ None, besides `at`, `step`, `channel` and `result`:
 | ATTEMPT | ACCEPTED, RETRYABLE, REJECTED, GONE, MISCONFIGURED, UNKNOWN; None: no outcome yet | `provider`, `provider_id`, `detail`, `latency_ms`, `device_id` |
 | GATE | the code with which a gate refused at the moment of sending | `entry` |
 | WAIT | a `WaitReason`: what it waits for now | `until` |
-| WAIT | why it was put off before: a reason of the provider's or of ours | `provider` |
+| WAIT | why it was put off before: a reason of the provider's or the service's | `provider` |
 | FAILOVER, FALLBACK | why the next account, or the next channel, was used | `provider`, `entry` |
 
 `entry` is the id of the suppression or consent entry that decided.

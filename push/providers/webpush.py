@@ -200,7 +200,7 @@ class _BrowserKey:
         return self._point
 
 
-EllipticCurvePublicKey.register(_BrowserKey)  # by which http_ece tells keys from points
+EllipticCurvePublicKey.register(_BrowserKey)  # http_ece asks whether it has a key or a point
 
 
 class _MessageKey:

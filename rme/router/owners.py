@@ -71,7 +71,10 @@ class Owners:
         return stale or await asyncio.shield(task)
 
     def _end(self, key: Key, task: asyncio.Task[CellState | None]) -> None:
-        """Forget a look-up that has ended. Nobody may await its error: a stale entry was used."""
+        """Forget a look-up that has ended.
+
+        If a stale entry was used, its error is awaited nowhere.
+        """
         self._under_way.pop(key, None)
         if not task.cancelled():
             task.exception()

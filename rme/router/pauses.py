@@ -1,8 +1,8 @@
 """Requests that wait in the router while their organization is paused.
 
-Who sends a provider callback or a one-click unsubscribe may not repeat it, and a person does not
-expect an error page. A cell has stored nothing of a request that it answers so, and it would store
-a callback once, however often it comes.
+The sender of a provider callback or a one-click unsubscribe may not repeat it, and a person does
+not expect an error page. A cell has stored nothing of a request that it answers so, and it would
+store a callback once, however often it comes.
 """
 
 from collections.abc import Iterator

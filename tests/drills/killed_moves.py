@@ -24,7 +24,7 @@ def say(text):
         os.kill(os.getpid(), signal.SIGKILL)
 
 with moving.opened(moving.MoveDatabases.to("us"), {organization!r}, say) as mover:
-    mover.move(moving.Limits())
+    mover.move(moving.MoveLimits())
 """
 _PHASE = "SELECT phase FROM tenants_placement WHERE organization_id = '{}'"
 

@@ -33,9 +33,9 @@ from rme.core.http.gateway import Route
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
-from rme.core.http.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
+from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
 from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)

@@ -72,7 +72,7 @@ def states_of(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the states of pauses of this cell's moves, by id. Up to three statements.
 
     The question ends the pauses of dead moves too, even where no worker runs. A switch that a
-    failover could lose is not told: then both cells would serve the organization.
+    failover could lose is not reported: then both cells would serve the organization.
     """
     pauses = given["pauses"]
     if not isinstance(pauses, list) or len(pauses) > AT_ONCE:

@@ -54,7 +54,7 @@ def test_a_move_that_is_killed_ends_by_itself_and_goes_on_when_it_is_repeated(us
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
         with moving.opened(to_us(), "acme", say) as mover:
-            mover.move(moving.Limits())
+            mover.move(moving.MoveLimits())
             mover.abort()  # after the last step there is one statement more
     before, after = KILLED[word]
     assert phases(us) == before
@@ -114,7 +114,7 @@ def test_workers_of_the_target_end_the_pause_of_a_dead_move_where_none_run_in_th
 
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
         with moving.opened(to_us(), "acme", say) as mover:
-            mover.move(moving.Limits())
+            mover.move(moving.MoveLimits())
     with us():
         assert settle(us.home) == []
     assert phases(us) == ("", "ARRIVING")
@@ -139,7 +139,7 @@ def test_the_target_takes_over_only_what_waits_for_a_cell_that_does_not_answer(u
         call_command(*lost)
     with pytest.raises(psycopg.Error):  # noqa: SIM117 - mover is used above
         with moving.opened(to_us(), "acme", say) as mover:
-            mover.move(moving.Limits())
+            mover.move(moving.MoveLimits())
     assert phases(us) == ("MOVED", "PAUSED")
     settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:1"}
     with us():
@@ -191,7 +191,7 @@ def test_a_move_that_has_lost_only_its_lock_cannot_switch(us, scene):
 
     with pytest.raises((psycopg.Error, moving.TakesTooLong)):  # noqa: SIM117 - mover is used above
         with moving.opened(to_us(), "acme", say) as mover:
-            mover.move(moving.Limits())
+            mover.move(moving.MoveLimits())
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
     move()

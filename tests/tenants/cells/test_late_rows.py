@@ -31,7 +31,7 @@ def test_a_row_that_is_written_after_the_comparison_is_reported_and_not_dropped(
 
     account = ProviderAccount.objects.get(name="account")
     with moving.opened(to_us(), "acme", say) as mover, pytest.raises(moving.LateRows) as error:
-        mover.move(moving.Limits())
+        mover.move(moving.MoveLimits())
     cells.forget()
     rows = [f"messaging_consententry {late[0]}", f"messaging_provideraccount {account.pk}"]
     assert all(row in str(error.value) for row in rows)

@@ -80,9 +80,9 @@ def test_only_others_transactions_are_waited_for_and_named_before_anything_stops
         with psycopg.connect(url, dbname=name, application_name="pg_dump") as dump:
             dump.execute("SELECT 1")
             with pytest.raises(moving.TakesTooLong, match=r"of process \d+ \(pg_dump\)\.$"):
-                mover.move(moving.Limits(leaving_seconds=0.0))
+                mover.move(moving.MoveLimits(leaving_seconds=0.0))
         assert (phase(), "leaving" in said) == ("", False)
-        mover.move(moving.Limits())
+        mover.move(moving.MoveLimits())
     with us():
         assert phase() == ""
 

@@ -87,7 +87,7 @@ def test_a_pause_that_takes_too_long_is_given_up_and_the_move_undone(us, scene):
             pytest.raises(moving.TakesTooLong, match=r"stay open.*\d"),
             moving.opened(to_us(), "acme", hold) as mover,
         ):
-            mover.move(moving.Limits(pause_seconds=0.0))
+            mover.move(moving.MoveLimits(pause_seconds=0.0))
     cells.forget()
     assert phase() == ""
     assert api.send(message(person)).status_code == 202
@@ -166,7 +166,7 @@ def test_accounts_without_any_role_go_with_the_rows(us, scene):
         raise InterruptedError
 
     with moving.opened(to_us(), "acme", stop) as mover, pytest.raises(InterruptedError):
-        mover.move(moving.Limits())
+        mover.move(moving.MoveLimits())
     with us():
         assert User.objects.filter(username="ann").exists()
     move("--abort")
@@ -234,7 +234,7 @@ def test_rows_that_a_job_of_the_target_deletes_are_copied_again(us, scene):
                     there.execute(f"DELETE FROM {table}")
 
     with moving.opened(to_us(), "acme", purge) as mover:
-        report = mover.move(moving.Limits())
+        report = mover.move(moving.MoveLimits())
     here = counts()
     assert here == {name: each.rows for name, each in report.digests.items() if each.rows}
     with us():
@@ -258,7 +258,7 @@ def test_a_password_that_is_changed_during_the_move_is_changed_there_too(us, sce
             User.objects.filter(pk=ann.pk).update(is_active=False)
 
     with moving.opened(to_us(), "acme", change) as mover:
-        mover.move(moving.Limits())
+        mover.move(moving.MoveLimits())
     with us():
         there = User.objects.get(pk=ann.pk)
         assert (there.password, there.is_active) == ("new", False)

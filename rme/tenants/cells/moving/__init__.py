@@ -8,7 +8,7 @@ from rme.tenants.cells.moving.databases import MoveDatabases, NoSession
 from rme.tenants.cells.moving.fence import TakesTooLong
 from rme.tenants.cells.moving.identity import NotReady, begin_sequences, prepare
 from rme.tenants.cells.moving.late import NOT_LATE, LateRows
-from rme.tenants.cells.moving.move import Limits, Mover, MoveRefused, opened
+from rme.tenants.cells.moving.move import MoveLimits, Mover, MoveRefused, opened
 from rme.tenants.cells.moving.report import Report
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "NOT_LATE",
     "KeysOverlap",
     "LateRows",
-    "Limits",
     "MoveDatabases",
+    "MoveLimits",
     "MoveRefused",
     "Mover",
     "NoSession",

@@ -51,7 +51,7 @@ class MoveRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MoveLimits:
     """How long the phases of a move may take, in seconds."""
 
     leaving_seconds: float = 90.0
@@ -88,7 +88,7 @@ class Mover:
         self.paused_at: float | None = None
 
     # --- the whole way ----------------------------------------------------------------------------
-    def move(self, limits: Limits) -> Report:
+    def move(self, limits: MoveLimits) -> Report:
         """Move the organization, or go on with its move. Raise MoveRefused or TakesTooLong.
 
         If a phase would take longer than its limit, the organization goes on here.
@@ -216,7 +216,7 @@ class Mover:
         self.journal.note_since(done.since)
         return done.rows
 
-    def _pause_and_switch(self, limits: Limits) -> None:
+    def _pause_and_switch(self, limits: MoveLimits) -> None:
         # While it waits for these, all goes on; those that begin later are most likely short.
         fence.wait_for_transactions(self.source, limits.transactions_end())
         pause = self.journal.begin_pause()

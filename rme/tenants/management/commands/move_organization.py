@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("organization")
         parser.add_argument("--to", required=True, metavar="CELL")
-        limits = moving.Limits()
+        limits = moving.MoveLimits()
         for phase in ("leaving", "pause"):
             seconds = getattr(limits, f"{phase}_seconds")
             parser.add_argument(
@@ -82,7 +82,7 @@ class Command(BaseCommand):
         elif options["drop"]:
             self._say(f"deleted {mover.drop_left(late_too=options['late_too']):,} rows")
         else:
-            limits = moving.Limits(options["leaving_seconds"], options["pause_seconds"])
+            limits = moving.MoveLimits(options["leaving_seconds"], options["pause_seconds"])
             self._report(mover.move(limits))
 
     def _report(self, report: moving.Report) -> None:
