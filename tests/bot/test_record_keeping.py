@@ -1,5 +1,7 @@
 """What is kept of calls: a count, and a line in the log without personal data."""
 
+from collections import Counter
+
 import pytest
 
 from rme.core.redis import counters
@@ -10,13 +12,19 @@ from rme.tenants.models import ApiKey, Organization
 pytestmark = pytest.mark.django_db
 
 
+def counted():
+    """Return the calls of bots that are counted, also those that this process has not stored."""
+    counters.flush()
+    return Counter(counters.read().get("rme_bot_calls_total", {}))
+
+
 def test_every_call_is_counted(bot):
+    before = counted()
     bot.get("Confirm_Contact", email="a@b.example")
     bot.get("Confirm_Contact", email="nonsense")
     bot.get("Nonsense")
     bot.post("Create_Account", accountName="A")
-    counters.flush()
-    assert counters.read()["rme_bot_calls_total"] == {
+    assert dict(counted() - before) == {
         ("Confirm_Contact", "200"): 1,
         ("Confirm_Contact", "400"): 1,
         ("(none)", "400"): 1,
@@ -30,12 +38,12 @@ def test_calls_that_are_refused_or_fail_are_counted_too(bot, monkeypatch):
             raise RuntimeError
 
     monkeypatch.setitem(REGISTRY, "embedded", Broken)
+    before = counted()
     bot.get("Confirm_Contact", email="a@b.example")
     bot.get("Nonsense")
     Organization.objects.update(calls_per_second=0)
     bot.get("Nonsense")
-    counters.flush()
-    assert counters.read()["rme_bot_calls_total"] == {
+    assert dict(counted() - before) == {
         ("Confirm_Contact", "500"): 1,
         ("(none)", "400"): 1,
         ("(none)", "429"): 1,
