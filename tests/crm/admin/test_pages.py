@@ -74,11 +74,12 @@ def test_an_accounts_folded_name_follows_its_name(org, editor):
 
 
 def test_records_are_searched(org, editor):
-    factories.contact(org, first_name="Ada", email="ada@x.example", mobile="+12125550100")
+    # ids are searched too, and an id may have "ada" in it
+    factories.contact(org, first_name="Ruth", email="ruth@x.example", mobile="+12125550100")
     factories.contact(org, first_name="Bob", email="bob@x.example", mobile="+12125550101")
-    for text in ("ada@x", "5550100", "Ada"):
+    for text in ("ruth@x", "5550100", "Ruth"):
         shown = editor.get(page(Contact, "changelist") + f"?q={text}").content.decode()
-        assert ("ada@x.example" in shown, "bob@x.example" in shown) == (True, False)
+        assert ("ruth@x.example" in shown, "bob@x.example" in shown) == (True, False)
 
 
 def test_a_case_has_comments_by_who_wrote_them(org, editor):
