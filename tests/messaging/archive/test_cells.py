@@ -10,25 +10,13 @@ from messaging.consent import erasure
 from messaging.models import ArchiveErasure, ArchiveFile
 from rme.core import ids
 from rme.core.db import clock
-from rme.tenants import cells
 from rme.tenants.models import Placement
 from tests.messaging.archive import archive_scene as scene
+from tests.tenants.cells.placement_scene import cell, place
 
-pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["cell"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("cell")]
 Phase = Placement.Phase
-
-
-@pytest.fixture(autouse=True)
-def cell(settings):
-    settings.CELL = "eu"
-    cells.forget()
-    yield
-    cells.forget()
-
-
-def place(org, phase):
-    Placement.objects.update_or_create(pk=org.pk, defaults={"phase": phase, "cell": "us"})
-    cells.forget()
 
 
 def rows():

@@ -23,26 +23,15 @@ from rme.tenants.models import ApplicationKey, AuditEntry, Invitation, Membershi
 from tests import factories
 from tests.bot.conftest import bot_of
 from tests.rest import Api, message, token
+from tests.tenants.cells.placement_scene import cell, place
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis")]
+__all__ = ["cell"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis", "cell")]
 
 Phase = Placement.Phase
 SETTINGS = orjson.dumps({"url": "https://sms.example", "dead_words": ["dead"]}).decode()
 MOVED = (421, {"RME-Cell": "us"})
 PAUSED = (503, {"RME-Paused": "1", "Retry-After": "1"})
-
-
-@pytest.fixture(autouse=True)
-def cell(settings):
-    settings.CELL = "eu"
-    cells.forget()
-    yield
-    cells.forget()
-
-
-def place(org, phase):
-    Placement.objects.update_or_create(pk=org.pk, defaults={"phase": phase, "cell": "us"})
-    cells.forget()
 
 
 def answer(response):
