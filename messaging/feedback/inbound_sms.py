@@ -12,8 +12,9 @@ stored for some days. YES may answer any question, so it is a keyword only after
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 from django.db.models import QuerySet
@@ -94,17 +95,49 @@ def _apply_keywords(organization_id: str, found: Sequence[_KeywordSms]) -> list[
             for contact in contacts.get(each.number, [])
         ],
     )
-    last = {each.number: each.word for each in resolved if each.word is not Word.HELP}
-    stopped = sorted(number for number, word in last.items() if word is Word.STOP)
+    last = {each.number: each for each in resolved if each.word is not Word.HELP}
+    stopped = sorted(number for number, each in last.items() if each.word is Word.STOP)
     suppressions.suppress([_stop(organization_id, number) for number in stopped])
-    if lifted := sorted(number for number, word in last.items() if word is Word.START):
-        suppressions.remove(_stop_suppressions(organization_id, lifted))
+    started = {
+        number: each.received.received_at
+        for number, each in last.items()
+        if each.word is Word.START
+    }
+    if started:
+        lifted = started.keys() - _stopped_later(organization_id, started, contacts)
+        suppressions.remove(_stop_suppressions(organization_id, sorted(lifted)))
     organization = organizations.get(organization_id)
     return [
         _reply(each, organization, contacts.get(each.number, []))
         for each in resolved
         if not each.received.sms.answered
     ]
+
+
+def _stopped_later(
+    organization_id: str,
+    started: Mapping[str, datetime],
+    contacts: Mapping[str, Sequence[ContactRecord]],
+) -> set[str]:
+    """Return the numbers that sent STOP after the START that is applied now.
+
+    Another worker may have applied that STOP before. Of a number without a contact the ledger has
+    no STOP, so its START always counts.
+    """
+    number_of = {each.id: number for number in started for each in contacts.get(number, ())}
+    later = ConsentEntry.objects.filter(
+        organization_id=organization_id,
+        contact_id__in=number_of,
+        channel=Channel.SMS,
+        source=ConsentEntry.Source.SMS_KEYWORD,
+        status=ledger.OPTED_OUT,
+        occurred_at__gt=min(started.values()),
+    )
+    return {
+        number_of[contact_id]
+        for contact_id, stopped_at in later.values_list("contact_id", "occurred_at")
+        if stopped_at > started[number_of[contact_id]]
+    }
 
 
 def _resolve_yes(organization_id: str, found: Sequence[_KeywordSms]) -> list[_KeywordSms]:

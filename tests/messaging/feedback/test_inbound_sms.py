@@ -4,6 +4,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
@@ -205,6 +206,23 @@ def test_the_last_keyword_of_a_batch_counts(org, scene):
     assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
 
 
+def test_a_start_that_another_worker_applies_after_a_later_stop_lifts_nothing(org, scene):
+    person = factories.contact(org)
+    write(scene, person.mobile, "START")
+    held = Callback.objects.get().pk
+    Callback.objects.filter(pk=held).update(due_at=None)  # another worker has claimed it
+    write(scene, person.mobile, "STOP")
+    settle(scene)
+    Callback.objects.filter(pk=held).update(due_at=Now())
+    settle(scene)
+    assert Suppression.objects.get().reason == "STOP"
+    answer = current_consent.read(org.pk, [str(person.pk)], ["SMS"], ["MARKETING"])
+    assert not answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=False)
+    write(scene, person.mobile, "START")
+    settle(scene)
+    assert not Suppression.objects.exists()
+
+
 def test_a_keyword_changes_nothing_in_other_organizations(org, scene):
     other = factories.organization("other")
     person = factories.contact(other)
@@ -267,10 +285,11 @@ def test_statements_do_not_grow_with_the_sms(org, scene):
     counts = []
     for count in (1, 20):
         people = factories.contacts(org, count)
-        for person in people:
-            write(scene, person.mobile, "STOP")
-        with CaptureQueriesContext(connection) as captured:
-            callbacks.apply_due()
-        counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
+        for word in ("STOP", "START"):
+            for person in people:
+                write(scene, person.mobile, word)
+            with CaptureQueriesContext(connection) as captured:
+                callbacks.apply_due()
+            counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         ConsentEntry.objects.all().delete()
-    assert counts == [9, 9]
+    assert counts == [9, 11, 9, 11]
