@@ -18,6 +18,8 @@ THREADS = 4
 PAUSE_SECONDS = 0.03
 BULK, BULK_EVERY, SCHEDULED_EVERY = 20, 10, 10
 REQUEST_SECONDS = 15.0
+EXPECTED = (202, 409, 429, 502, 503)
+"""Statuses after which a caller repeats its request, and 202. 409: its own try is under way yet."""
 LAST_SECONDS = 90.0
 """How long a request that was begun is repeated after the end."""
 
@@ -43,6 +45,8 @@ class Callers:
     accepted: list[Accepted] = field(default_factory=list)
     answers: "Counter[str]" = field(default_factory=Counter)
     """How often each status, or error of a connection, came."""
+    odd: set[str] = field(default_factory=set)
+    """Answers that no such caller should see."""
 
     def __post_init__(self) -> None:
         self.demo = self.service.demo()
@@ -103,6 +107,8 @@ class Callers:
             self.answers[type(error).__name__] += 1
             return None
         self.answers[str(answer.status_code)] += 1
+        if answer.status_code not in EXPECTED:
+            self.odd.add(f"{answer.status_code} {answer.text}")
         if answer.status_code != 202:
             return None
         found = answer.json()
@@ -119,6 +125,11 @@ class Callers:
         """Call a path below /rme/v1."""
         url = f"{self.demo['base_url']}{path}"
         return requests.post(url, json=body, headers=self._headers, timeout=REQUEST_SECONDS)
+
+    def get(self, path: str, **query: str | int) -> requests.Response:
+        """Read a path below /rme/v1."""
+        url = f"{self.demo['base_url']}{path}"
+        return requests.get(url, query, headers=self._headers, timeout=REQUEST_SECONDS)
 
     def _body(self, number: int) -> dict[str, Any]:
         if number % BULK_EVERY == 0:

@@ -1,5 +1,5 @@
 """The drill of a move: two cells behind a router, and an organization that is moved from one to the
-other while programs send for it.
+other while programs send and record decisions, a gateway reports its SMS, and webhooks leave.
 """
 
 import re
@@ -7,29 +7,54 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import requests
 
 from rme.run.places import engine_env
 from tests.drills.callers import BULK_EVERY, Callers
-from tests.drills.machine import folder_with_sink
+from tests.drills.decisions import LEDGER, Decisions, DecisionsAccount
+from tests.drills.far_side import ACCOUNT, EventsAccount, FarSide, ReportsAccount
+from tests.drills.machine import folder_with_sink, machine_folder
 from tests.drills.postgres import wait_until
 from tests.faults.accounting import IN_DOUBT, Sink
 from tests.service import ROOT, Service, free_port, own_engines
 
 BEFORE_SECONDS, AFTER_SECONDS = 8.0, 8.0
 END_SECONDS = 180.0
-ENDED = ("SENT", "DELIVERED")
-BULKS_EVERY = 6
-"""One of so many requests is a bulk."""
+BULKS_EVERY, SMS_EVERY = 6, 4
+"""One of so many requests is a bulk, or else an SMS."""
 FEW = {"WEB_WORKERS": "1", "WORKER_CONCURRENCY": "1"}
+_LEFT = {
+    "deliveries": "SELECT count(*) FROM messaging_delivery WHERE organization_id = '{}' AND "
+    # An SMS ends with its report.
+    "status NOT IN ('DELIVERED', CASE channel WHEN 'SMS' THEN 'DELIVERED' ELSE 'SENT' END)",
+    "webhooks": "SELECT count(*) FROM messaging_notice WHERE organization_id = '{}' AND "
+    "status = 'PENDING'",
+}
+_SMS_ATTEMPTS = """
+SELECT id::text, delivery_id::text FROM messaging_attempt
+WHERE organization_id = '{}' AND channel = 'SMS'
+"""
+_GATEWAY = """
+import json
+from messaging.models import ProviderAccount
+rows = ProviderAccount.objects.filter(organization_id={organization!r}, channel="SMS")
+rows.update(state="PAUSED")
+ProviderAccount.objects.create(
+    organization_id={organization!r}, name="gateway", kind="http_sms", channel="SMS",
+    credentials=json.dumps({settings!r}),
+)
+"""
 _MILLISECONDS = re.compile(r"^(copying|leaving|paused): ([\d,]+) ms$", re.MULTILINE)
 
 
@@ -83,7 +108,12 @@ class Account:
     silence: float
     """The longest time between two mails."""
     answers: dict[str, int]
+    odd: set[str]
+    """Answers that no caller should see."""
     ledger: str
+    decisions: DecisionsAccount
+    reports: ReportsAccount
+    events: EventsAccount
 
 
 class Senders(Callers):
@@ -105,8 +135,18 @@ class Senders(Callers):
             )
             assert answer.status_code == 201, answer.text
 
+    def subscribe(self, url: str) -> None:
+        """Have webhooks tell of what is sent, delivered and decided."""
+        types = ["message.sent", "message.delivered", "consent.changed"]
+        answer = self.post("/webhook-endpoints", {"url": url, "types": types})
+        assert answer.status_code == 201, answer.text
+
     def _body(self, number: int) -> dict[str, Any]:
-        return super()._body(number * BULK_EVERY if number % BULKS_EVERY == 0 else number)
+        if number % BULKS_EVERY == 0:
+            return super()._body(number * BULK_EVERY)
+        body = super()._body(number)
+        is_sms = number % SMS_EVERY == 0 and "messages" not in body
+        return body | {"channel": "SMS"} if is_sms else body
 
 
 @contextmanager
@@ -169,16 +209,24 @@ def _end(cell: Cell) -> None:
 
 def play() -> Account:
     """Play the drill; return the account."""
-    with two_cells() as (source, target, sink):
-        return _move(source, target, sink)
+    with two_cells() as (source, target, sink), machine_folder() as folder:
+        far_side = FarSide(folder)
+        try:
+            return _move(source, target, sink, far_side)
+        finally:
+            far_side.stop()
 
 
-def _move(source: Cell, target: Cell, sink: Sink) -> Account:
+def _move(source: Cell, target: Cell, sink: Sink, far_side: FarSide) -> Account:
     callers = Senders(source, "move")
     callers.record_consent()
     organization = callers.demo["org"]
-    mails = _Mails(sink)
-    with callers.calling():
+    settings = ACCOUNT | {"url": far_side.url("sms")}
+    script = _GATEWAY.format(organization=organization, settings=settings)
+    source.manage("shell", "--no-imports", "-c", script)
+    callers.subscribe(far_side.url("events"))
+    mails, decisions = _Mails(sink), Decisions(callers)
+    with callers.calling(), decisions.recording():
         mails.watch(BEFORE_SECONDS)
         move = subprocess.Popen(
             [
@@ -191,19 +239,33 @@ def _move(source: Cell, target: Cell, sink: Sink) -> Account:
             text=True,
             stdout=subprocess.PIPE,
         )
-        while move.poll() is None:
-            mails.watch(0.05)
+        assert move.stdout
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(_read, move.stdout)
+            while not reading.done():
+                mails.watch(0.05)
+        words, serves_at = reading.result()
+        assert move.wait() == 0, "the command failed"
         mails.watch(AFTER_SECONDS)
-    words = move.stdout.read() if move.stdout else ""
-    print(words, flush=True)
-    assert move.returncode == 0, "the command failed"
-    ended = ", ".join(f"'{each}'" for each in ENDED)
-    left = (
-        "SELECT count(*) FROM messaging_delivery "
-        f"WHERE organization_id = '{organization}' AND status NOT IN ({ended})"
-    )
-    wait_until(lambda: target.sql(left) == [(0,)], "the end of all deliveries", END_SECONDS)
-    return _account(callers, source, target, mails, words)
+    for name, left in _LEFT.items():
+        query = left.format(organization)
+        wait_until(partial(_is_none, target, query), f"the end of all {name}", END_SECONDS)
+    return _account(callers, decisions, source, target, mails, far_side, words, serves_at)
+
+
+def _read(lines: IO[str]) -> tuple[str, float]:
+    """Read a move's words until its end; return them, and when the target began to serve."""
+    words, serves_at = "", 0.0
+    for line in lines:
+        print(line, end="", flush=True)
+        words += line
+        if line == "us serves it\n":
+            serves_at = time.monotonic()
+    return words, serves_at
+
+
+def _is_none(cell: Cell, count: str) -> bool:
+    return cell.sql(count) == [(0,)]
 
 
 class _Mails:
@@ -227,7 +289,16 @@ class _Mails:
             time.sleep(0.02)
 
 
-def _account(callers: Senders, source: Cell, target: Cell, mails: _Mails, words: str) -> Account:
+def _account(
+    callers: Senders,
+    decisions: Decisions,
+    source: Cell,
+    target: Cell,
+    mails: _Mails,
+    far_side: FarSide,
+    words: str,
+    serves_at: float,
+) -> Account:
     organization = callers.demo["org"]
     query = f"SELECT id::text FROM messaging_message WHERE organization_id = '{organization}'"
     here, there = ({row[0] for row in cell.sql(query)} for cell in (source, target))
@@ -235,29 +306,47 @@ def _account(callers: Senders, source: Cell, target: Cell, mails: _Mails, words:
     times = sorted(each.at for each in callers.accepted)
     gaps = [after - before for before, after in pairwise(times)]
     doubtful = {row[0] for row in target.sql(IN_DOUBT)}
-    received = mails.sink.received()
-    switched = max(gaps)
+    delivery_of = dict(target.sql(_SMS_ATTEMPTS.format(organization)))
+    sms, received = Counter[str](), mails.sink.received()
+    for attempt, count in far_side.sms().items():
+        sms[delivery_of[attempt]] += count
+    received += sms
+    reported = {delivery_of[attempt]: calls for attempt, calls in far_side.reports().items()}
+    outage = max(gaps)
     milliseconds = {
         name: int(number.replace(",", "")) for name, number in _MILLISECONDS.findall(words)
     }
-    after = times[gaps.index(switched) + 1]
-    late = {message for each in callers.accepted if each.at >= after for message in each.messages}
+    late = {
+        message for each in callers.accepted if each.begun > serves_at for message in each.messages
+    }
+    assert serves_at and late, "nothing was accepted after the switch"
+    told = far_side.events()
+    events = {("message.sent", message) for message in accepted}
+    events |= {("message.delivered", message) for message in sms}
+    events |= {("consent.changed", each.entry) for each in decisions.made}
     return Account(
         accepted=len(accepted),
         lost=len(accepted - there),
-        both=len({each for each in late & here if _is_late(callers, each, after)}),
+        both=len(late & here),
         unsent=len([each for each in accepted if not received[each]]),
         doubled=sum(received[each] - 1 for each in accepted - doubtful if received[each] > 1),
-        rate=len(accepted) / (times[-1] - times[0] - switched),
+        rate=len(accepted) / (times[-1] - times[0] - outage),
         rows=next(line for line in words.splitlines() if line.startswith("moved from")),
         milliseconds=milliseconds,
-        outage=switched,
+        outage=outage,
         silence=mails.silence,
         answers=dict(callers.answers),
+        odd=callers.odd,
         ledger=target.manage("verify_consent", "--org", organization).strip(),
+        decisions=decisions.account({row[0] for row in target.sql(LEDGER.format(organization))}),
+        reports=ReportsAccount(
+            made=len(sms),
+            lost=len(sms.keys() - reported.keys()),
+            repeated=sum(calls > 1 for calls in reported.values()),
+        ),
+        events=EventsAccount(
+            made=len(events),
+            lost=len(events - told.keys()),
+            repeated=sum(count - 1 for count in told.values()),
+        ),
     )
-
-
-def _is_late(callers: Callers, message: str, after: float) -> bool:
-    """Return whether a message's accepted try began after the switch."""
-    return any(message in each.messages and each.begun > after for each in callers.accepted)

@@ -10,12 +10,17 @@ PATH = ROOT / "docs" / "move-drill.md"
 _TEXT = """# Drill: moving an organization
 
 Written by `make drill-move`, on {machine}. Two cells, each with its own PostgreSQL, Valkey, web
-process and workers, and a [router](cells.md) run on loopback. {threads} programs send emails of
-one organization through the router, one in {bulk_every} requests a bulk of {bulk}, some scheduled,
-and repeat each request with its `Idempotency-Key` until it has its 202. A mail server in a process
-of its own takes the mails. After {before:.0f} s `move_organization` moves the organization to the
-other cell; the programs send until {after:.0f} s after its end. Then every message with a 202 is
-looked for in the target's database and at the mail server.
+process and workers, and a [router](cells.md) run on loopback. {threads} programs send for
+one organization through the router, one in {bulk_every} requests a bulk of {bulk} emails, others an
+email or an SMS, some scheduled, and repeat each request with its `Idempotency-Key` until it has its
+202. One more program records decisions of consent, each until it has its 201. A mail server and an
+SMS gateway, in processes of their own, take the messages; the gateway reports each SMS to its
+callback through the router, again each half second until that is answered 200. A webhook endpoint
+is told of what is sent, delivered and decided. After {before:.0f} s `move_organization` moves the
+organization to the other cell; the programs go on until {after:.0f} s after its end. Then every
+message with a 202 is looked for in the target's database and at the far side, every decision in the
+target's ledger, every report in the messages' statuses (all SMS are DELIVERED), and every event at
+the receiver of webhooks.
 
 | | |
 |---|---|
@@ -25,6 +30,16 @@ looked for in the target's database and at the mail server.
 | accepted after the switch, and in the cell that was left | {both} |
 | not sent | {unsent} |
 | sent twice | {doubled} |
+| decisions with a 201 | {decisions.made:,} |
+| of them lost: not in the target's ledger | {decisions.lost} |
+| recorded twice | {decisions.doubled} |
+| people shown with another decision than their last | {decisions.differ} |
+| SMS that the gateway reported | {reports.made:,} |
+| of the reports lost | {reports.lost} |
+| reports that took more than one call | {reports.repeated} |
+| events for the webhook endpoint | {events.made:,} |
+| of them lost | {events.lost} |
+| told more than once, as webhooks may be | {events.repeated} |
 | copying, while all goes on | {copying:,} ms |
 | leaving: nothing new is sent | {leaving:,} ms |
 | **paused**: until the target serves it | **{paused:,} ms** |
@@ -40,12 +55,18 @@ The command wrote: *{rows}*.
 def failures(account: Account) -> list[str]:
     """Return what did not end as it must."""
     wrong = {
-        "lost": account.lost,
-        "accepted by both": account.both,
-        "not sent": account.unsent,
-        "sent twice": account.doubled,
+        "messages lost": account.lost,
+        "messages accepted by both": account.both,
+        "messages not sent": account.unsent,
+        "messages sent twice": account.doubled,
+        "answers that no caller should see": len(account.odd),
+        "decisions lost": account.decisions.lost,
+        "decisions recorded twice": account.decisions.doubled,
+        "people shown with another decision": account.decisions.differ,
+        "reports lost": account.reports.lost,
+        "events lost": account.events.lost,
     }
-    return [f"{count} messages {name}" for name, count in wrong.items() if count]
+    return [f"{name}: {count}" for name, count in wrong.items() if count]
 
 
 def write(account: Account) -> None:
@@ -65,6 +86,9 @@ def write(account: Account) -> None:
             both=account.both,
             unsent=account.unsent,
             doubled=account.doubled,
+            decisions=account.decisions,
+            reports=account.reports,
+            events=account.events,
             copying=steps["copying"],
             leaving=steps["leaving"],
             paused=steps["paused"],
