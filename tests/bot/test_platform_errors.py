@@ -77,7 +77,7 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("error", "code", "status", "name", "message"), FAULTS, ids=[fault[3] for fault in FAULTS]
 )
-def test_a_fault_is_told_in_our_words(bot, platform, error, code, status, name, message):
+def test_a_fault_is_reported_in_our_own_text(bot, platform, error, code, status, name, message):
     platform.on_find = error
     response = bot.get("Confirm_Contact", email=EMAIL)
     assert status_and_body(response) == (code, failure(code, status, name, message))
@@ -193,7 +193,7 @@ def test_an_answer_comes_in_time_whatever_is_locked(redis, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_waits_too_long_for_the_same_create_is_told(redis, settings):
+def test_a_caller_that_waits_too_long_for_the_same_create_gets_an_error(redis, settings):
     settings.BOT_SECONDS = 2.0  # PostgreSQL cancels the statement after 1.8, before we give it up
     bot = bot_of(factories.organization())
     bot.confirm("Confirm_Account", accountName="A")

@@ -116,7 +116,7 @@ def test_a_key_behind_a_proxy_that_ends_tls_is_accepted(bot, settings):
     refused(bot.get("Confirm_Contact", email=EMAIL))
 
 
-def test_networks_see_the_address_that_the_proxy_tells(bot, settings):
+def test_networks_are_checked_against_the_address_that_the_proxy_names(bot, settings):
     settings.TLS_PROXY = True
     ApiKey.objects.update(networks=["192.0.2.0/24"])
     bot.client = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="198.51.100.1, 192.0.2.9")

@@ -50,7 +50,7 @@ def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
     assert status_and_body(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
 
 
-def test_problems_are_told_in_their_order(bot):
+def test_problems_are_reported_in_their_order(bot):
     """Everything is wrong at first, and each problem is mended as it is reported."""
     path, right, bot.key = f"{POST}?org={bot.org.pk}", bot.key, "wrong"
     form = "action={}&email=x"

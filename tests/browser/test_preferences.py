@@ -35,7 +35,7 @@ def box(tab, category, channel):
     return tab.get_by_role("group", name=category).get_by_role("checkbox", name=channel)
 
 
-def test_a_choice_is_saved_and_said(tab, journey, address):
+def test_a_choice_is_saved_and_announced(tab, journey, address):
     tab.goto(address)
     expect(tab).to_have_title("Your preferences – Acme")
     expect(box(tab, "News and offers", "Email")).not_to_be_checked()

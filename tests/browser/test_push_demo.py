@@ -61,7 +61,7 @@ def test_a_push_is_sent_from_the_page(tab, journey, ada):
     assert str(Message.objects.get().pk) in tab.get_by_role("status").inner_text()
 
 
-def test_a_refusal_is_said(tab, journey):
+def test_a_refusal_is_shown(tab, journey):
     journey.click("button", "Send a push")
     expect(tab.get_by_role("status")).to_contain_text("UNREACHABLE")
 

@@ -159,7 +159,7 @@ def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, or
     context.close()
 
 
-def test_what_does_not_answer_is_told_and_nothing_is_an_error(chromium, cookie, org, live_server):
+def test_what_does_not_answer_is_reported_without_an_error(chromium, cookie, org, live_server):
     """A log-in that has ended, a server that is away, and a page that is left meanwhile."""
     row = factories.template(org, name="order", html="<p>One</p>")
     context = chromium.new_context(locale="en-GB")

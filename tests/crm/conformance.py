@@ -200,7 +200,7 @@ class Conformance:
         [NewAccount("Acme"), NewContact("L", "A", "a@b.example"), NewCase("S", "It's \\ here")],
         ids=["account", "contact", "case"],
     )
-    def test_a_create_nobody_heard_of_is_found(self, platform, new):
+    def test_a_create_whose_answer_was_lost_is_found(self, platform, new):
         connector, deadline = platform.connector, Deadline.after(5)
         since = datetime.now(UTC) - timedelta(minutes=5)
         assert connector.find_created(new, since=since, deadline=deadline) == ""

@@ -64,7 +64,7 @@ def test_only_names_may_stand_for_fields_and_objects(text):
         ({"more": 1}, "more"),
     ],
 )
-def test_what_a_part_may_not_say_is_told(parts, where):
+def test_what_a_part_must_not_contain_is_reported(parts, where):
     assert problems(**parts) == [("Contact", where)]
 
 
@@ -160,7 +160,7 @@ def test_a_new_record_has_defaults_the_filter_and_its_values():
     }
 
 
-def test_names_are_looked_for_as_far_as_is_known():
+def test_names_are_searched_for_as_far_as_they_are_known():
     mapped = {
         "Contact": ObjectMapping("Contact", {"email": ("Email", "Account.Nmae", "Owner.Any")}),
         "Account": ObjectMapping("Acount", {"name": ("Name",)}),

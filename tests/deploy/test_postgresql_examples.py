@@ -83,7 +83,7 @@ def test_servers_of_patroni_reach_each_other():
     assert ["hostssl", "replication", "replicator", "localhost", "scram-sha-256"] in lines
 
 
-def test_nobody_tells_patroni_to_fail_over_without_a_password():
+def test_patroni_fails_over_for_nobody_without_a_password():
     api, store = server()["restapi"], server()["etcd3"]
     assert {"authentication", "certfile", "keyfile"} <= api.keys()
     assert (store["protocol"], "password" in store, "cacert" in store) == ("https", True, True)

@@ -362,7 +362,7 @@ def test_beat_publishes_no_hints_without_workers(service):
 
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
 @pytest.mark.parametrize("shift", ["-60s", "+60s"])
-def test_beat_with_another_clock_than_workers_is_heard(service, shift):
+def test_heartbeats_of_a_beat_with_another_clock_count(service, shift):
     env = {**service.env, **engine_env(service.var), "LD_PRELOAD": str(FAKETIME)}
     env |= {"FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "rme.celery", "beat"]

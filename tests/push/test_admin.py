@@ -80,7 +80,7 @@ def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
     assert b"Gone: BadDeviceToken" in answer.content
 
 
-def test_a_device_tells_its_history(owner, org):
+def test_a_device_shows_its_history(owner, org):
     device = factories.device(org, factories.contact(org))
     at = clock.now()
     store([DeviceOutcome(org.pk, device.pk, at, Gone("UNREGISTERED", 4_000_000_000_000))])

@@ -115,7 +115,7 @@ async def test_an_organization_that_has_moved_is_followed_once_and_remembered(s)
 
 
 @played
-async def test_a_long_body_cannot_be_sent_twice_so_the_client_is_told_to_repeat(s):
+async def test_a_long_body_cannot_be_sent_twice_so_the_client_has_to_repeat(s):
     s.eu.owns(KeyKind.TOKEN, digest())
     s.eu.handler = moved_to("us")
     for body in (LARGE, [b"x" * 50_000] * 4):
@@ -357,7 +357,7 @@ async def test_the_routers_own_pages(s):
 
 
 @played
-async def test_a_scrape_tells_of_a_cell_that_nobody_calls(s):
+async def test_a_scrape_shows_a_cell_without_calls(s):
     async def shown():
         local = {"path": "/metrics", "headers": {"Host": "127.0.0.1:8000"}, "peer": "127.0.0.1"}
         text = (await s.call(**local)).body.decode()

@@ -52,7 +52,7 @@ def test_wrong_passwords_of_one_address_wait_after_five_and_are_not_hashed():
     assert log_in(RIGHT) == (429, 0)  # the right one waits too: else guessing went on
 
 
-def test_the_page_tells_how_long_to_wait_in_plain_words():
+def test_the_page_says_how_long_to_wait_in_plain_words():
     for _ in range(5):
         log_in()
     answer = Client(REMOTE_ADDR=HOME).post(LOGIN, {"username": "ada", "password": WRONG})

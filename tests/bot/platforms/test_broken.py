@@ -54,7 +54,7 @@ def break_creates(server: Any, answer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_look_up_is_told_in_time(bot, rows, name):
+def test_a_failed_look_up_is_reported_in_time(bot, rows, name):
     bot.confirm("Confirm_Contact", email="ada@example.org")  # with a session
     answer, reading, _ = BREAKS[name]
     rows.server.answer = answer
@@ -65,7 +65,7 @@ def test_a_look_up_is_told_in_time(bot, rows, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_create_is_told_in_time_and_may_be_repeated(bot, rows, name):
+def test_a_failed_create_is_reported_in_time_and_may_be_repeated(bot, rows, name):
     answer, reading, making = BREAKS[name]
     whole = rows.server.answer
     break_creates(rows.server, answer)
@@ -80,7 +80,7 @@ def test_a_create_is_told_in_time_and_may_be_repeated(bot, rows, name):
 
 
 @pytest.mark.parametrize("action", LOOK_UPS)
-def test_every_look_up_is_told(bot, rows, action):
+def test_every_failed_look_up_is_reported(bot, rows, action):
     rows.server.answer = BREAKS["resets"][0]
     assert status_and_body(bot.get(action, **LOOK_UPS[action])) == expected(BREAKS["resets"][1])
 

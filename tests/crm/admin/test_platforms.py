@@ -98,7 +98,7 @@ def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
         ({"database": "no"}, "The platform cannot be reached."),
     ],
 )
-def test_a_platform_that_refuses_is_told(owner, org, odoo, typed, message):
+def test_a_platforms_refusal_is_shown(owner, org, odoo, typed, message):
     given = form(org, "odoo", remote.odoo_settings(odoo, **typed), remote.ODOO_MAPPING)
     assert errors_of(owner.post(page(Platform, "add"), given)) == {
         "setting_odoo_address": [message]
@@ -148,7 +148,7 @@ def test_every_preset_is_offered_and_taken(owner, org, preset):
         ({"preset": "salesforce"}, "preset"),
     ],
 )
-def test_what_cannot_be_is_told_beside_its_field(owner, org, odoo, changes, wrong):
+def test_an_impossible_value_is_reported_beside_its_field(owner, org, odoo, changes, wrong):
     given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     shown = owner.post(page(Platform, "add"), given | changes)
     assert set(errors_of(shown)) == {wrong}
@@ -199,7 +199,7 @@ def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
     assert found["Exhibitor"].problems == ["object: the platform has no Exhibitor__c"]
 
 
-def test_a_test_tells_what_is_wrong(owner, org, salesforce):
+def test_a_test_shows_what_is_wrong(owner, org, salesforce):
     settings = remote.salesforce_settings(salesforce, client_secret="wrong")
     given = form(org, "salesforce", settings, remote.SALESFORCE_MAPPING, unchecked="on")
     owner.post(page(Platform, "add"), given)

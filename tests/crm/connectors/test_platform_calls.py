@@ -89,7 +89,7 @@ def test_what_comes_soon_or_well_is_no_reason():
         known.leave(took, failed)
 
 
-def test_one_call_at_a_time_looks_whether_it_is_back():
+def test_one_call_at_a_time_checks_whether_it_is_back():
     now = [1000.0]
     known = opened(lambda: now[0])
     now[0] += circuit.REST_SECONDS + 0.1
@@ -130,5 +130,5 @@ def test_each_platform_has_its_own():
 @pytest.mark.parametrize(
     ("given", "seconds"), [("5", 5), ("0", 1), ("x", 60), ("", 60), ("9" * 5000, 3600)]
 )
-def test_quota_lasts_as_long_as_is_said_within_bounds(given, seconds):
+def test_quota_lasts_as_long_as_the_answer_says_within_bounds(given, seconds):
     assert limit_of(Reply(429, {"retry-after": given})).retry_after == seconds

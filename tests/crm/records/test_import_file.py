@@ -85,7 +85,7 @@ def test_an_accounts_folded_name_follows(org):
     ]  # fmt: skip
 
 
-def test_bad_rows_are_told_and_the_others_imported(org):
+def test_bad_rows_are_reported_and_the_others_imported(org):
     theirs = factories.contact(factories.organization("other"))
     text = (
         "id,lastName,email,phone,zone,accountId\n"

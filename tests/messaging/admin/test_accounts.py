@@ -19,7 +19,7 @@ def account(org):
     )
 
 
-def test_the_list_tells_each_accounts_last_hour(root, org, account):
+def test_the_list_shows_each_accounts_last_hour(root, org, account):
     other = ProviderAccount.objects.create(
         organization=org, name="idle", kind="simulator", channel="SMS"
     )

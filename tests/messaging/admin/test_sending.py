@@ -109,14 +109,14 @@ def test_messages_are_found(root, org, query, found):
     assert (page(Message, "change", row.pk) in shown) is found
 
 
-def test_a_messages_page_tells_all_that_happened(root, org):
+def test_a_messages_page_shows_all_that_happened(root, org):
     fill(org)
     shown = root.get(page(Message, "change", Message.objects.get().pk)).content.decode()
     for text in ("ada@simulator.rme.test", "DELIVERED", "simulator", "hello", "accepted", "CHOSEN"):
         assert text in shown
 
 
-def test_the_first_page_tells_what_there_is_to_do(root, org):
+def test_the_first_page_shows_what_there_is_to_do(root, org):
     fill(org)
     ProviderAccount.objects.create(
         organization=org, name="bad", kind="smtp", channel="SMS", credentials="{}", state="PAUSED"
@@ -134,7 +134,7 @@ def test_the_first_page_tells_what_there_is_to_do(root, org):
     assert (card.channel, card.rows[0][1][0].text) == ("EMAIL", "1")
 
 
-def test_the_first_page_tells_nothing_of_other_organizations(org):
+def test_the_first_page_shows_nothing_of_other_organizations(org):
     fill(org)
     stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
     count_all()
@@ -143,7 +143,7 @@ def test_the_first_page_tells_nothing_of_other_organizations(org):
     assert "Acme" not in shown.content.decode()
 
 
-def test_the_first_page_asks_no_more_for_more_organizations(root, org):
+def test_the_first_page_needs_no_more_statements_for_more_organizations(root, org):
     root.get("/admin/")
     found = []
     for count in (3, 30):

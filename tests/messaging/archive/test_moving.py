@@ -137,7 +137,7 @@ def test_what_changes_between_reading_and_handing_over_stays_in_the_table(
     assert (scene.left(), scene.live()[0].messages) == ((0, 0, 0, 0), 2)
 
 
-def test_a_store_that_fails_keeps_everything_and_is_told(org, ada, archive):
+def test_a_store_that_fails_keeps_everything_and_is_reported(org, ada, archive):
     archive.parent.mkdir(exist_ok=True)
     scene.send(org, [ada])
     before = scene.left()
@@ -157,7 +157,7 @@ def test_a_store_that_fails_keeps_everything_and_is_told(org, ada, archive):
     assert checks.run()["archive"].status == "ok"
 
 
-def test_a_job_that_is_behind_is_told(org, archive):
+def test_a_job_that_is_behind_is_reported(org, archive):
     job.run(now=clock.now())
     assert checks.run()["archive"].status == "ok"
     late = clock.now() - timedelta(days=2)

@@ -85,7 +85,7 @@ def test_an_envelope_holds_nothing_else(api):
 
 
 @pytest.mark.parametrize("count", [1, 50, 500])
-def test_adding_many_asks_as_often_as_adding_one(api, count):
+def test_adding_many_needs_as_many_statements_as_adding_one(api, count):
     listed(api)  # the token and the clock are known from here on
     endpoints.subscriptions([api.org.pk])  # and this, for two seconds
     found = []

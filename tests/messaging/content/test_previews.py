@@ -112,7 +112,7 @@ def test_missing_variables_and_warnings_are_listed(api, org):
     ]
 
 
-def test_sms_that_is_dear_says_why(api):
+def test_expensive_sms_says_why(api):
     answer = rendered(api, channel="SMS", variables={"note": "ç" + "a" * 70})
     assert answer["sms"] == {"encoding": "UCS-2", "characters": 77, "units": 77, "segments": 2}
     assert answer["warnings"] == [

@@ -66,7 +66,7 @@ def test_language_at_accept_at_render_and_at_send(org, ada, fallback, there, ask
     assert sent_text(org) == f"text in {chosen}"
 
 
-def test_language_left_out_is_the_organizations_for_whoever_has_none(api, org):
+def test_language_left_out_is_the_organizations_for_people_without_one(api, org):
     in_languages(org, "en_US", "de")
     nobody = factories.contact(org, language="")
     assert api.send(message(nobody, template={"name": "greeting"})).status_code == 202

@@ -70,7 +70,7 @@ def test_windows_are_freed_without_the_cycle_collector(api, org):
         gc.enable()
 
 
-def test_who_dies_in_a_later_window_has_told_of_those_before(api, org, monkeypatch):
+def test_a_worker_that_dies_in_a_later_window_has_recorded_those_before(api, org, monkeypatch):
     api.bulk([message(person) for person in factories.contacts(org, 120)])
     ways = iter([simulator.DEFAULT] * 50)  # then it is killed
 

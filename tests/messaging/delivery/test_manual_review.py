@@ -98,7 +98,7 @@ def test_what_is_given_up_ends(api, user):
     ]
 
 
-def test_the_trace_tells_the_decision(api, user):
+def test_the_trace_shows_the_decision(api, user):
     (row,) = hold(api)
     decide([row], Decision.GIVE_UP, user, "nobody missed it")
     answer = api.call("GET", f"/messages/{row.message_id}?include=trace").json()
@@ -137,7 +137,7 @@ def test_nobody_decides_for_another_organization(api, user):
 
 
 @pytest.mark.parametrize("decision", Decision)
-def test_deciding_asks_no_more_for_more(api, user, decision):
+def test_deciding_more_needs_no_more_statements(api, user, decision):
     decide(hold(api), decision, user)  # what is read once for good has been read
     found = []
     for count in (1, 500):

@@ -82,7 +82,7 @@ def test_a_copy_that_is_known_late_to_be_accepted_counts_as_a_resend(api, org, s
     assert (delivery().status, delivery().due_at) == ("UNKNOWN", None)
 
 
-def test_every_resend_is_told_by_the_events_and_the_trace(api, org, script):
+def test_every_resend_is_in_the_events_and_the_trace(api, org, script):
     script("only", Unknown("no answer"))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     live(60)

@@ -82,7 +82,7 @@ def receives_sms(provider):
 
 @pytest.mark.parametrize("kind", sorted(kind for kind in REGISTRY if receives_sms(REGISTRY[kind])))
 @pytest.mark.parametrize("step", [timedelta(days=31), timedelta(seconds=2)])
-def test_a_stop_after_a_start_counts_though_it_was_said_before(org, kind, step):
+def test_a_stop_after_a_start_counts_though_it_was_sent_before(org, kind, step):
     person = factories.contact(org, mobile=PERSON)
     whose = account(org, kind)
     words = ("STOP", "START", "STOP")

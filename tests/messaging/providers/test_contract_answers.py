@@ -166,7 +166,7 @@ OVER_HTTP = sorted(kind for kind, harness in HARNESSES.items() if "http" in harn
 
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize("kind", OVER_HTTP)
-def test_a_wish_is_read_and_junk_is_none(transport: Transport, kind: str, wish: str) -> None:
+def test_a_retry_after_is_read_and_junk_is_none(transport: Transport, kind: str, wish: str) -> None:
     values, expected = WISHES[wish]
     headers = tuple(("retry-after", value) for value in values)
     for outcome in ask(transport, kind, Answer(429, b"{}", "", headers=headers)):
@@ -180,7 +180,7 @@ def test_a_wish_is_read_and_junk_is_none(transport: Transport, kind: str, wish: 
 
 
 @pytest.mark.parametrize("kind", OVER_HTTP)
-def test_a_wish_may_be_a_date(transport: Transport, kind: str) -> None:
+def test_a_retry_after_may_be_a_date(transport: Transport, kind: str) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True)
     for outcome in ask(transport, kind, Answer(429, b"{}", "", headers=(("retry-after", date),))):
         assert isinstance(outcome, Retryable)

@@ -94,7 +94,9 @@ def test_another_key_signs_nothing(topics: Sns, transport: Transport) -> None:
     assert not ses_of(topics, transport).is_authentic(arrived(call))
 
 
-def test_another_topic_is_not_authentic_whoever_signed(topics: Sns, transport: Transport) -> None:
+def test_another_topic_is_not_authentic_whatever_its_signature(
+    topics: Sns, transport: Transport
+) -> None:
     other = "arn:aws:sns:eu-west-1:999999999999:theirs"
     call = sns.signed(topics.notification(event(), TopicArn=other))
     assert not ses_of(topics, transport).is_authentic(arrived(call))

@@ -116,7 +116,7 @@ def fill(chance, size):
             attempt(row, outcome, at, account_id=chance.choice((None, 3, 4)), sent_at=sent_at)
 
 
-def test_what_is_sent_is_what_its_events_tell(org, api):
+def test_what_is_sent_agrees_with_its_events(org, api):
     ada = factories.contact(org)
     for channel in ("EMAIL", "SMS", "EMAIL"):
         api.send(message(ada, channel=channel))

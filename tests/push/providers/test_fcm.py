@@ -132,7 +132,7 @@ def test_an_answer_means_what_the_table_says(transport, status, body, found):
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_service_s_own_wish_counts(transport, status):
+def test_the_services_own_retry_after_counts(transport, status):
     body = failure("LATER", "LATER")
     with google(**{TOKEN: (status, body, {"retry-after": "7"})}) as service:
         account = made(service)

@@ -79,7 +79,7 @@ def addresses():
     return (f"2001:db8:{number:x}::1" for number in range(1, 10_000))
 
 
-def test_log_in_tells_no_accounts(accounts):
+def test_log_in_reveals_no_accounts(accounts):
     places = addresses()
 
     def send(name):
@@ -89,7 +89,7 @@ def test_log_in_tells_no_accounts(accounts):
     assert (first[0], first[3], others) == (200, 1, [])
 
 
-def test_a_forgotten_password_tells_no_accounts(accounts):
+def test_a_forgotten_password_reveals_no_accounts(accounts):
     places = addresses()
 
     def send(name):
@@ -100,7 +100,7 @@ def test_a_forgotten_password_tells_no_accounts(accounts):
     assert (first[0], first[3:], others) == (302, (0, []), [])
 
 
-def test_an_invitation_tells_no_accounts_of_other_organizations(accounts, org):
+def test_an_invitation_reveals_no_accounts_of_other_organizations(accounts, org):
     owner = browser()
     owner.force_login(member(org, "OWNER", "olga"))
 

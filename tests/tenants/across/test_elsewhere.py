@@ -60,7 +60,7 @@ def ask(client, body, authorization=None):
     return client.post(PATH, text, "application/json", headers={"Authorization": header})
 
 
-def test_a_cell_tells_the_organizations_of_a_person(client, django_assert_num_queries):
+def test_a_cell_lists_the_organizations_of_a_person(client, django_assert_num_queries):
     org, other = factories.organization(), factories.organization("other")
     gone = factories.organization("gone")
     user = User.objects.get(pk=member(org).pk)
@@ -79,7 +79,7 @@ def test_a_cell_tells_the_organizations_of_a_person(client, django_assert_num_qu
     assert ask(client, question).json() == ask(client, {"person": str(uuid4())}).json() == nobody
 
 
-def test_only_cells_are_told(client):
+def test_only_cells_get_an_answer(client):
     user = User.objects.get(pk=member(factories.organization()).pk)
     question = {"person": str(user.person)}
     for header in ("", "Cell 1.x", cell_calls.sign("t" * 32, f"POST {PATH}", b"")):

@@ -157,7 +157,7 @@ def test_every_change_is_logged_with_both_values(root, org):
     assert "Lovelace → Byron" in shown
 
 
-def test_the_history_of_a_row_tells_its_values(root, org):
+def test_the_history_of_a_row_shows_its_values(root, org):
     ada = factories.contact(org)
     form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile}
     root.post(page(Contact, "change", ada.pk), form)

@@ -257,7 +257,7 @@ def test_a_wrong_secret_and_an_unknown_client_cost_the_same(program):
     assert counts == [1, 1]
 
 
-def test_a_fault_of_ours_is_json_and_tells_nothing(program, monkeypatch):
+def test_an_internal_error_is_json_and_reveals_nothing(program, monkeypatch):
     monkeypatch.setattr(views, "server", dict)  # a server that can do nothing
     response = token(program.client_id, program.secret)
     assert (response.status_code, response.json()) == (500, {"error": "server_error"})

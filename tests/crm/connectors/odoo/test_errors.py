@@ -42,7 +42,7 @@ READ = {
 
 
 @pytest.mark.parametrize("case", READ)
-def test_an_error_on_reading_is_told_without_the_platforms_words(server, case):
+def test_an_error_on_reading_is_reported_without_the_platforms_text(server, case):
     refusal, expected = READ[case]
     server.refuse = [refusal]
     with pytest.raises(expected) as raised:
@@ -60,7 +60,7 @@ WRITE = {
 
 
 @pytest.mark.parametrize("case", WRITE)
-def test_an_error_on_making_is_told(server, case):
+def test_an_error_on_creating_is_reported(server, case):
     refusal, expected = WRITE[case]
     server.refuse = [refusal]
     with pytest.raises(expected):

@@ -40,7 +40,7 @@ def test_a_parent_may_be_named_by_its_short_id(server):
     }
 
 
-def test_records_of_objects_with_known_ids_are_asked_of_those_alone(server):
+def test_records_with_known_ids_are_requested_from_their_objects_alone(server):
     acme = server.add("Account", Name="Acme")
     remote.salesforce(server).get_records([acme], deadline=Deadline.after(4))
     assert len(server.asked) == 1

@@ -37,7 +37,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("case", ERRORS)
-def test_an_error_is_told_without_the_platforms_words(server, case):
+def test_an_error_is_reported_without_the_platforms_text(server, case):
     refusal, reading, making = ERRORS[case]
     connector = remote.salesforce(server)
     server.refuse = [refusal, refusal]
@@ -50,7 +50,7 @@ def test_an_error_is_told_without_the_platforms_words(server, case):
 
 
 @pytest.mark.parametrize("name", ["duplicateResult", "duplicateResut"])
-def test_a_duplicate_is_told_with_its_id(server, name):
+def test_a_duplicate_is_reported_with_its_id(server, name):
     there = identifier("001", 7)
     result = {"matchResults": [{"matchRecords": [{"record": {"Id": there}}]}]}
     server.refuse = [Refused(400, "DUPLICATES_DETECTED", "Use one of these?", **{name: result})]
@@ -75,7 +75,7 @@ def test_a_duplicate_is_told_with_its_id(server, name):
     ],
     ids=["none", "null", "unique field"],
 )
-def test_a_duplicate_is_told_as_far_as_it_is_said(server, refusal, known_id):
+def test_a_duplicate_is_reported_as_far_as_the_platform_names_it(server, refusal, known_id):
     server.refuse = [refusal]
     with pytest.raises(Duplicate) as raised:
         make(remote.salesforce(server))

@@ -23,7 +23,7 @@ def add(root, template):
     return template.versions.order_by("-version")[0]
 
 
-def test_a_list_of_templates_tells_the_active_version(root, org):
+def test_a_list_of_templates_shows_the_active_version(root, org):
     template = Template.objects.get(channel="EMAIL")
     templates.activate(templates.add_draft(template, {"subject": "S", "text": "T"}))
     Template.objects.create(

@@ -156,7 +156,7 @@ def test_the_support_role_sees_no_whole_address(org):
     assert "person0@" not in exported
 
 
-def test_an_organization_without_messages_is_told_the_next_step(root, org):
+def test_an_organization_without_messages_sees_the_next_step(root, org):
     assert "No message was sent yet." in root.get(url("messages")).content.decode()
 
 

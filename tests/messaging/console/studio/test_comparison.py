@@ -65,7 +65,7 @@ def test_the_newest_version_is_compared_with_the_active_one_unless_others_are_ch
     assert f"{url('template_compare', 'order')}?language=en_US" in ann.get(at(row)).content.decode()
 
 
-def test_versions_without_a_difference_and_versions_that_are_not_there_are_told_apart(ann, row):
+def test_versions_without_a_difference_differ_from_missing_versions(ann, row):
     assert "These are the same version" in compare(ann, "&old=1&new=1").content.decode()
     templates.add_draft(row.template, NEW)
     templates.add_draft(row.template, NEW)

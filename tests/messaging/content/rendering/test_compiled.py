@@ -42,7 +42,7 @@ def test_text_that_does_not_parse_says_where(source, message, line, column):
     assert str(error) == f"text, line {line}, column {column}: {message}"
 
 
-def test_check_tells_all_problems_of_all_fields():
+def test_check_returns_all_problems_of_all_fields():
     assert check(
         {
             "subject": "{{ a",

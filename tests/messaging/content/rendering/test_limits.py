@@ -184,7 +184,7 @@ def test_hostile_template_is_bounded(name, field):
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_template_that_only_looks_hostile_renders(name):
+def test_template_that_only_seems_hostile_renders(name):
     assert render_email(compile_source({"text": FINE[name]}), DATA).text
 
 

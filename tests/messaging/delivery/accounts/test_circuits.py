@@ -63,14 +63,14 @@ def calls(monkeypatch):
     return made
 
 
-def test_while_all_is_well_nobody_is_asked(calls):
+def test_while_all_is_well_redis_is_not_called(calls):
     assert circuits.states([A, B]) == CircuitStates()
     for _ in range(9):
         assert circuits.states([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == CircuitStates()
     assert len(calls) == 1
 
 
-def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
+def test_earlier_answers_are_reported_with_the_first_failure(calls):
     circuits.states([A])
     circuits.report([(A, GOOD)] * 11)
     assert circuits.report([(A, BAD)] * 10) == CircuitStates()  # of 21, not of ten
@@ -79,7 +79,7 @@ def test_what_was_answered_meanwhile_is_told_with_the_first_failure(calls):
 
 
 @pytest.mark.parametrize("failure", [BAD, Retryable("busy", 0.5), Misconfigured("wrong key")])
-def test_a_failure_is_told_at_once(calls, failure):
+def test_a_failure_is_reported_at_once(calls, failure):
     circuits.states([A])
     circuits.report([(A, failure)] * 20)
     assert len(calls) == 2
@@ -101,7 +101,7 @@ def elsewhere(monkeypatch):
     return elsewhere
 
 
-def test_others_failures_are_heard_of_a_moment_later(elsewhere, cache_clock):
+def test_failures_of_other_workers_are_seen_a_moment_later(elsewhere, cache_clock):
     circuits.states([A])
     with elsewhere():
         open_it()
@@ -208,7 +208,7 @@ def test_five_answers_close_it_and_the_past_is_forgotten(rest):
     assert state() is CircuitState.CLOSED
 
 
-def test_a_wish_to_be_left_alone_puts_it_last_for_that_time(redis_clock):
+def test_a_retry_after_puts_an_account_last_for_that_time(redis_clock):
     assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
     redis_clock.advance(0.499)
     assert (state(), circuits.states([A, B])) == (CircuitState.CLOSED, OPEN)
@@ -216,16 +216,16 @@ def test_a_wish_to_be_left_alone_puts_it_last_for_that_time(redis_clock):
     assert circuits.states([A, B]) == CircuitStates()
 
 
-def test_a_wish_of_one_host_puts_no_account_last():
+def test_a_retry_after_of_one_host_puts_no_account_last():
     assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == CircuitStates()
 
 
 @pytest.mark.parametrize("wish", [float("nan"), float("inf"), -5.0, 0.0, None])
-def test_a_wish_that_is_no_time_is_none(wish):
+def test_a_retry_after_that_is_no_time_is_none(wish):
     assert circuits.report([(A, Retryable("busy", wish))]) == CircuitStates()
 
 
-def test_a_wish_is_honoured_for_a_quarter_of_an_hour_at_most(redis_clock):
+def test_a_retry_after_is_honoured_for_a_quarter_of_an_hour_at_most(redis_clock):
     circuits.report([(A, Retryable("busy", 1e12))])
     until = float(redis_client().hget("rme:circuit:1", "rest"))
     assert until - redis_clock.now == 900

@@ -175,7 +175,7 @@ def _until_the_end(heard, own):
 @pytest.mark.django_db
 @pytest.mark.xdist_group("scripts")  # one forgotten meanwhile would be loaded again
 @pytest.mark.parametrize(("believed", "asked"), [(0.0, 2), (600.0, 0)])
-def test_what_redis_is_asked_does_not_grow_with_the_sends(
+def test_calls_to_redis_do_not_grow_with_the_sends(
     api, org, scripted, redis, monkeypatch, believed, asked
 ):
     monkeypatch.setattr(circuits._known_closed, "seconds", believed)
