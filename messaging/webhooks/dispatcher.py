@@ -11,6 +11,7 @@ answer costs one request.
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
+from datetime import datetime
 from time import monotonic, thread_time
 from typing import NamedTuple
 
@@ -156,6 +157,7 @@ class Dispatcher:
         return len(self.queues) < count
 
     def _send(self, queue: EndpointQueue) -> None:
+        moment = clock.now()  # may ask the database, which may take as long as the lease
         for delivery in queue.take():
             if delivery.body is None:
                 queue.give_up(delivery)
@@ -165,7 +167,7 @@ class Dispatcher:
             )
             context = (("traceparent", span.traceparent),) if span else ()
             try:
-                request = _request(queue.claim, delivery, delivery.body, context)
+                request = _request(queue.claim, delivery, delivery.body, moment, context)
             except InvalidRequest:  # a URL that was written into the table by hand
                 invalid = EndpointResponse(0, "not an address to call", "", 0.0)
                 queue.add_response(delivery, invalid, 0)
@@ -181,9 +183,10 @@ def _request(
     claim: ClaimedEndpoint,
     delivery: DueWebhookDelivery,
     body: bytes,
+    moment: datetime,
     context: tuple[tuple[str, str], ...],
 ) -> Request:
-    webhook_id, now = str(delivery.event_id), int(clock.now().timestamp())
+    webhook_id, now = str(delivery.event_id), int(moment.timestamp())
     keys = endpoints.signing_secrets(claim.endpoint)
     return Request(
         claim.endpoint.url,

@@ -57,6 +57,27 @@ def test_a_worker_sends_nothing_once_its_lease_has_ended(org, receiver, monkeypa
     assert states() == [(S.DELIVERED, 1)] * 3
 
 
+def test_nothing_is_sent_if_the_lease_ends_while_the_database_tells_the_time(
+    org, receiver, monkeypatch
+):
+    queue(endpoint(org, receiver.url), 3)
+    late = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
+    claims = outbox.claim(10)
+    read = clock._read
+
+    def slowly():
+        monkeypatch.setattr(endpoint_queue, "monotonic", lambda: math.inf)
+        return read()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "_read", slowly)
+        clock._readings.forget("now")
+        late.start(claims)
+        late.finish()
+    late.close()
+    assert (receiver.seen, late.queues) == ([], set())
+
+
 def test_a_late_worker_does_not_release_the_endpoint(org):
     row = endpoint(org, "https://hooks.example.com/")
     queue(row)
