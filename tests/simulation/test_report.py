@@ -21,9 +21,10 @@ def test_parts_of_one_commit_are_one_run(tmp_path):
     assert "commit a1b2c3d4e5f6" in whole.lines()
 
 
-def test_parts_of_two_commits_are_refused(tmp_path):
-    with pytest.raises(SystemExit, match="different commits: a1b2c3d4e5f6, f6e5d4c3b2a1"):
-        merged([_part(tmp_path, 0), _part(tmp_path, 10, "f6e5d4c3b2a1")])
+def test_parts_of_two_commits_are_named_with_their_seeds(tmp_path):
+    versions = ("a1b2c3d4e5f6", "a1b2c3d4e5f6", "f6e5d4c3b2a1")
+    whole = merged([_part(tmp_path, 10 * place, each) for place, each in enumerate(versions)])
+    assert "commit a1b2c3d4e5f6 (seeds 0 to 19), f6e5d4c3b2a1 (seeds 20 to 29)" in whole.lines()
 
 
 def test_parts_that_share_a_seed_are_refused(tmp_path):

@@ -5,7 +5,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import orjson
@@ -27,7 +27,7 @@ class Run:
     parts: int = 1
     """In how many runs it was played."""
     commit: str = "unknown"
-    """The version of the code that was played."""
+    """The version of the code that was played, or each with its seeds."""
     seeds: int = 0
     steps: int = 0
     checks: int = 0
@@ -69,16 +69,11 @@ class Run:
 
 
 def merged(paths: Sequence[Path]) -> Run:
-    """Return the run of which others are parts. Raises SystemExit if a seed is in two of them, or
-    they are of different commits.
-    """
+    """Return the run of which others are parts. Raises SystemExit if a seed is in two of them."""
     runs = sorted((_read(each) for each in paths), key=lambda run: run.first)
     for one, following in pairwise(runs):
         if one.first + one.wanted > following.first:
             raise SystemExit(f"seed {following.first} is in two runs")
-    commits = sorted({each.commit for each in runs})
-    if len(commits) > 1:
-        raise SystemExit(f"the runs are of different commits: {', '.join(commits)}")
     wanted = sum(each.wanted for each in runs)
     first = f"FIRST={runs[0].first} " if runs[0].first else ""
     whole = Run(
@@ -87,7 +82,7 @@ def merged(paths: Sequence[Path]) -> Run:
         max(each.processes for each in runs),
         runs[0].first,
         len(runs),
-        commits[0],
+        _commits(runs),
     )
     for each in runs:
         whole.seeds += each.seeds
@@ -98,6 +93,17 @@ def merged(paths: Sequence[Path]) -> Run:
         whole.faults += each.faults
         whole.broken += each.broken
     return whole
+
+
+def _commits(runs: Sequence[Run]) -> str:
+    """Return the version that was played, or each with its first and last seeds."""
+    by_version = [(name, list(some)) for name, some in groupby(runs, lambda run: run.commit)]
+    if len(by_version) == 1:
+        return by_version[0][0]
+    return ", ".join(
+        f"{name} (seeds {some[0].first} to {some[-1].first + some[-1].wanted - 1})"
+        for name, some in by_version
+    )
 
 
 def commit() -> str:
