@@ -26,11 +26,14 @@ MEND_SECONDS = 60
 """How long accepting, and then sending all that was accepted, may take after a fault."""
 WINDOW = 50
 
-# An attempt that may have reached the provider: its message may be sent a second time.
+# An attempt that may have reached the provider: its message may be sent a second time. Its outcome
+# may have come after that was decided; then it is not what made the delivery SENT.
 IN_DOUBT = """
 SELECT DISTINCT a.delivery_id::text FROM messaging_attempt a
 JOIN messaging_attempt b ON b.delivery_id = a.delivery_id AND b.id > a.id
-WHERE coalesce(a.outcome, 'Unknown') = 'Unknown'
+WHERE coalesce(a.outcome, 'Unknown') = 'Unknown' OR a.sent_at IS NULL AND EXISTS (
+  SELECT FROM messaging_event e WHERE e.delivery_id = a.delivery_id
+    AND e.detail->>'decision' = 'RESEND' AND e.at BETWEEN a.started_at AND b.started_at)
 """
 _DELIVERIES = "SELECT id::text, message_id::text, status, reason FROM messaging_delivery"
 _WAITING = """
