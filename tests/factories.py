@@ -31,8 +31,10 @@ def organization(identifier: str = "acme", **fields: Any) -> Organization:
 def integration_user(name: str = "integration") -> User:
     """Make a user that applications may run as."""
     group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
-    user, _ = User.objects.get_or_create(username=name)
-    user.groups.add(group)
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        user = User.objects.create(username=name)
+        User.groups.through.objects.create(user=user, group=group)
     return user
 
 
