@@ -1,9 +1,13 @@
 """The small forms of the studio: a new template, another language, a time of publishing."""
 
 from datetime import datetime
+from typing import Any
 
 from django import forms
+from django.forms.utils import flatatt
 from django.http import QueryDict
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import MomentField
@@ -12,12 +16,35 @@ from messaging.policy import organization_policy
 from rme.core.channels import Channel
 from rme.tenants import languages
 
+SELECTED = mark_safe(" selected")
 CHANNELS = [(each.value, each.value) for each in Channel]
+
+
+class LongSelect(forms.Select):
+    """A select of hundreds of choices without groups, which are all written at once.
+
+    Django's own renders two templates for each choice: 40 ms for all languages.
+    """
+
+    def render(
+        self, name: str, value: object, attrs: dict[str, Any] | None = None, renderer: object = None
+    ) -> SafeString:
+        chosen = self.format_value(value)
+        options = format_html_join(
+            "\n",
+            '<option value="{}"{}>{}</option>',
+            (
+                (code, SELECTED if str(code) in chosen else "", label)
+                for code, label in self.choices
+            ),
+        )
+        written = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
+        return format_html("<select{}>\n{}\n</select>", written, options)
 
 
 def _language(initial: str = "") -> forms.ChoiceField:
     choices = [("", "Choose"), *languages.choices()]
-    return forms.ChoiceField(choices=choices, initial=initial)
+    return forms.ChoiceField(choices=choices, initial=initial, widget=LongSelect)
 
 
 class NewTemplateForm(forms.Form):
