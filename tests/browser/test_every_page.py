@@ -93,7 +93,7 @@ def html_of(client, path):
 def new_pages(client, left, seen):
     """Yield the pages that a person may open and that have a shape that no page had before.
 
-    The page with the most new shapes is next: fewer pages show all shapes than in any other order.
+    The page with the most new shapes is next, so that few pages show all of them.
     """
     found = {path: shapes_of(html) for path in left if (html := html_of(client, path))}
     left[:] = [path for path in left if path not in found]
