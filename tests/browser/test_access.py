@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 
 
 @pytest.fixture
-def tab(chromium, live_server, transactional_db, settings):
-    settings.MFA_TOTP_TOLERANCE = 20  # a code may take minutes to be typed on a machine with load
+def tab(chromium, live_server, transactional_db):
     with tabs.opened(chromium, allows=tabs.LOAD_FAILED, viewport=tabs.PHONE) as tab:
         yield tab
 

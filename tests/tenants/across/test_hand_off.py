@@ -32,7 +32,6 @@ SECRET = "s" * 32
 def cells(settings):
     settings.CELL, settings.CELL_SECRET = "eu", SECRET
     settings.CELLS = {"eu": "http://127.0.0.1:1", "us": "http://127.0.0.1:2"}
-    settings.MFA_TOTP_TOLERANCE = 20
 
 
 @pytest.fixture
