@@ -1,5 +1,6 @@
 """The settings that are the same in every deployment; `rme.settings` reads the others."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ FILE_UPLOAD_HANDLERS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
+LANGUAGES = [("en", "English")]  # the theme describes each of them on every page
 LOCALE_PATHS = [BASE_DIR / "locale"]
 """Our words for those of django-allauth, and no language but English."""
 FORMAT_MODULE_PATH = "rme.formats"
@@ -180,17 +182,22 @@ REST_FRAMEWORK = {
 
 # --- the admin's theme --------------------------------------------------------------------------
 STATIC_URL = "/static/"
+
+
+def _static(path: str) -> Callable[[object], str]:
+    """Return what names a file to the theme, which tries to import a plain address on each page."""
+    return lambda request: f"{STATIC_URL}{path}"
+
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "rme",
     "SITE_HEADER": "rme",
     "SITE_SYMBOL": "send",
-    "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": f"{STATIC_URL}push/icon.svg"}
-    ],
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _static("push/icon.svg")}],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "SIDEBAR": {"show_search": False, "navigation": navigation},
-    "STYLES": [f"{STATIC_URL}console/console.css"],
-    "SCRIPTS": [f"{STATIC_URL}console/console.js"],
+    "STYLES": [_static("console/console.css")],
+    "SCRIPTS": [_static("console/console.js")],
 }

@@ -128,35 +128,27 @@ def _use(name: str) -> None:
     options |= {"server_side_binding": True, "prepare_threshold": 1}
 
 
-def template() -> str:
-    """Return the name of the migrated database: that of a test run, or our own."""
-    return databases.TEMPLATE if databases.TEMPLATE in _names() else TEMPLATE
-
-
-def make_template() -> None:
-    """Migrate a database to copy from, unless a test run has one."""
-    found = _names()
+def _template(server: "psycopg.Connection[Any]") -> str:
+    """Return the name of a migrated database: that of a test run, or our own, migrated now."""
+    found = {name for (name,) in server.execute("SELECT datname FROM pg_database")}
     if databases.TEMPLATE in found:
-        return
+        return databases.TEMPLATE
     if TEMPLATE not in found:
-        with _server() as server:
-            server.execute(f"CREATE DATABASE {TEMPLATE}")
+        server.execute(f"CREATE DATABASE {TEMPLATE}")
     _use(TEMPLATE)
     call_command("migrate", verbosity=0, interactive=False)
     connections.close_all()
     connection.close_pool()
-
-
-def _names() -> set[str]:
-    with _server() as server:
-        return {name for (name,) in server.execute("SELECT datname FROM pg_database")}
+    return TEMPLATE
 
 
 def create(name: str, clock_file: Path) -> None:
     """Create the database of a process, with the organization of the simulation, and use it."""
     with _server() as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        server.execute(f"CREATE DATABASE {name} TEMPLATE {template()}")
+        # One process after the other: nobody may be connected to what is copied.
+        server.execute("SELECT pg_advisory_lock(hashtext(%s))", [TEMPLATE])
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {_template(server)}")
         for setting in SETTINGS:
             server.execute(f"ALTER DATABASE {name} SET {setting}")
     _use(name)

@@ -54,11 +54,6 @@ def play(tasks: Sequence[Task], processes: int) -> Iterator[Played]:
     folder.chmod(0o755)  # PostgreSQL reads the clock's file
     waiting: Queue[Task | None] = context.Queue()
     found: Queue[Played | None] = context.Queue()
-    maker = context.Process(target=_make_template)
-    maker.start()
-    maker.join()
-    if maker.exitcode:
-        raise SystemExit(f"the database cannot be made: {maker.exitcode}")
     for task in tasks:
         waiting.put(task)
     running = []
@@ -99,11 +94,6 @@ def mutant_names() -> dict[str, str]:
     _django()
     mutants = importlib.import_module("tests.simulation.world.mutants").MUTANTS
     return {name: str(each.__doc__).rstrip(".") for name, each in mutants.items()}
-
-
-def _make_template() -> None:
-    _django()
-    importlib.import_module("tests.simulation.world.database").make_template()
 
 
 def _work(
