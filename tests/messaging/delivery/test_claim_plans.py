@@ -8,17 +8,20 @@ other test may have left one behind.
 import subprocess
 import sys
 
+import pytest
+
 from tests.databases import TEMPLATE_VARIABLE
 from tests.service import ROOT, data_folder, own_engines
 
 SCENES = "tests/messaging/delivery/claim_plans.py"
 
 
-def test_reads_do_not_depend_on_statistics():
+@pytest.mark.parametrize("scenes", ["empty", "not empty"])
+def test_reads_do_not_depend_on_statistics(scenes):
     with data_folder() as folder:
         engines = [sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--"]
         done = subprocess.run(
-            [*engines, sys.executable, "-m", "pytest", "-p", "no:xdist", SCENES],
+            [*engines, sys.executable, "-m", "pytest", "-p", "no:xdist", "-k", scenes, SCENES],
             cwd=ROOT,
             env=own_engines() | {TEMPLATE_VARIABLE: "rme"},
             capture_output=True,
