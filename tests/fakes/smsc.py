@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -100,6 +101,11 @@ class Smsc:
     def stop(self) -> None:
         """Go away: no port, no connections."""
         self._do(self._server.stop)
+        wait_for(lambda: not self._listens())  # the server's own threads close the port
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def unbind(self) -> None:
         """Unbind every ESME."""
