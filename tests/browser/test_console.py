@@ -129,3 +129,21 @@ def test_send_one_webhook_again(tab, journey, org):
         "PENDING",
     ]
     assert journey.count <= 3
+
+
+def test_filters_leave_a_phone_room_for_messages(tab, org, live_server):
+    Api(org).send(message(factories.contact(org)))
+    status, more = tab.get_by_label("Status"), tab.get_by_text("More filters")
+    first = tab.get_by_role("link", name="Ada Lovelace", exact=True)
+    tab.goto(f"{live_server.url}/admin/console/{org.pk}/messages/")
+    expect(status).to_be_visible()
+    expect(more).to_be_hidden()
+    tab.set_viewport_size(tabs.PHONE)
+    expect(status).to_be_hidden()
+    expect(first).to_be_in_viewport()
+    more.focus()
+    tab.keyboard.press("Enter")
+    status.select_option("FAILED")
+    tab.get_by_role("button", name="Show").click()
+    expect(status).to_have_value("FAILED")  # what filters stays in sight
+    expect(status).to_be_visible()

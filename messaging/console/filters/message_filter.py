@@ -106,6 +106,11 @@ class MessageFilterForm(forms.Form):
         return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
 
     @property
+    def has_more(self) -> bool:
+        """Return whether filters besides the person are set."""
+        return any(self.data.get(name) for name in self.fields if name != "person")
+
+    @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
         return in_words(self.data)
