@@ -16,7 +16,7 @@ T ?= tests
 # third of a core each, so a fourth worker has work for what they leave of the cores.
 WORKERS ?= 4
 
-.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
+.PHONY: help run run-cells test test-browser test-odoo test-sms test-deploy test-faults test-alerts test-upgrade simulate drill-failover drill-restore check browser gateway helm postgres15 broker prometheus clients clients-node demo-json bench screenshots assets conformance words lock format clean clean-data pooler pooler-preparing test-cells test-combinations
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -25,12 +25,17 @@ run: $(VENV)/.runtime  ## everything on this machine: engines, web, workers, bea
 	@exec $(BIN)/python -m rme.run up
 
 run-cells: $(VENV)/.runtime  ## two cells and a router on this machine (PORT=8000; the cells have the next ports)
-	@exec $(BIN)/python -m rme.run cells
+	@exec $(BIN)/python -m rme.cells.two_cells
 
 # Without kept bytecode each worker compiles all tests anew.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: $(VENV)/.dev  ## all tests, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
-	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(T) $(ARGS)
+test test-system: export PYTHONDONTWRITEBYTECODE :=
+PYTEST := $(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest
+test: $(VENV)/.dev  ## tests in one process each, on real PostgreSQL and Valkey (T=tests/messaging ARGS=-x)
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not system and not long" $(T) $(ARGS)
+
+.PHONY: test-system
+test-system: $(VENV)/.dev  ## tests that start services, browsers and other programs; faults in the short form
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup -m "system and not long" $(T) $(ARGS)
 
 test-browser: browser $(VENV)/.dev  ## the tests in real browsers, which are installed where that can be done
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs tests/browser $(ARGS)
@@ -39,8 +44,8 @@ test-odoo: $(VENV)/.dev  ## the Odoo connector on a real Odoo 19, fetched on fir
 	@$(BIN)/python -m tests.crm.real_odoo $(ARGS)
 
 SMS := tests/sms tests/transport/smpp tests/messaging/providers/test_smpp.py tests/messaging/feedback/test_listeners.py
-test-sms:  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
-	@$(MAKE) --no-print-directory test T="$(SMS)" WORKERS=1 ARGS="-rs $(ARGS)"
+test-sms: $(VENV)/.dev  ## SMS through a real Kannel (or says why not), and SMPP against another's SMSC
+	@$(PYTEST) -rs $(SMS) $(ARGS)
 
 test-deploy: helm  ## the chart, compose.yaml's commands in containers made by hand (as root)
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m "long or not long" \
@@ -51,7 +56,7 @@ test-faults: $(VENV)/.dev  ## ten minutes of faults in random order; writes docs
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -s -m long tests/faults $(ARGS)
 
 test-cells: browser $(VENV)/.dev  ## two cells and a router: API, a browser from cell to cell, a killed cell
-	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m long tests/router $(ARGS)
+	@$(BIN)/python -m rme.run exec -- $(BIN)/python -m pytest -rs -m long tests/cells/router $(ARGS)
 
 test-alerts: prometheus $(VENV)/.dev  ## each alert fires by its cause, in a real Prometheus; writes docs/alerts.md; and traces of all processes
 	@ALERTS_REPORT=docs/alerts.md $(BIN)/python -m rme.run exec -- \
@@ -96,6 +101,11 @@ check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
+
+.PHONY: audit
+audit: $(VENV)/.dev  ## check the locked packages for known vulnerabilities (ARGS="--vulnerability-service osv"); needs the internet
+	@$(BIN)/uv tool run --quiet pip-audit --strict --no-deps --disable-pip --progress-spinner off \
+	  -r requirements-archive.lock -r requirements-tracing.lock $(ARGS)
 
 browser:  ## install Debian's Chromium and Firefox, for the tests in tests/browser (as root)
 	@for each in chromium "chromium-headless-shell chromium" firefox-esr; do \
@@ -172,6 +182,9 @@ format: $(VENV)/.dev  ## bring the code into form
 
 assets:  ## build the scripts of the console's pages from assets/ (needs node; the result is committed)
 	@cd assets && npm ci --silent && npm run --silent build
+
+conformance: $(VENV)/.dev  ## write into docs/conformance*.md which tests hold each promise
+	@$(BIN)/python -m docs.conformance
 
 words:  ## compile locale/, the wording of log-in (needs gettext)
 	@msgfmt --check -o locale/en_US/LC_MESSAGES/django.mo locale/en_US/LC_MESSAGES/django.po

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from bench import minutes as counting
 from bench.accepting import accept
 from bench.archive import archive
+from bench.attacks import attacks
 from bench.backlog import backlog
 from bench.bot import bot
 from bench.console import console
@@ -16,6 +17,7 @@ from bench.engines import engines
 from bench.failover import failover
 from bench.history import history
 from bench.logins import logins
+from bench.metrics import metrics
 from bench.push import push
 from bench.receipts import receipts
 from bench.report import say
@@ -86,6 +88,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "singles": singles,
     "memory": memory,
     "minutes": minutes,
+    "metrics": metrics,
     "history": history,
     "bot": bot,
     "receipts": receipts,
@@ -103,6 +106,7 @@ SECTIONS: dict[str, Callable[[Scene], None]] = {
     "days": days,
     "request_log": request_log,
     "tracing": tracing,
+    "attacks": attacks,
 }
 
 

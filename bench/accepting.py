@@ -98,7 +98,7 @@ def accept_in_process(
     from messaging.accept.requests import MESSAGE
     from rme.core.http.parsing import parse
     from rme.tenants import organizations
-    from rme.tenants.authentication import Caller
+    from rme.tenants.oauth.authentication import Caller
 
     caller = Caller(organizations.get("bench"), scene.application_id, 1, False)
     write = body or scene.body

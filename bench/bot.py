@@ -98,8 +98,8 @@ def look_ups(kind: str, count: int, key: str, port: int) -> list[bytes]:
 
 def bot(scene: Scene) -> None:
     """Look contacts up by email and by phone."""
-    from rme.tenants import api_keys
     from rme.tenants.models import Organization
+    from rme.tenants.oauth import api_keys
 
     _, key = api_keys.issue(Organization.objects.get(pk="bench"), "bench")
     empty, few, many = (free_port() for _ in range(3))

@@ -29,7 +29,7 @@ from rme.transport.smtp.connection import TakeFollowing
 
 PYREQWEST = "pyreqwest==0.15.1"
 FOLDER = ROOT / "var" / "bench" / "engines"
-"""Where pyreqwest is installed: beside the environment, as only this benchmark needs it."""
+"""Where libraries are installed that only these benchmarks need: beside the environment."""
 STREAMS = 40
 """As many requests in flight as the delivery worker allows (`concurrency.STREAMS`)."""
 
@@ -135,22 +135,22 @@ def use(name: str) -> None:
     from rme.transport import per_thread
 
     if name == "pyreqwest":
-        install()
+        install(PYREQWEST)
     per_thread.Transport = ENGINES[name]  # type: ignore[misc]
 
 
-def install() -> None:
-    """Install pyreqwest into a folder of its own, and let this process import it."""
-    if not (FOLDER / "pyreqwest").exists():
+def install(package: str) -> None:
+    """Install a library into a folder of its own, and let this process import it."""
+    if not (FOLDER / package.partition("==")[0]).exists():
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--target", str(FOLDER), PYREQWEST], check=True, timeout=300)
+        subprocess.run([*pip, "--target", str(FOLDER), package], check=True, timeout=300)
     if str(FOLDER) not in sys.path:
         sys.path.append(str(FOLDER))
 
 
 def alone(server: PushServer, count: int) -> dict[str, Callable[[], dict[str, float]]]:
     """Return a function for each engine that sends alone and returns its seconds."""
-    install()
+    install(PYREQWEST)
     url = f"{server.url}/3/device/{'ab' * 32}"
     request = Request(url, BODY, headers=HEADERS, http2=True, ca_pem=server.ca.read_text())
 

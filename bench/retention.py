@@ -38,8 +38,8 @@ FROM generate_series(1, {count}) i
 def retention(_: Scene) -> None:
     """Fill two days that have passed; drop one whole, and delete from the other in batches."""
     from bench.report import say
-    from messaging.consent.retention import job
     from messaging.models import MessageContent
+    from messaging.store.retention import job
     from rme.core import ids
     from rme.core.db import clock, partitions
     from rme.core.db.periods import Period

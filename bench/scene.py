@@ -49,8 +49,8 @@ class Scene:
         from messaging.content import templates
         from messaging.models import SenderDomain, Template
         from rme.crm.models import Contact
-        from rme.tenants import applications
         from rme.tenants.models import Organization, User
+        from rme.tenants.oauth import applications
 
         Organization.objects.filter(pk="bench").delete()
         User.objects.filter(username="bench").delete()

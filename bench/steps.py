@@ -22,19 +22,18 @@ def steps(scene: Scene) -> None:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from messaging.accept import Call, Submission, acceptance, idempotency
-    from messaging.accept.planning import plan
-    from messaging.accept.plans import CallerMessage
+    from messaging.accept import Call, Submission, acceptance, facts, idempotency
+    from messaging.accept.plan import plan, result_of
     from messaging.accept.requests import MESSAGE
-    from messaging.accept.results import of_plan
-    from messaging.accept.rows import Rows
+    from messaging.accept.send_request import CallerMessage
+    from messaging.accept.storing import AcceptedBatch
     from messaging.api.messages import SINGLE_SENDS
     from messaging.delivery import wakeups
     from messaging.policy import organization_policy, send_limits
     from rme.core import ids
     from rme.core.http.parsing import parse, refuse_deep, refuse_many_values
     from rme.core.process import memory
-    from rme.tenants import authentication, call_limits
+    from rme.tenants.oauth import authentication, call_limits
 
     memory.freeze_startup_objects()
     caller = authentication.caller_of(scene.token)
@@ -49,12 +48,12 @@ def steps(scene: Scene) -> None:
         value = orjson.loads(body)
         refuse_deep(value)
 
-    def rows_of(some: Sequence[CallerMessage]) -> Rows:
-        rows = Rows()
-        for each in plan(some):
+    def rows_of(some: Sequence[CallerMessage]) -> AcceptedBatch:
+        rows = AcceptedBatch()
+        for each in plan(facts.read(some)):
             message_id = ids.new_text_id()
             rows.add(message_id, each)
-            assert of_plan(each, message_id, "bench").body
+            assert result_of(each, message_id, "bench").body
         return rows
 
     def keyed(some: Sequence[Call]) -> None:
@@ -81,8 +80,9 @@ def steps(scene: Scene) -> None:
         ),
         ("call limit (Redis)", lambda n: call_limits.take_each([caller] * n)),
         ("ceilings (Redis)", lambda n: send_limits.take_each("bench", sending, n)),
-        ("plan", lambda n: plan(requests[:n])),
-        ("plan, rows and answers", lambda n: rows_of(requests[:n])),
+        ("facts", lambda n: facts.read(requests[:n])),
+        ("facts and plan", lambda n: plan(facts.read(requests[:n]))),
+        ("facts, plan, rows and answers", lambda n: rows_of(requests[:n])),
         ("the same, stored", lambda n: rows_of(requests[:n]).store()),
         ("keys held and released", lambda n: keyed(calls[:n])),
         ("wakeup (Redis)", lambda n: wakeups.wake(["EMAIL"])),
@@ -119,8 +119,7 @@ def _requests(scene: Scene, body: bytes, count: int) -> list[SetRequest]:
         "HTTP_HOST": "127.0.0.1:8000",
         "HTTP_AUTHORIZATION": f"Bearer {scene.token}",
     }
-    read = [SINGLE_SENDS.read(environ, bytearray(body)) for _ in range(count)]
-    return [request for request in read if request is not None]
+    return [SINGLE_SENDS.read(environ, body) for _ in range(count)]
 
 
 def _call(scene: Scene, body: bytes) -> None:

@@ -66,11 +66,11 @@ def _rows(scene: Scene) -> list[Any]:
     """Accept messages, and return the row of an event (`EventRow`) for each."""
     from messaging.accept import Submission, accept_bulk
     from messaging.accept.requests import MessageInput
+    from messaging.domain.statuses import EventType
     from messaging.models import Delivery
-    from messaging.models.statuses import EventType
-    from messaging.webhooks.events import EventRow
+    from messaging.store.events import EventRow
     from rme.tenants import organizations
-    from rme.tenants.authentication import Caller
+    from rme.tenants.oauth.authentication import Caller
 
     caller = Caller(organizations.get("bench"), scene.application_id, user_id=1, test=True)
     taken = [Submission(MessageInput.model_validate(scene.body(i))) for i in range(EVENTS)]
@@ -85,6 +85,7 @@ def _rows(scene: Scene) -> list[Any]:
             datetime(2026, 1, 1, tzinfo=UTC),
             channel="EMAIL",
             provider="sink",
+            test=True,
         )
         for delivery_id, message_id in found[:EVENTS]
     ]
@@ -92,7 +93,7 @@ def _rows(scene: Scene) -> list[Any]:
 
 def _write(rows: list[Any], rounds: int = ROUNDS, *, alone: bool = False) -> float:
     from messaging.models import Event
-    from messaging.webhooks.events import write_events
+    from messaging.store.events import write_events
     from rme.core import ids
     from rme.core.db import sql
 
@@ -110,7 +111,7 @@ def _write(rows: list[Any], rounds: int = ROUNDS, *, alone: bool = False) -> flo
 
 def _endpoint(port: int) -> None:
     from messaging.models import WebhookEndpoint
-    from messaging.webhooks import endpoints, signatures
+    from messaging.webhooks import signatures
 
     WebhookEndpoint.objects.create(
         organization_id="bench",
@@ -118,7 +119,6 @@ def _endpoint(port: int) -> None:
         types=["message.*"],
         secret=signatures.new_secret(),
     )
-    endpoints.invalidate("bench")
 
 
 def _tell() -> float:

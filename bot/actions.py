@@ -46,8 +46,8 @@ class Confirm:
 
     def records(self, search: Search, values: Values) -> list[dict[str, Any]]:
         """Return the records in the API's form."""
-        found = self.find(search, values)[: search.limit]
-        return [self.extend(records.shown(each), values) for each in found]
+        matches = self.find(search, values)[: search.limit]
+        return [self.extend(records.shown(each), values) for each in matches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ def _accounts(search: Search, values: Values) -> Found:
     return lookups.accounts(search.connector, values["accountName"], **search.bounds)
 
 
-def _match_type(shown: dict[str, Any], values: Values) -> dict[str, Any]:
+def _match_type(record: dict[str, Any], values: Values) -> dict[str, Any]:
     """Add whether the account has exactly the name that was looked up."""
-    exact = shown["accountName"] == values["accountName"]
-    return {**shown, "matchType": "exact" if exact else "folded"}
+    exact = record["accountName"] == values["accountName"]
+    return {**record, "matchType": "exact" if exact else "folded"}
 
 
 # --- creates ------------------------------------------------------------------------------------

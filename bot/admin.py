@@ -8,10 +8,10 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from bot import actions
 from bot.models import BotSettings
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.keys import ApiKeyAdmin, ApiKeyForm
 from rme.tenants.models import ApiKey
-from rme.tenants.roles import Permission
 
 
 @admin.register(BotSettings)

@@ -125,19 +125,20 @@ class _Create:
 
     def check_parents(self) -> None:
         """Raise BotFailure if a parent is not there, or the contact belongs to another account."""
-        given = {field: getattr(self.new, field, "") for field in PARENTS}
-        wanted = {field: identifier for field, identifier in given.items() if identifier}
-        if not wanted:
+        values = {field: getattr(self.new, field, "") for field in PARENTS}
+        parent_ids = {field: identifier for field, identifier in values.items() if identifier}
+        if not parent_ids:
             return
-        found = self.connector.get_records(list(wanted.values()), deadline=self.deadline)
+        records = self.connector.get_records(list(parent_ids.values()), deadline=self.deadline)
         parents = {
-            field: ParentRecord.of(found.get(identifier)) for field, identifier in wanted.items()
+            field: ParentRecord.of(records.get(identifier))
+            for field, identifier in parent_ids.items()
         }
         for field, parent in parents.items():
             if parent.kind != PARENT_KINDS[field]:
                 raise unknown_parent(field)
-        own = parents["contact_id"].account_id if "contact_id" in parents else ""
-        if own and own != wanted.get("account_id", own):
+        account_id = parents["contact_id"].account_id if "contact_id" in parents else ""
+        if account_id and account_id != parent_ids.get("account_id", account_id):
             raise unknown_parent("contact_id", "belongs to another account")
 
     def created_before(self) -> CreateResult | None:
@@ -156,8 +157,8 @@ class _Create:
         """Return the record of the same natural key. Raise BotFailure if the policy refuses it."""
         if not self.natural_key or self.on_duplicate == OnDuplicate.ALLOW:
             return None
-        found = self._look_up()
-        return self._duplicate(found) if found else None
+        record = self._look_up()
+        return self._duplicate(record) if record else None
 
     def _look_up(self) -> str:
         match self.new:

@@ -84,13 +84,13 @@ def respond(
 
 def found_body(records: Sequence[Body], request_id: str) -> Body:
     """Return the body for a look-up, shortened to SIZE_LIMIT."""
-    shown = list(records)
+    entries = list(records)
     for length in CUTS:
-        if _fits(body := _found(shown, request_id)):
+        if _fits(body := _found(entries, request_id)):
             return body
-        shown = [_cut(record, length) for record in records]
-    while not _fits(body := _found(shown, request_id)):
-        shown.pop()
+        entries = [_cut(record, length) for record in records]
+    while not _fits(body := _found(entries, request_id)):
+        entries.pop()
     return body
 
 
@@ -100,10 +100,10 @@ def _found(records: Sequence[Body], request_id: str) -> Body:
 
 def created_body(kind: str, identifier: str, request_id: str, *, created: bool) -> Body:
     """Return the body for a create; `created` is false if the record existed."""
-    done = "Created Successfully" if created else "Already Exists"
+    result = "Created Successfully" if created else "Already Exists"
     return {
         "code": 200,
-        "status": f"{kind} {done}",
+        "status": f"{kind} {result}",
         "id": identifier,
         "created": created,
         "requestId": request_id,

@@ -95,17 +95,17 @@ def _read(request: HttpRequest) -> Form:
         return _problem(415, "unsupported_media_type", "The form must be in UTF-8.")
 
 
-def organization(*given: Parameters) -> str:
+def organization(*sources: Parameters) -> str:
     """Return the organization id that a call names; empty if there is none or more than one."""
-    named = {value for each in given for value in each.all("org")}
-    return named.pop() if len(named) == 1 else ""
+    organizations = {value for each in sources for value in each.all("org")}
+    return organizations.pop() if len(organizations) == 1 else ""
 
 
-def _fold(given: QueryDict) -> Parameters:
+def _fold(query: QueryDict) -> Parameters:
     values: dict[str, list[str]] = {}
-    for name, texts in given.lists():
-        known = values.setdefault(name.lower(), [])
-        known.extend(text for text in dict.fromkeys(texts) if text not in known)
+    for name, texts in query.lists():
+        merged = values.setdefault(name.lower(), [])
+        merged.extend(text for text in dict.fromkeys(texts) if text not in merged)
     return Parameters(values)
 
 

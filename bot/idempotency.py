@@ -69,9 +69,9 @@ def find(key: CreateKey) -> EarlierCreate | None:
 
 def store_start(key: CreateKey) -> None:
     """Store that a create starts, and delete up to 20 expired rows."""
-    own: dict[str, Any] = {"organization": key.organization_id, "digest": key.digest}
+    values: dict[str, Any] = {"organization": key.organization_id, "digest": key.digest}
     with connection.cursor() as cursor:
-        cursor.execute(_BEGIN, own | {"lifetime": key.lifetime})
+        cursor.execute(_BEGIN, values | {"lifetime": key.lifetime})
 
 
 def store_result(key: CreateKey, record_id: str) -> None:

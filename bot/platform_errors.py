@@ -17,8 +17,10 @@ def failure_of(error: Exception, *, creates: bool) -> BotFailure:
             headers = {"Retry-After": str(seconds)}
             return BotFailure(503, "crm_limit", "The platform's quota is used up", headers=headers)
         case PlatformSlow() | StatementLate():
-            more = OUTCOME_UNKNOWN if creates else {}
-            return BotFailure(504, "crm_timeout", "The platform did not answer in time", more=more)
+            details = OUTCOME_UNKNOWN if creates else {}
+            return BotFailure(
+                504, "crm_timeout", "The platform did not answer in time", more=details
+            )
         case PlatformRefused():
             return BotFailure(502, "crm_auth", "The platform does not take our credentials")
         case MappingWrong():

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from bot.envelope import invalid
 from bot.forms import Parameters
-from rme.core import addresses
+from rme.core import addresses, ids
 
 LENGTH_LIMIT = 255
 
@@ -30,19 +30,19 @@ class Parameter:
 
 
 def read(
-    known: Sequence[Parameter], given: Parameters, *, region: str, lenient: bool
+    schema: Sequence[Parameter], parameters: Parameters, *, region: str, lenient: bool
 ) -> dict[str, str]:
     """Return the values of an action's parameters; a missing optional one is an empty text.
 
-    Email addresses are case-folded. Phone numbers are E.164; `region` supplies a missing country
-    code. `lenient` is for queries, where an unencoded plus sign has become a space. Raise
-    BotFailure for an invalid or missing parameter.
+    Email addresses are case-folded. Phone numbers are E.164, unless they may be two; `region`
+    supplies a missing country code. `lenient` is for queries, where an unencoded plus sign has
+    become a space. Raise BotFailure for an invalid or missing parameter.
     """
-    return {each.name: _read(each, given, region, lenient) for each in known}
+    return {each.name: _read(each, parameters, region, lenient) for each in schema}
 
 
-def _read(parameter: Parameter, given: Parameters, region: str, lenient: bool) -> str:
-    texts = given.all(parameter.name)
+def _read(parameter: Parameter, parameters: Parameters, region: str, lenient: bool) -> str:
+    texts = parameters.all(parameter.name)
     if len(texts) > 1:
         raise invalid(parameter.name, "is given more than once")
     text = texts[0].strip() if texts else ""
@@ -59,7 +59,7 @@ def _read(parameter: Parameter, given: Parameters, region: str, lenient: bool) -
             return _email(parameter.name, text, lenient)
         case ParameterKind.PHONE:
             return _phone(parameter.name, texts[0], region, lenient)
-    return text
+    return ids.record_id(text) if parameter.name.endswith("ID") else text
 
 
 def _email(name: str, text: str, lenient: bool) -> str:
@@ -70,10 +70,10 @@ def _email(name: str, text: str, lenient: bool) -> str:
 
 
 def _phone(name: str, text: str, region: str, lenient: bool) -> str:
+    """Return a number as E.164; ambiguous digits stay, since both numbers are looked up."""
     lost_plus = lenient and text[0] == " " and text[1:2].isdigit()
-    number = addresses.phone(f"+{text.strip()}" if lost_plus else text.strip(), region)
-    if number is None and lost_plus:
-        number = addresses.phone(text.strip(), region)
-    if number is None:
+    readings = addresses.phone_readings(f"+{text.strip()}", region) if lost_plus else ()
+    readings = readings or addresses.phone_readings(text, region)
+    if not readings:
         raise invalid(name, "is not a phone number", "invalid_phone")
-    return number
+    return readings[0] if len(readings) == 1 else addresses.cleaned(text)

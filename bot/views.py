@@ -20,12 +20,12 @@ from bot.forms import Parameters
 from bot.policy import BotPolicy
 from rme.core import errors, logs
 from rme.core.db import statement_timeout
-from rme.core.http import idempotency_key
-from rme.core.http.api import JsonView, id_of, set_error_renderer
+from rme.core.http.api import JsonView, id_of
+from rme.core.http.parsing import IDEMPOTENCY_KEY, read_idempotency_key
 from rme.core.redis import counters
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
-from rme.tenants.api_keys import KeyRecord
+from rme.tenants.oauth.api_keys import KeyRecord
 
 A = TypeVar("A", actions.Confirm, actions.Create)
 
@@ -40,10 +40,10 @@ class BotCall:
         self.connector = connector_of(key.organization.id)
         self.action = ""
 
-    def choose(self, table: Mapping[str, A], given: Parameters) -> A:
+    def choose(self, table: Mapping[str, A], parameters: Parameters) -> A:
         """Return the action that the call names. Raise BotFailure if it is unknown or forbidden."""
-        named = given.all("action")
-        name = named[0] if len(named) == 1 else ""
+        action_names = parameters.all("action")
+        name = action_names[0] if len(action_names) == 1 else ""
         if name not in table:
             raise envelope.invalid("action", "is not one of this path", "unknown_action")
         if not self.key.allows(name):
@@ -51,11 +51,13 @@ class BotCall:
         self.action = name
         return table[name]
 
-    def read(self, action: actions.Confirm | actions.Create, given: Parameters) -> dict[str, str]:
+    def read(
+        self, action: actions.Confirm | actions.Create, parameters: Parameters
+    ) -> dict[str, str]:
         """Return the values of an action's parameters. Raise BotFailure."""
         lenient = self.request.method == "GET"
         region = self.key.organization.region
-        return schemas.read(action.parameters, given, region=region, lenient=lenient)
+        return schemas.read(action.parameters, parameters, region=region, lenient=lenient)
 
 
 class _AuthenticatedRequest(HttpRequest):
@@ -70,8 +72,8 @@ class KeyAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[AnonymousUser, KeyRecord]:
         """Return the key, with an anonymous Django user. Raise BotFailure (401, 429)."""
         http = request._request
-        named = forms.organization(forms.query(http), forms.form(http).parameters)
-        return AnonymousUser(), callers.authenticate(http, named)
+        organization_id = forms.organization(forms.query(http), forms.form(http).parameters)
+        return AnonymousUser(), callers.authenticate(http, organization_id)
 
 
 class BotView(JsonView):
@@ -173,10 +175,10 @@ def _count(call: BotCall, code: int) -> None:
 
 def _idempotency_key(request: HttpRequest) -> str:
     """Return the Idempotency-Key header without quotes. Raise BotFailure if it is invalid."""
-    name = idempotency_key.NAME
-    text = idempotency_key.read(request.headers.get(name, ""), schemas.LENGTH_LIMIT)
+    header = request.headers.get(IDEMPOTENCY_KEY, "")
+    text = read_idempotency_key(header, schemas.LENGTH_LIMIT)
     if text is None:
-        raise envelope.invalid(name, "must be at most 255 printable characters")
+        raise envelope.invalid(IDEMPOTENCY_KEY, "must be at most 255 printable characters")
     return text
 
 
@@ -191,4 +193,3 @@ def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
 
 
 api, api_create = ConfirmView.as_view(), CreateView.as_view()
-set_error_renderer(render_error, api, api_create)

@@ -17,9 +17,11 @@ from messaging.consent.privacy.requests import NewRequest
 from messaging.consent.tasks import answer_privacy_requests, verify_ledgers
 from messaging.console.access import Viewer
 from messaging.console.actions import bulk_actions, tasks
-from messaging.content.links import PreferenceLink
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
+from messaging.domain.channels import Channel
 from messaging.feedback import receipts
+from messaging.links import PreferenceLink
 from messaging.models import (
     BulkAction,
     CallbackLogEntry,
@@ -35,17 +37,16 @@ from messaging.models import (
 from messaging.statistics import minutes
 from messaging.webhooks import managed_endpoints
 from messaging.webhooks.endpoint_inputs import EndpointInput
+from messaging.webhooks.managed_endpoints import EndpointScope
 from rme.core import ids
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.http import request_records
 from rme.core.http.parsing import parse
 from rme.core.http.request_records import Details, RequestRecord
 from rme.core.outbound import outbound_transport
-from rme.tenants import organizations, request_log
+from rme.tenants import organizations
 from rme.tenants.access import invitations
-from rme.tenants.audit import Actor
-from rme.tenants.authentication import Caller
+from rme.tenants.audit import Actor, request_log
 from rme.tenants.models import (
     Application,
     Invitation,
@@ -53,6 +54,7 @@ from rme.tenants.models import (
     Organization,
     User,
 )
+from rme.tenants.oauth.authentication import Caller
 
 ORG = "demo"
 USER, PASSWORD = "maria", "a picture of the console"
@@ -141,7 +143,7 @@ def _endpoint() -> WebhookEndpoint:
     """Add a webhook endpoint."""
     url = "https://shop.demo.example/hooks/rme"
     given = EndpointInput(url=url, description="Shop", types=ENDED)
-    return managed_endpoints.create(ORG, given, Actor(None, "the shop"))
+    return managed_endpoints.create(EndpointScope(ORG), given, Actor(None, "the shop"))
 
 
 def _routing(row: Organization) -> None:
@@ -277,4 +279,4 @@ def _work() -> None:
         while waiting := claims.ready(channel):
             for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
-                deliver.deliver([window], outbound_transport(), receipts.apply)
+                deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)

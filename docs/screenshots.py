@@ -31,19 +31,19 @@ os.environ |= {
 }
 sys.path.insert(0, str(ROOT))
 
-import django  # noqa: E402
+import django
 
 django.setup()
 
-from django.core.management import call_command  # noqa: E402
-from django.urls import reverse  # noqa: E402
-from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+from django.core.management import call_command
+from django.urls import reverse
+from playwright.sync_api import Browser, Page, sync_playwright
 
-from bench.scene import processes, wait_for_port, web  # noqa: E402
-from docs.picture_scene import ORG, PASSWORD, USER, fill  # noqa: E402
-from docs.picture_templates import archive_path, write_archive, write_templates  # noqa: E402
-from rme import demo  # noqa: E402
-from rme.tenants.audit import Actor  # noqa: E402
+from bench.scene import processes, wait_for_port, web
+from docs.picture_scene import ORG, PASSWORD, USER, fill
+from docs.picture_templates import archive_path, write_archive, write_templates
+from rme import demo
+from rme.tenants.audit import Actor
 
 SETTLED = 10.0
 """Seconds until each worker has given a sign of life."""

@@ -38,12 +38,13 @@ class DeviceChange:
     app: str
     registered_at: datetime
     reason: str = ""
+    test: bool = False
 
     @classmethod
-    def of(cls, row: Device, what: What) -> Self:
+    def of(cls, row: Device, kind: What) -> Self:
         """Return the change of a stored device."""
         return cls(
-            what,
+            kind,
             row.pk,
             row.organization_id,
             row.contact_id,
@@ -51,7 +52,8 @@ class DeviceChange:
             row.platform,
             row.app,
             row.registered_at,
-            row.inactive_reason if what is What.DEACTIVATED else "",
+            row.inactive_reason if kind is What.DEACTIVATED else "",
+            row.test,
         )
 
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from push import base64url, endpoints
 from push.models import Device, token_digest
 from rme.core.errors import InvalidPayload
-from rme.transport import AddressPolicy
+from rme.transport.addresses import AddressPolicy
 
 LONGEST = 4096
 _PATTERNS = {
@@ -40,6 +40,12 @@ _PATTERNS = {
 }
 
 
+_NO_TOKENS = frozenset(
+    {"null", "undefined", "none", "nil", "(null)", "<null>", "nan", "false", "[object object]"}
+)
+"""Texts that apps send instead of a missing token, in lower case."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceToken:
     """A token as it is stored, and the digest by which it is found."""
@@ -47,56 +53,62 @@ class DeviceToken:
     text: str = field(repr=False)
     digest: str
 
+    def in_test(self) -> "DeviceToken":
+        """Return the token of a TEST application: another digest makes it another device."""
+        return DeviceToken(self.text, token_digest(f"test:{self.text}"))
 
-def parse(platform: str, given: object) -> DeviceToken:
+
+def parse(platform: str, token: object) -> DeviceToken:
     """Return a token (a text, or an object for WEB). Raises InvalidPayload for its field."""
     if platform == Device.Platform.WEB:
-        return _subscription(given)
+        return _subscription(token)
     pattern, message = _PATTERNS[Device.Platform(platform)]
-    if not isinstance(given, str):
+    if not isinstance(token, str):
         raise InvalidPayload.at("token", "must be a string")
-    if len(given) > LONGEST or not pattern.fullmatch(given):
+    if token.strip().lower() in _NO_TOKENS:
+        raise InvalidPayload.at("token", f"is the text {token.strip()}: the app had no token")
+    if len(token) > LONGEST or not pattern.fullmatch(token):
         raise InvalidPayload.at("token", message)
-    text = given.lower() if platform == Device.Platform.IOS else given
+    text = token.lower() if platform == Device.Platform.IOS else token
     return DeviceToken(text, token_digest(text))
 
 
-def _subscription(given: object) -> DeviceToken:
+def _subscription(subscription: object) -> DeviceToken:
     """Return a PushSubscription (W3C Push API §8). Its endpoint identifies it."""
-    if isinstance(given, str):
+    if isinstance(subscription, str):
         try:
-            given = orjson.loads(given)
+            subscription = orjson.loads(subscription)
         except orjson.JSONDecodeError:
-            given = None
-    if not isinstance(given, dict) or not isinstance(given.get("keys"), dict):
+            subscription = None
+    if not isinstance(subscription, dict) or not isinstance(subscription.get("keys"), dict):
         raise InvalidPayload.at("token", "must be a PushSubscription: endpoint and keys")
-    unknown = sorted({str(name) for name in given} - {"endpoint", "keys", "expirationTime"})
+    unknown = sorted({str(name) for name in subscription} - {"endpoint", "keys", "expirationTime"})
     if unknown:
         raise InvalidPayload.at(f"token.{unknown[0]}", "unknown field")
-    expiration = given.get("expirationTime")
+    expiration = subscription.get("expirationTime")
     is_number = isinstance(expiration, int | float) and not isinstance(expiration, bool)
     if expiration is not None and not is_number:
         raise InvalidPayload.at("token.expirationTime", "must be a number")
-    endpoint = given.get("endpoint")
+    endpoint = subscription.get("endpoint")
     error = "must be a string"
     if isinstance(endpoint, str):
         error = endpoints.url_error(endpoint, AddressPolicy(settings.OUTBOUND_OPEN_HOSTS))
     if error:
         raise InvalidPayload.at("token.endpoint", error)
-    stored = {"endpoint": endpoint, "keys": _keys(given["keys"])}
-    text = orjson.dumps(stored, option=orjson.OPT_SORT_KEYS).decode()
+    stored_form = {"endpoint": endpoint, "keys": _keys(subscription["keys"])}
+    text = orjson.dumps(stored_form, option=orjson.OPT_SORT_KEYS).decode()
     return DeviceToken(text, hashlib.sha256(str(endpoint).encode()).hexdigest())
 
 
-def _keys(given: dict[str, object]) -> dict[str, str]:
+def _keys(keys: dict[str, object]) -> dict[str, str]:
     """Check and return the keys of RFC 8291 §2: a point on P-256, and 16 bytes."""
     for name, check, message in (
         ("p256dh", _is_point, "must be a public key on P-256, base64url"),
         ("auth", lambda key: len(key) == 16, "must be 16 bytes, base64url"),
     ):
-        if not check(base64url.decode(given.get(name))):
+        if not check(base64url.decode(keys.get(name))):
             raise InvalidPayload.at(f"token.keys.{name}", message)
-    return {"auth": str(given["auth"]), "p256dh": str(given["p256dh"])}
+    return {"auth": str(keys["auth"]), "p256dh": str(keys["p256dh"])}
 
 
 def _is_point(key: bytes) -> bool:

@@ -7,7 +7,7 @@ import re
 
 from django.conf import settings
 
-from rme.transport import AddressPolicy, origin_of
+from rme.transport.addresses import AddressPolicy, origin_of
 
 _URL = re.compile(r'[!"$-\[\]-~]{1,2000}')
 """Visible ASCII without `#` and the backslash, which no browser's endpoint has."""
@@ -20,16 +20,18 @@ def url_error(endpoint: str, policy: AddressPolicy) -> str:
     deployment has opened. The host is the one that the transport will call, not one that a pattern
     finds in the URL; and it must be written as browsers write it, without a trailing dot.
     """
-    where = origin_of(endpoint) if _URL.fullmatch(endpoint) else None
-    if where is None or where.scheme != "https":
+    origin = origin_of(endpoint) if _URL.fullmatch(endpoint) else None
+    if origin is None or origin.scheme != "https":
         return "must be an https address"
-    if policy.opens(where.host, where.port):
+    if policy.opens(origin.host, origin.port):
         return ""
-    if where.port != 443:
+    if origin.port != 443:
         return "must be on port 443"
-    written = endpoint.split("/", 3)[2].lower().removesuffix(":443")
-    plain = written == where.host and all(where.host.split("."))
-    known = settings.WEB_PUSH_HOSTS
-    if plain and any(where.host == host or where.host.endswith(f".{host}") for host in known):
+    authority = endpoint.split("/", 3)[2].lower().removesuffix(":443")
+    plain = authority == origin.host and all(origin.host.split("."))
+    push_hosts = settings.WEB_PUSH_HOSTS
+    if plain and any(
+        origin.host == host or origin.host.endswith(f".{host}") for host in push_hosts
+    ):
         return ""
     return "is not of a push service that is known here"

@@ -13,10 +13,9 @@ from django.db import connection, transaction
 from push.device_changes import DeviceChange, Report, What
 from push.devices import HISTORY
 from push.models import Device, Feedback
-from rme.core import ids
+from rme.core import ids, placement
 from rme.core.db import sql
 from rme.core.outcomes import Gone, Outcome
-from rme.tenants import cells
 
 BATCH = 1000
 STALE_DAYS = 270
@@ -33,6 +32,7 @@ _COLUMNS = (
     "app",
     "registered_at",
     "inactive_reason",
+    "test",
 )
 _CHANGED = ", ".join(_COLUMNS)
 _SWEPT = ", ".join(f"t.{name}" for name in _COLUMNS)
@@ -45,7 +45,7 @@ _ENTRY = (
 _RETIRE = f"""
 WITH taken AS (
   DELETE FROM {_F} WHERE id = ANY(ARRAY(
-    SELECT id FROM {_F} f WHERE {cells.here("f.organization_id")}
+    SELECT id FROM {_F} f WHERE {placement.here("f.organization_id")}
     ORDER BY id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)) RETURNING *
 ), latest AS (
   SELECT DISTINCT ON (device_id) * FROM taken ORDER BY device_id, at DESC
@@ -54,7 +54,8 @@ WITH taken AS (
     inactive_since = statement_timestamp(),
     history = {HISTORY.format("t.history", _ENTRY.format("latest.reason"))}
   FROM latest WHERE t.id = latest.device_id AND t.organization_id = latest.organization_id
-    AND t.active AND date_trunc('milliseconds', t.registered_at) <= latest.at
+    AND t.test = latest.test AND t.active
+    AND date_trunc('milliseconds', t.registered_at) <= latest.at
   RETURNING t.*
 )
 SELECT (SELECT count(*) FROM taken), {_CHANGED} FROM (SELECT) one LEFT JOIN retired ON true
@@ -63,7 +64,7 @@ ORDER BY id
 _RETIRE_UNSEEN = f"""
 WITH unseen AS (
   SELECT id FROM {_T} d WHERE active AND platform = 'ANDROID'
-    AND {cells.here("d.organization_id")}
+    AND {placement.here("d.organization_id")}
     AND last_seen_at < statement_timestamp() - make_interval(days => %s)
   ORDER BY last_seen_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 )
@@ -82,6 +83,7 @@ class DeviceOutcome(NamedTuple):
     device_id: str
     tried_at: datetime
     outcome: Outcome
+    test: bool = False
 
     @property
     def at(self) -> datetime:
@@ -100,6 +102,7 @@ def insert_statement(outcomes: Sequence[DeviceOutcome]) -> sql.Step | None:
             "organization_id": each.organization_id,
             "device_id": each.device_id,
             "reason": each.outcome.reason[:64],
+            "test": each.test,
             "at": each.at,
         }
         for each in outcomes

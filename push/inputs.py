@@ -165,17 +165,17 @@ REPLACE = TypeAdapter(ReplaceInput)
 
 def read_device(body: object) -> Registration:
     """Return a device to register. Raises InvalidPayload with every invalid field."""
-    given = parse(DEVICE, body)
-    if given.contact_id is None and given.user_id is None:
+    device = parse(DEVICE, body)
+    if device.contact_id is None and device.user_id is None:
         raise InvalidPayload.at("contactId", "give contactId or userId")
     return Registration(
-        platform=given.platform,
-        token=device_tokens.parse(given.platform, given.token),
-        contact_id=given.contact_id or "",
-        user_id=given.user_id or "",
-        app=given.app or "",
-        environment=given.environment,
-        locale=given.locale or "",
-        zone=given.time_zone or "",
-        name=given.name or "",
+        platform=device.platform,
+        token=device_tokens.parse(device.platform, device.token),
+        contact_id=device.contact_id or "",
+        user_id=device.user_id or "",
+        app=device.app or "",
+        environment=device.environment,
+        locale=device.locale or "",
+        zone=device.time_zone or "",
+        name=device.name or "",
     )

@@ -40,6 +40,8 @@ class Device(models.Model):
     name = models.CharField(max_length=200, blank=True)
     locale = models.CharField(max_length=16, blank=True)
     zone = models.CharField(max_length=64, blank=True)
+    test = models.BooleanField(default=False, db_default=False, editable=False)
+    """Whether a TEST application registered it; it then gets no live messages."""
     active = models.BooleanField(default=True)
     inactive_reason = models.CharField(max_length=64, blank=True, editable=False)
     inactive_since = models.DateTimeField(null=True, blank=True, editable=False)
@@ -100,6 +102,8 @@ class Feedback(models.Model):
     organization_id = models.CharField(max_length=64)
     device_id = models.UUIDField()
     reason = models.CharField(max_length=64)
+    test = models.BooleanField(default=False, db_default=False)
+    """Whether it is of a TEST message, which doesn't concern live devices."""
     at = models.DateTimeField()
 
     class Meta:

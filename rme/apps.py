@@ -1,8 +1,10 @@
 from functools import partial
+from typing import Any
 
 from django.apps import AppConfig
 from django.contrib.admin import apps
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.functional import SimpleLazyObject
 from unfold.sites import UnfoldAdminSite
 
@@ -17,6 +19,31 @@ class AdminSite(UnfoldAdminSite):
         sidebar alone.
         """
         return SimpleLazyObject(partial(super().get_app_list, request, app_label))
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        urls: list[URLPattern | URLResolver] = super().get_urls()
+        return [path("theme.css", self.theme_css, name="theme_css"), *urls]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the context of every page, which loads the theme's colours from a file.
+
+        The content security policy allows no style sheet inside a page.
+        """
+        context: dict[str, Any] = super().each_context(request)
+        return {**context, "colors": {}, "styles": [*context["styles"], reverse("admin:theme_css")]}
+
+    def theme_css(self, request: HttpRequest) -> HttpResponse:
+        """Return the theme's colours and radius as CSS variables."""
+        context = super().each_context(request)
+        lines = [
+            f"--color-{name}-{weight}: {value};"
+            for name, weights in context["colors"].items()
+            for weight, value in weights.items()
+        ]
+        if radius := context["border_radius"]:
+            lines.append(f"--border-radius: {radius};")
+        headers = {"Cache-Control": "public, max-age=3600"}
+        return HttpResponse(f":root {{ {' '.join(lines)} }}\n", "text/css", headers=headers)
 
 
 class AdminConfig(apps.AdminConfig):

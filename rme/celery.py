@@ -51,7 +51,6 @@ app.conf.beat_schedule = {
     "publish": {"task": "messaging.publish_templates", "schedule": 5.0},
     "bulk-actions": {"task": "messaging.run_bulk_actions", "schedule": 5.0},
     "record-imports": {"task": "crm.import_records", "schedule": 5.0},
-    "settle-pauses": {"task": "tenants.settle_pauses", "schedule": 2.0},
     "count-minutes": {"task": "messaging.count_minutes", "schedule": 15.0},
 }
 app.conf.beat_scheduler = "rme.workers.beat:HintScheduler"
@@ -93,7 +92,7 @@ MESSAGING = (
 app.autodiscover_tasks(
     [
         *(f"messaging.{each}" for each in MESSAGING),
-        *("rme.crm", "rme.tenants.access", "rme.tenants.cells"),
+        *("rme.crm", "rme.tenants.access"),
     ]
 )
 app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")

@@ -53,17 +53,17 @@ BROWSER_MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "rme.tenants.access.sessions.SessionMiddleware",
-    "rme.tenants.access.acting_pages.ActingMiddleware",
+    "rme.tenants.access.acting.ActingMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 """Middleware of pages in a browser, which API calls skip: see `rme.core.http.browser`."""
-SESSION_ENGINE = "rme.tenants.access.session_store"
+SESSION_ENGINE = "rme.tenants.access.sessions"
 # The admin's checks look for its middleware only in MIDDLEWARE.
 SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
 ROOT_URLCONF = "rme.urls"
 WSGI_APPLICATION = "rme.wsgi.application"
 APPEND_SLASH = True
-TEMPLATES = [
+TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
@@ -82,6 +82,15 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 # Files are dropped unread, except for views that take them (`rme.core.http.edge`).
 FILE_UPLOAD_HANDLERS: list[str] = []
+
+PLACES = "rme.core.placement.OnlyPlace"
+"""Who answers whether an organization is served here: see `rme.core.placement`."""
+AFTER_MIGRATIONS: list[str] = []
+"""Functions that `migrate` calls at its end; they may raise ImproperlyConfigured."""
+LINK_QUERY = ""
+"""The query of links in emails of the console."""
+ANY_HOST_PATHS: list[str] = []
+"""Paths that may be requested by any host name or address, besides probes and metrics."""
 
 # --- language and time --------------------------------------------------------------------------
 USE_TZ = True
@@ -135,11 +144,12 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
-ACCOUNT_RATE_LIMITS = False  # `rme.tenants.logins` limits, for all processes together
+ACCOUNT_RATE_LIMITS = False  # `rme.tenants.access.logins` limits, for all processes together
 USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
 MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_FORMS = {
+    "activate_totp": "rme.tenants.access.forms.FirstCode",
     "authenticate": "rme.tenants.access.forms.LimitedCode",
     "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
 }
@@ -152,7 +162,7 @@ SOCIALACCOUNT_STORE_TOKENS = False
 OAUTH2_PROVIDER_APPLICATION_MODEL = "tenants.Application"
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
-    "rme.tenants.oauth.hasher.SecretHasher",
+    "rme.tenants.oauth.client_authentication.SecretHasher",
 ]
 OAUTH2_SCOPES = {"api": "The REST API"}
 OAUTH2_PROVIDER = {
@@ -170,9 +180,9 @@ X_FRAME_OPTIONS = "SAMEORIGIN"
 
 # --- REST ---------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.authentication.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.call_limits.CallThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rme.tenants.oauth.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rme.tenants.oauth.routes.RoutePermission"],
+    "DEFAULT_THROTTLE_CLASSES": ["rme.tenants.oauth.call_limits.CallThrottle"],
     "DEFAULT_PARSER_CLASSES": ["rme.core.http.parsing.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rme.core.http.parsing.JsonRenderer"],
     "EXCEPTION_HANDLER": "rme.core.http.api.exception_handler",
@@ -182,6 +192,8 @@ REST_FRAMEWORK = {
 
 # --- the admin's theme --------------------------------------------------------------------------
 STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "rme" / "theme"]
+"""Files that replace the theme's own: a build of Alpine.js that doesn't need 'unsafe-eval'."""
 
 
 def _static(path: str) -> Callable[[object], str]:

@@ -40,7 +40,7 @@ OF_CELLS = ("CELL_SECRET",)
 """What is made for cells alone, once for all of them."""
 DERIVED = {"FIELD_KEYS": "fields", "VAPID_PRIVATE_KEY": "vapid"}
 """What the service derives from SECRET_KEY where there is no such key, and for what purpose."""
-SINGLE = ("SECRET_KEY", "POSTGRES_PASSWORD")
+SINGLE = ("SECRET_KEY", "POSTGRES_PASSWORD", "REDIS_PASSWORD")
 """What is no list: a comma in it is a character."""
 ROTATED = ("SECRET_KEY", "FIELD_KEYS", "CELL_SECRET")
 FALLBACKS = "SECRET_KEY_FALLBACKS"
@@ -59,48 +59,61 @@ class Keys:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.owner is not None:
             os.chown(self.folder, self.owner, self.owner)
-        before = self._lines("SECRET_KEY")
-        wanted = [name for name in NEW if cells or name not in OF_CELLS]
-        made = [name for name in wanted if not (self.folder / name).exists()]
-        for name in made:
-            if before and name in DERIVED:
+        current_keys = self._lines("SECRET_KEY")
+        names = [name for name in NEW if cells or name not in OF_CELLS]
+        created = [name for name in names if not (self.folder / name).exists()]
+        for name in created:
+            if current_keys and name in DERIVED:
                 # What the service derived until now: with another one stored secrets are lost.
-                self._write(name, [derived_key(before[0], DERIVED[name])])
+                self._write(name, [derived_key(current_keys[0], DERIVED[name])])
             else:
                 self._write(name, [NEW[name]()])
         if hosts:
-            made += self._addresses(*hosts)
-        return made
+            created += self._addresses(*hosts)
+        return created
 
     def _addresses(self, database: str, redis: str) -> list[str]:
-        """Make the URLs of servers that are new, with a password that is kept if it is there."""
-        password = (self._lines("POSTGRES_PASSWORD") or [secrets.token_hex(24)])[0]
-        wanted = {
-            "POSTGRES_PASSWORD": password,
-            "DATABASE_URL": f"postgres://rme:{quote(password, safe='')}@{database}/rme",
-            "REDIS_URL": f"redis://{redis}/0",
+        """Create the servers' passwords and URLs; keep existing ones.
+
+        A Redis URL without a password, from an earlier release, gets the password.
+        """
+        passwords = {
+            name: (self._lines(name) or [secrets.token_hex(24)])[0]
+            for name in ("POSTGRES_PASSWORD", "REDIS_PASSWORD")
         }
-        made = [name for name in wanted if not (self.folder / name).exists()]
-        for name in made:
-            self._write(name, [wanted[name]])
-        return made
+        quoted = {name: quote(password, safe="") for name, password in passwords.items()}
+        values = {
+            "POSTGRES_PASSWORD": passwords["POSTGRES_PASSWORD"],
+            "DATABASE_URL": f"postgres://rme:{quoted['POSTGRES_PASSWORD']}@{database}/rme",
+            "REDIS_PASSWORD": passwords["REDIS_PASSWORD"],
+            "REDIS_URL": f"redis://:{quoted['REDIS_PASSWORD']}@{redis}/0",
+        }
+        is_open = self._lines("REDIS_URL") == [f"redis://{redis}/0"]
+        created = [
+            name
+            for name in values
+            if not (self.folder / name).exists() or (name == "REDIS_URL" and is_open)
+        ]
+        for name in created:
+            self._write(name, [values[name]])
+        return created
 
     def read(self, name: str) -> list[str]:
         """Return the values of a key: the one in use first."""
-        found = self._lines(name)
-        return [*found, *self._lines(FALLBACKS)] if name == "SECRET_KEY" else found
+        keys = self._lines(name)
+        return [*keys, *self._lines(FALLBACKS)] if name == "SECRET_KEY" else keys
 
     def add(self, name: str) -> None:
         self._store(name, [*self.read(name), NEW[name]()])
 
     def promote(self, name: str) -> None:
         """Put the key that was added last first. Raises ValueError if that cannot be."""
-        *others, last = self.read(name)
-        if not others:
+        *fallbacks, last = self.read(name)
+        if not fallbacks:
             raise ValueError(f"{name} has one key alone: `add` makes another one.")
-        if any("," in key for key in others):
+        if any("," in key for key in fallbacks):
             raise ValueError(f"{name} has a comma, and {FALLBACKS} is a list between commas.")
-        self._store(name, [last, *others])
+        self._store(name, [last, *fallbacks])
 
     def forget(self, name: str) -> None:
         self._store(name, self.read(name)[:1])
@@ -117,12 +130,12 @@ class Keys:
         if name != "SECRET_KEY":
             self._write(name, values)
             return
-        first, *others = values
-        if others:
+        first, *fallbacks = values
+        if fallbacks:
             # Before the key itself, so that at no time one of the keys is missing.
-            self._write(FALLBACKS, others)
+            self._write(FALLBACKS, fallbacks)
         self._write(name, [first])
-        if not others:
+        if not fallbacks:
             (self.folder / FALLBACKS).unlink(missing_ok=True)
 
     def _write(self, name: str, values: Sequence[str]) -> None:
@@ -156,8 +169,8 @@ def main() -> int:
     options = parser.parse_args()
     keys = Keys(options.folder, options.owner)
     if options.step == "create":
-        made = keys.create(options.hosts, cells=options.cells)
-        print("Made", ", ".join(made) or "nothing: all are there")
+        created = keys.create(options.hosts, cells=options.cells)
+        print("Made", ", ".join(created) or "nothing: all are there")
         return 0
     if not keys.read(options.name):
         parser.error(f"there is no file {options.folder / options.name}; `create` makes it")

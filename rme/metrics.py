@@ -7,6 +7,7 @@ PostgreSQL, and the counters of processes are summed up in Redis (`rme.core.redi
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from secrets import compare_digest
+from urllib.parse import urlsplit
 
 import structlog
 from celery import current_app
@@ -24,7 +25,7 @@ from messaging.reports import checks, metrics
 from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http import api, edge, request_records
+from rme.core.http import edge, request_records
 from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats
@@ -82,27 +83,32 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _is_local(request: HttpRequest) -> bool:
-    """Return whether a request came from this machine and not by a proxy on it: a proxy adds a
-    header, or passes on the Host that its client sent.
+    """Return whether a request came from this machine, and not through a proxy on it.
+
+    A proxy adds a header, or passes on the Host that its client sent. Some do neither, so a
+    deployment with a public BASE_URL trusts no request by its address.
     """
-    if settings.TLS_PROXY or edge.is_forwarded(request.META):
+    public_name = urlsplit(settings.BASE_URL).hostname or ""
+    if settings.TLS_PROXY or edge.is_forwarded(request.META) or not _is_here(public_name):
         return False
     name = split_domain_port(request.headers.get("Host", ""))[0].strip("[]")
-    return edge.is_from_here(request) and (name == "localhost" or is_loopback(name))
+    return edge.is_from_here(request) and _is_here(name)
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host name or address is this machine's loopback."""
+    return host == "localhost" or is_loopback(host)
 
 
 def _has_token(request: HttpRequest) -> bool:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    wanted = settings.METRICS_TOKEN.encode()
-    given = token.strip().encode("utf-8", "replace")
-    return bool(wanted) and scheme.lower() == "bearer" and compare_digest(given, wanted)
+    expected = settings.METRICS_TOKEN.encode()
+    sent = token.strip().encode("utf-8", "replace")
+    return bool(expected) and scheme.lower() == "bearer" and compare_digest(sent, expected)
 
 
-def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     return HttpResponse(f"{error.message}\n", status=error.status, content_type="text/plain")
-
-
-api.set_error_renderer(_render_error, show)
 
 
 class _Families:
@@ -134,14 +140,14 @@ def _text() -> bytes:
     try:
         works = any(each.works for each in heartbeats.read())
         (scheduler,) = heartbeats.are_alive(("scheduler",))
-        counted = list(_counted())
+        families = list(_counted())
         up.add_metric(["redis"], 1)
         up.add_metric(["workers"], works)
         up.add_metric(["scheduler"], scheduler)
     except RedisError:
-        counted = []
+        families = []
         up.add_metric(["redis"], 0)
-    return _as_text([up]) + gauges + _as_text(counted)
+    return _as_text([up]) + gauges + _as_text(families)
 
 
 def _database_answers() -> bool:
@@ -161,11 +167,11 @@ def _gauges() -> bytes:
     shared too: a database that is slow is not asked again by each.
     """
     try:
-        found = redis_client().get(GAUGES)
+        cached = redis_client().get(GAUGES)
     except RedisError:
         return _read_gauges()
-    if isinstance(found, bytes):
-        return found
+    if isinstance(cached, bytes):
+        return cached
     text = _read_gauges()
     with suppress(RedisError):
         redis_client().set(GAUGES, text, px=int(SHARED_SECONDS * 1000))
@@ -183,14 +189,14 @@ def _read_gauges() -> bytes:
 
 def _counted() -> Iterator[Metric]:
     counters.flush()
-    found = counters.read()
+    read_amounts = counters.read()
     for name, (help_text, labels) in COUNTED.items():
         family = CounterMetricFamily(name, help_text, labels=labels)
-        amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | found.get(name, {})
+        amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | read_amounts.get(name, {})
         for values, amount in sorted(amounts.items()):
             if len(values) == len(labels):  # another release may have counted by others
                 family.add_metric(list(values), amount)
         yield family
     for histogram in HISTOGRAMS:
-        yield histogram.family(found)
+        yield histogram.family(read_amounts)
     yield from process_gauges.families(process_gauges.read(), sorted(current_app.amqp.queues))

@@ -28,24 +28,24 @@ def waiting(connection: BaseDatabaseWrapper) -> Waiting:
     """Return the migrations that are not applied."""
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    found = Waiting([], [], [])
+    pending = Waiting([], [], [])
     not_before: set[tuple[str, str]] = set()
     is_new = not executor.loader.applied_migrations  # there is no release before
     for migration, _ in executor.migration_plan(graph.leaf_nodes()):
         key = (migration.app_label, migration.name)
-        after = any(parent.key in not_before for parent in graph.node_map[key].parents)
+        is_blocked = any(parent.key in not_before for parent in graph.node_map[key].parents)
         if is_new:
-            found.pre_deploy.append(migration)
+            pending.pre_deploy.append(migration)
             continue
         if is_post_deploy(migration):
-            found.post_deploy.append(migration)
-        elif after:
-            found.blocked.append(migration)
+            pending.post_deploy.append(migration)
+        elif is_blocked:
+            pending.blocked.append(migration)
         else:
-            found.pre_deploy.append(migration)
+            pending.pre_deploy.append(migration)
             continue
         not_before.add(key)
-    return found
+    return pending
 
 
 def is_post_deploy(migration: Migration) -> bool:

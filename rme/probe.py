@@ -19,17 +19,17 @@ WEB_SECONDS = 4.0
 
 def workers(var: Path, names: Sequence[str], *, worked: bool = False) -> list[str]:
     """Return a sentence about each worker, or beat, that is not alive, or has not `worked` yet."""
-    found = []
+    problems = []
     for name in names:
-        own = ",".join(sorted(name.split(",")))
-        left = liveness.seconds_left(var, own)
-        if left is None:
-            found.append(f"{name}: no process runs.")
-        elif left < 0:
-            found.append(f"{name}: no process has ended a task in time, for {-left:.0f} s.")
-        elif worked and not liveness.has_worked(var, own):
-            found.append(f"{name}: no task has succeeded yet.")
-    return found
+        queues = ",".join(sorted(name.split(",")))
+        seconds = liveness.seconds_left(var, queues)
+        if seconds is None:
+            problems.append(f"{name}: no process runs.")
+        elif seconds < 0:
+            problems.append(f"{name}: no process has ended a task in time, for {-seconds:.0f} s.")
+        elif worked and not liveness.has_worked(var, queues):
+            problems.append(f"{name}: no task has succeeded yet.")
+    return problems
 
 
 def web(port: int, path: str) -> list[str]:

@@ -25,9 +25,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """
     try:
         with availability.within(READY_SECONDS):
-            waiting = post_deploy.waiting(connection)
+            pending = post_deploy.waiting(connection)
     except Error:
         return HttpResponse("database\n", status=503, content_type="text/plain")
-    if waiting.pre_deploy or waiting.blocked:
+    if pending.pre_deploy or pending.blocked:
         return HttpResponse("migrations\n", status=503, content_type="text/plain")
     return HttpResponse("ok\n", content_type="text/plain")

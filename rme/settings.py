@@ -5,6 +5,7 @@ What is the same in every deployment is in `rme.fixed_settings`.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,12 +13,10 @@ from urllib.parse import urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from rme import __version__
-from rme.core import cell_calls
 from rme.core.db.periods import Period
 from rme.core.environment import (
     archive_settings,
     broker_settings,
-    cell_settings,
     database_settings,
     redis_url,
     secret_files,
@@ -25,6 +24,7 @@ from rme.core.environment import (
 )
 from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
+from rme.core.http.forwarded import is_loopback
 from rme.core.logs import logging_config
 from rme.core.process import memory
 from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from one module)
@@ -72,18 +72,26 @@ if SMTP_URL:
     OUTBOUND_OPEN_HOSTS += opened_by(SMTP_URL)
 
 # --- cells --------------------------------------------------------------------------------------
-_cells = cell_settings.read(ENV)
-CELL = _cells.own
+CELL = ""
 """The name of this cell; empty: it is the only one. docs/cells.md describes cells."""
-CELLS = _cells.urls
+CELLS: Mapping[str, str] = {}
 """The internal URLs of all cells, by name."""
-CELL_SECRET = _cells.secret
-"""What the calls between cells and router are signed with: see `rme.core.cell_calls`."""
+CELL_SECRET = ""
+"""What the calls between cells and router are signed with: see `rme.cells.signatures`."""
 MOVE_DATABASE_URL = ENV.get("MOVE_DATABASE_URL", "")
 """The database of the cell to which `move_organization` moves."""
+if "CELL" in ENV or "CELLS" in ENV:
+    from rme.cells import environment as cell_environment
+
+    _cells = cell_environment.read(ENV)
+    CELL, CELLS, CELL_SECRET = _cells.own, _cells.urls, _cells.secret
 if CELL:
+    from rme.cells.plugged_settings import *  # noqa: F403
+    from rme.cells.signatures import SESSION_COOKIE
+
     # One browser has a session in each of several cells, all at the router's address.
-    SESSION_COOKIE_NAME = f"{cell_calls.SESSION_COOKIE}{CELL}"
+    SESSION_COOKIE_NAME = f"{SESSION_COOKIE}{CELL}"
+    LINK_QUERY = f"?cell={CELL}"
 
 # --- static files -------------------------------------------------------------------------------
 STATIC_ROOT = Path(ENV.get("STATIC_ROOT", VAR / "static"))
@@ -140,13 +148,18 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
 }
 SECOND_FACTOR_REQUIRED = flag("SECOND_FACTOR_REQUIRED")
 """Whether everybody needs a second factor; otherwise each organization decides for its people."""
+_host = urlsplit(BASE_URL).hostname or ""
+SUPERUSER_FACTOR_REQUIRED = flag(
+    "SUPERUSER_FACTOR_REQUIRED", default=_host != "localhost" and not is_loopback(_host)
+)
+"""Whether superusers need one; by default, if other machines can reach the console."""
 SESSION_IDLE_SECONDS = int(ENV.get("SESSION_IDLE_SECONDS", "7200"))
 SESSION_SECONDS = int(ENV.get("SESSION_SECONDS", "86400"))
 """How long a session of the console lasts without a request, and at most."""
 ACTING_SECONDS = int(ENV.get("ACTING_SECONDS", "1800"))
 """How long a person may act as another user at most."""
 LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
-"""Wrong passwords in five minutes before more must wait; `rme.tenants.logins` has longer spans."""
+"""Wrong passwords in five minutes before more must wait; longer spans: `tenants.access.logins`."""
 TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
 TOKENS_PER_MINUTE = int(ENV.get("TOKENS_PER_MINUTE", "6000"))
 TOKEN_FAILURES_PER_MINUTE = int(ENV.get("TOKEN_FAILURES_PER_MINUTE", "120"))
@@ -259,8 +272,8 @@ _sign_on = ["://".join(urlsplit(OIDC_URL)[:2])] if OIDC_URL else []
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
-        "script-src": [SELF, NONCE, "'unsafe-eval'"],  # Alpine.js of the admin's theme evaluates
-        "style-src": [SELF, "'unsafe-inline'"],
+        "script-src": [SELF, NONCE],
+        "style-src": [SELF, NONCE],
         "img-src": [SELF, "data:"],
         "object-src": [NONE],
         "base-uri": [SELF],

@@ -45,8 +45,8 @@ def _may(entry: dict[str, Any], request: HttpRequest) -> bool:
     permission = entry.get("permission")
     if permission is None:
         return True
-    asked = import_string(permission) if isinstance(permission, str) else permission
-    return bool(asked(request))
+    check = import_string(permission) if isinstance(permission, str) else permission
+    return bool(check(request))
 
 
 def _entry(entry: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def _entry(entry: dict[str, Any], request: HttpRequest) -> dict[str, Any]:
 
     The theme finds out by the address which page of a model is the current one.
     """
-    shown = {name: entry[name] for name in ("title", "icon")} | {"link": str(entry["link"])}
+    link = {name: entry[name] for name in ("title", "icon")} | {"link": str(entry["link"])}
     if "active" in entry:
-        shown["active"] = entry["active"](request)
-    return shown
+        link["active"] = entry["active"](request)
+    return link
 
 
 def _console(
@@ -94,7 +94,7 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "Messages",
         "items": [
-            _console("Messages", "mail", "messages", ("messages", "message")),
+            _console("Messages", "mail", "messages", ("messages", "message", "message_record")),
             _console("Manual review", "help", "review", ("messages",), held=True),
             _console("Simulator outbox", "outbox", "outbox", ()),
         ],
@@ -146,7 +146,6 @@ NAVIGATION: list[dict[str, Any]] = [
                 ("providers", "provider", "new_provider", "route", "callbacks"),
                 "may_see_settings",
             ),
-            _page("All provider accounts", "list", "messaging_provideraccount"),
             _page("Categories", "category", "messaging_category"),
             _page("Sending rules", "speed", "messaging_sendingrules"),
             _page("Webhooks", "webhook", "messaging_webhookendpoint"),

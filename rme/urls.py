@@ -1,5 +1,6 @@
 """All paths of the deployment."""
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
@@ -8,14 +9,32 @@ from django.views.generic import RedirectView
 from messaging.admin import first_steps
 from messaging.feedback import views
 from messaging.pages import push_demo
-from rme import cell_owner, metrics, probe_views
-from rme.tenants import cells, logins
-from rme.tenants.access import acting_pages
+from rme import metrics, probe_views
+from rme.tenants.access import acting, logins
 from rme.tenants.access import pages as access_pages
-from rme.tenants.across import calls as across_calls
 from rme.tenants.admin import role_page
 
 handler500 = "rme.core.http.api.failed"
+_BOT_PATH = f"{settings.BOT_BASE_PATH}/".lstrip("/")
+_PUSH_DEMO_CALLS = ("devices", "send", "replace")
+_OAUTH_ROUTES = (
+    *(f"services/oauth2/{name}" for name in ("token", "revoke", "introspect")),
+    ".well-known/oauth-authorization-server",
+)
+error_renderers = {
+    "metrics": "rme.metrics.render_error",
+    "hooks/<str:public_id>": "messaging.feedback.views.render_error",
+    "t/o/<str:token>": "messaging.pages.tracking_views.render_error",
+    "t/c/<str:token>": "messaging.pages.tracking_views.render_error",
+    **dict.fromkeys(
+        (f"push-demo/{name}" for name in _PUSH_DEMO_CALLS), "messaging.pages.push_demo.render_error"
+    ),
+    **dict.fromkeys(_OAUTH_ROUTES, "rme.tenants.oauth.views.render_error"),
+    **dict.fromkeys(
+        (f"{_BOT_PATH}{name}" for name in ("api.php", "api_create.php")), "bot.views.render_error"
+    ),
+}
+"""What builds the errors of routes that have a shape of their own (`rme.core.http.api.refuse`)."""
 
 urlpatterns = [
     # first, because Django tries one after the other
@@ -24,11 +43,7 @@ urlpatterns = [
     path("livez", probe_views.livez),
     path("readyz", probe_views.readyz),
     path("metrics", metrics.show),
-    path("cell/owner", cell_owner.show),
-    path("cell/pauses", cells.answer_pauses),
-    path("cell/organizations", across_calls.organizations),
-    path("cell/log-out", across_calls.log_out),
-    path(f"{settings.BOT_BASE_PATH}/".lstrip("/"), include("bot.urls")),
+    path(_BOT_PATH, include("bot.urls")),
     path("hooks/<str:public_id>", views.receive),
     path("p/", include("messaging.pages.urls")),
     path("t/", include("messaging.pages.tracking_urls")),
@@ -37,14 +52,14 @@ urlpatterns = [
     path("push-demo/devices", push_demo.register),
     path("push-demo/send", push_demo.send),
     path("push-demo/replace", push_demo.replace),
-    path("", include("rme.tenants.urls")),
+    path("", include("rme.tenants.oauth.urls")),
     path("admin/login/", access_pages.LogInPage.as_view()),
     path("admin/account/roles/", admin.site.admin_view(role_page.show), name="roles"),
-    path("admin/account/cells/", include("rme.tenants.across.urls")),
+    *([path("", include("rme.cells.urls"))] if apps.is_installed("rme.cells") else []),
     path("admin/account/", include("rme.tenants.access.urls")),
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
-    path("admin/acting/begin/<int:user_id>/", acting_pages.begin, name="acting_begin"),
-    path("admin/acting/end/", acting_pages.end, name="acting_end"),
+    path("admin/acting/begin/<int:user_id>/", acting.begin_page, name="acting_begin"),
+    path("admin/acting/end/", acting.end_page, name="acting_end"),
     path("admin/console/", include("messaging.console.urls")),
     path(
         "admin/first-steps/<str:organization_id>/",

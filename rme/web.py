@@ -1,10 +1,13 @@
 """`python -m rme.web OPTIONS`: granian, whose web processes share the modules of the service.
 
-They are forked from this process after the modules were loaded: they share that memory, and a
-process that ended is replaced at once, instead of after the second that loading takes.
+They are forked after the modules were loaded: they share that memory, and a process that ended is
+replaced at once, instead of after the seconds that loading takes. That holds for granian's main
+process too, which this one forks and keeps.
 """
 
 import multiprocessing
+import sys
+from functools import partial
 
 from django.urls import get_resolver
 from granian.cli import cli
@@ -12,13 +15,14 @@ from granian.cli import cli
 from rme import wsgi  # sets Django up
 from rme.core.process import memory
 from rme.core.redis.connection import refuse_cluster
+from rme.run import forks
 
 __all__ = ["load", "main", "wsgi"]
 
 
 def load() -> None:
     """Load what each web process needs, but for `rme.asgi`, whose threads a fork would lose."""
-    get_resolver().url_patterns  # noqa: B018 - imports all views
+    _ = get_resolver().url_patterns  # imports all views
     memory.freeze_startup_objects()
 
 
@@ -26,7 +30,8 @@ def main() -> None:
     refuse_cluster()
     load()
     multiprocessing.set_start_method("fork")  # as on Python before 3.14
-    cli(auto_envvar_prefix="GRANIAN")
+    granian = partial(cli, auto_envvar_prefix="GRANIAN")
+    sys.exit(forks.keep([forks.KeptFork("web", granian, may_exit=True)]))
 
 
 if __name__ == "__main__":

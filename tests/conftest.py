@@ -23,13 +23,18 @@ from rme.core import cache
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.environment import redis_url
+from rme.core.process import task_requests
+from rme.core.process.errands import ERRANDS
 from rme.core.redis.connection import redis_client
+from rme.run.engines import Postgres
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
-from tests import databases, factories, rendering
+from tests import databases, factories, pruning, rendering
 from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
 from tests.service import MIGRATED, Service, data_folder, running
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "rme.settings"  # of programs that tests start
 
 
 def _import_a_share(config: pytest.Config) -> None:
@@ -61,6 +66,27 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 _STARTED = ("young_scene", "scene", "broken", "callers_service")
 """Fixtures of several modules that start a service, in the order in which they are wanted."""
+
+
+_SYSTEM_FOLDERS = frozenset({
+    "browser", "clients", "combinations", "deploy", "drills", "faults", "journeys", "router", "run",
+    "sms", "upgrade", "workers",
+})  # fmt: skip
+"""Folders whose tests start services, browsers or other programs."""
+_SYSTEM_GROUPS = frozenset({"service", "service-2", "browser", "kannel", "engines"})
+"""Groups of tests that start them in other folders."""
+
+
+def _is_system_test(item: pytest.Item) -> bool:
+    groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
+    folder, *_ = item.path.relative_to(Path(__file__).parent).parts
+    return folder in _SYSTEM_FOLDERS or not groups.isdisjoint(_SYSTEM_GROUPS)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark tests that start services, browsers or other programs: `make test-system` runs them."""
+    if _is_system_test(item):
+        item.add_marker("system")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -105,6 +131,8 @@ def cache_clock() -> Iterator[StandingClock]:
     statements as on an idle one.
     """
     TtlCache.clear_all()
+    task_requests.absence.note_answer()
+    ERRANDS.budget.forget()
     redis_client().flushdb()
     assert availability.allowed() is None, "an earlier test bounded the statements of its process"
     with pytest.MonkeyPatch.context() as patch:
@@ -225,3 +253,32 @@ def callers_service(_callers_service: Service) -> Service:
     if process is None or process.poll() is not None:
         _callers_service.start()
     return _callers_service
+
+
+@pytest.fixture(scope="session")
+def _recorded_statements() -> Iterator[pruning.Recorder]:
+    with pruning.Recorder().recording() as recorder:
+        yield recorder
+
+
+@pytest.fixture(autouse=True)
+def _statements_do_not_prune_under_a_lock(_recorded_statements: pruning.Recorder) -> Iterator[None]:
+    """Fail a test that executes what PostgreSQL 18 cannot: docs/architecture.md, "Locks and
+    pruning". Each text is planned once.
+    """
+    yield
+    if statements := _recorded_statements.take():
+        refused = pruning.refused(statements, databases.url_of(connection.settings_dict["NAME"]))
+        assert not refused, "\n\n".join(each.text for each in refused)
+
+
+@pytest.fixture(scope="session")
+def _postgresql() -> Postgres:
+    return Postgres(Path(os.environ.get("RME_VAR", "var")))
+
+
+@pytest.fixture(autouse=True)
+def _postgresql_does_not_crash(_postgresql: Postgres) -> Iterator[None]:
+    """Fail a test during which the embedded PostgreSQL crashed: it restarts by itself."""
+    yield
+    assert _postgresql.crashes() == []

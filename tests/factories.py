@@ -10,8 +10,8 @@ from messaging.models import SenderDomain, Template, TemplateVersion
 from push.models import Device, token_digest
 from rme.crm.models import Contact
 from rme.tenants import organizations
-from rme.tenants.authentication import Caller
 from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
+from rme.tenants.oauth.authentication import Caller
 
 
 def organization(identifier: str = "acme", **fields: Any) -> Organization:

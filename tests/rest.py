@@ -9,13 +9,14 @@ import orjson
 from django.test import Client
 
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
+from messaging.domain.channels import Channel
 from messaging.feedback import receipts
-from messaging.models import Event, derived_events
-from rme.core.channels import Channel
+from messaging.models import Event
+from messaging.store import event_view
 from rme.core.outbound import outbound_transport
-from rme.tenants import applications
 from rme.tenants.models import Application, Organization
-from rme.tenants.oauth import clients, tokens
+from rme.tenants.oauth import applications, clients, tokens
 from rme.transport import Transport
 from tests import factories
 
@@ -122,7 +123,8 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
         while (waiting := claims.ready(channel)) and not (once and windows):
             for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
-                deliver.deliver([window], transport or outbound_transport(), receipts.apply)
+                own = transport or outbound_transport()
+                deliver.deliver([window], own, this_process(), receipts.apply)
                 windows += 1
     return windows
 
@@ -134,6 +136,6 @@ def events(message_id: str) -> list[str]:
 
 def all_events(*types: str) -> list[Event]:
     """Return the events of all messages, of these types if any are named, by id."""
-    events = derived_events.select("true", "true", "true")
+    events = event_view.select("true", "true", "true")
     found = Event.objects.raw(f"SELECT * FROM {events} found ORDER BY id")
     return [each for each in found if not types or each.type in types]

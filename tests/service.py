@@ -19,8 +19,8 @@ import psycopg
 import requests
 
 from rme.run.engines import Postgres
-from rme.run.places import sockets
-from tests import databases
+from rme.run.places import engine_env, sockets
+from tests import databases, pruning
 
 ROOT = Path(__file__).resolve().parent.parent
 MIGRATED = "RME_TESTS_MIGRATED"
@@ -163,7 +163,24 @@ def data_folder() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         subprocess.run(["cp", "-a", _migrated() / "postgres", folder], check=True)
+        with (folder / "postgres" / "data" / "postgresql.auto.conf").open("a") as settings:
+            settings.write(pruning.LOG_STATEMENTS)
         yield folder
+        for log in folder.rglob("postgres.log"):
+            _check_statements(log)
+
+
+def _check_statements(log: Path) -> None:
+    """Check what a server executed as `tests/conftest.py` does for the process of the tests."""
+    if statements := pruning.read_log(log):
+        var = log.parent.parent
+        engine = Postgres(var, ephemeral=True)
+        engine.start()
+        try:
+            refused = pruning.refused(statements, engine_env(var)["DATABASE_URL"])
+        finally:
+            engine.stop()
+        assert not refused, "\n\n".join(each.text for each in refused)
 
 
 def _migrated() -> Path:

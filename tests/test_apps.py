@@ -32,7 +32,7 @@ def test_models_are_looked_up_where_they_are_listed(org, looked_up):
     assert 'href="/admin/messaging/category/"' in page.content.decode()
 
 
-def test_an_application_with_nothing_for_a_person_does_not_exist(org, looked_up):
+def test_app_without_accessible_pages_is_404(org, looked_up):
     support = person("support", org, Membership.Role.SUPPORT)
     assert support.get("/admin/bot/").status_code == 404
     assert looked_up == ["bot"]

@@ -10,10 +10,14 @@ ASSETS = ROOT / "assets"
 BUILT = ROOT / "messaging" / "static" / "console"
 
 
-def test_what_is_built_comes_of_the_sources_that_are_here():
+def test_built_scripts_match_their_sources():
     """After a change in assets/: `make assets`, and commit what it made."""
     digest = sha256()
-    sources = sorted(f"studio/{path.name}" for path in (ASSETS / "studio").iterdir())
+    sources = sorted(
+        f"{folder}/{path.name}"
+        for folder in ("alpine", "studio")
+        for path in (ASSETS / folder).iterdir()
+    )
     for name in ("package-lock.json", "build.mjs", *sources):
         digest.update(f"{name}\0".encode() + (ASSETS / name).read_bytes())
     assert (BUILT / "studio.digest").read_text() == f"{digest.hexdigest()}\n"
@@ -26,7 +30,7 @@ def test_packages_are_locked_by_digest_and_name_no_host():
     assert re.findall(r"https?://", json.dumps(packages)) == []
 
 
-def test_the_licence_of_each_package_stands_beside_the_build():
+def test_licence_of_each_built_package_is_included():
     lock = json.loads((ASSETS / "package-lock.json").read_text())["packages"]
     names = [name.replace("node_modules/", "") for name in lock if name and "esbuild" not in name]
     licences = (BUILT / "studio.licences.txt").read_text()

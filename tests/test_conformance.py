@@ -1,53 +1,37 @@
-"""docs/conformance*.md name tests that exist, and for every sentence at least one."""
+"""docs/conformance*.md: each promise is held by a test, and the pages show which files have one."""
 
-import ast
-import re
-from functools import cache
-from pathlib import Path
+from collections import Counter
 
-import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-ROWS = [
-    (page.stem, claim.strip(), tuple(re.findall(r"`([^`]+)`", held)))
-    for page in sorted((ROOT / "docs").glob("conformance*.md"))
-    for claim, held in re.findall(
-        r"^\| (?!claim \|)(.+) \| (.*)\|$", page.read_text(), re.MULTILINE
-    )
-]
+from docs import conformance
 
 
-@cache
-def collected(path: str) -> frozenset[str]:
-    """Collect the names of a file's tests: functions, and `Class::method`."""
-    body = ast.parse((ROOT / path).read_text()).body
-    classes = [node for node in body if isinstance(node, ast.ClassDef)]
-    named = [("", node) for node in body]
-    named += [(f"{each.name}::", node) for each in classes for node in each.body]
-    return frozenset(
-        prefix + node.name
-        for prefix, node in named
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    )
+def test_each_promise_is_held_by_a_test():
+    promises, holders = conformance.promised(), conformance.holders()
+    assert len(promises) > 500
+    assert [each for each in promises if each not in holders] == []
 
 
-def test_there_are_rows():
-    assert len(ROWS) > 200
+def test_each_promise_that_a_test_names_is_on_a_page():
+    assert set(conformance.holders()) - set(conformance.promised()) == set()
 
 
-def test_no_row_is_without_a_test():
-    assert [claim for _, claim, held in ROWS if not held] == []
+def test_no_id_is_given_twice():
+    assert [each for each, count in Counter(conformance.promised()).items() if count > 1] == []
 
 
-def test_no_row_stands_twice():
-    assert len(set(ROWS)) == len(ROWS)
+def test_each_row_of_a_page_has_an_id():
+    for page in conformance.PAGES:
+        rows = [each for each in page.read_text().splitlines() if each.startswith("| ")]
+        heads = [each for each in rows if each == "| id | promise | tests |"]
+        assert len(rows) - len(heads) == len(conformance.ROW.findall(page.read_text())) > 0
 
 
-@pytest.mark.parametrize(
-    "path", sorted({name.split("::")[0] for *_, held in ROWS for name in held})
-)
-def test_every_test_named_exists(path):
-    named = {
-        name.partition("::")[2] for *_, held in ROWS for name in held if name.split("::")[0] == path
-    }
-    assert named - collected(path) == set()
+def test_pages_show_the_files_with_the_tests():
+    """If this fails, run `make conformance`."""
+    holders = conformance.holders()
+    stale = [
+        page.name
+        for page in conformance.PAGES
+        if conformance.filled(page.read_text(), holders) != page.read_text()
+    ]
+    assert stale == []

@@ -8,7 +8,7 @@ DIGEST = re.compile(r"[a-z/]+:[\w.-]+@sha256:[0-9a-f]{64}")
 OWN = "rme:"
 
 
-def test_every_image_of_others_is_a_digest():
+def test_every_external_image_is_pinned_by_digest():
     dockerfile = (ROOT / "Dockerfile").read_text()
     compose = (ROOT / "compose.yaml").read_text()
     arguments = dict(re.findall(r"^ARG (\w+)=(\S+)", dockerfile, re.MULTILINE))

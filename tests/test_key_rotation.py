@@ -10,11 +10,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from messaging import links
 from messaging.consent.privacy import requests
-from messaging.content import links, tracked_links
+from messaging.content import tracked_links
 from messaging.models import ProviderAccount
-from rme.core import cell_calls
-from rme.core.environment import cell_settings, secret_files
+from rme.cells import environment as cell_settings
+from rme.cells import signatures
+from rme.core.environment import secret_files
 from rme.key_files import Keys
 from rme.tenants.audit import Actor
 from tests.service import ROOT
@@ -52,7 +54,7 @@ def deployment(tmp_path, settings):
     hosts = ("postgres:5432", "redis:6379")
     assert keys.create(hosts) == [
         *("SECRET_KEY", "FIELD_KEYS", "VAPID_PRIVATE_KEY", "METRICS_TOKEN"),
-        *("POSTGRES_PASSWORD", "DATABASE_URL", "REDIS_URL"),
+        *("POSTGRES_PASSWORD", "DATABASE_URL", "REDIS_PASSWORD", "REDIS_URL"),
     ]
     assert keys.create(hosts) == []
     return Deployment(keys, settings)
@@ -128,19 +130,29 @@ def test_the_secret_of_cells_is_rotated_without_a_refused_call(deployment):
         env = {"CELL": "eu", "CELLS": "eu=http://eu", "SECRETS_DIR": str(keys.folder)}
         return cell_settings.read(secret_files.read(env)).secret
 
-    signed = cell_calls.sign(before := secret(), "POST /", b"")
+    signed = signatures.sign(before := secret(), "POST /", b"")
     for step in (keys.add, keys.promote):
         step("CELL_SECRET")
         for writes, reads in ((before, secret()), (secret(), before)):
-            assert cell_calls.is_signed(
-                reads, "POST /", b"", cell_calls.sign(writes, "POST /", b"")
+            assert signatures.is_signed(
+                reads, "POST /", b"", signatures.sign(writes, "POST /", b"")
             )
         before = secret()
     keys.forget("CELL_SECRET")
-    assert not cell_calls.is_signed(secret(), "POST /", b"", signed)
+    assert not signatures.is_signed(secret(), "POST /", b"", signed)
 
 
-def test_keys_that_were_derived_become_files(tmp_path, deployment, org):
+def test_redis_url_without_a_password_gets_one_and_any_other_stays(tmp_path):
+    keys, hosts = Keys(tmp_path), ("postgres:5432", "redis:6379")
+    (tmp_path / "REDIS_URL").write_text("redis://redis:6379/0\n")
+    assert {"REDIS_PASSWORD", "REDIS_URL"} <= {*keys.create(hosts)}
+    password = (tmp_path / "REDIS_PASSWORD").read_text().strip()
+    assert (tmp_path / "REDIS_URL").read_text() == f"redis://:{password}@redis:6379/0\n"
+    (tmp_path / "REDIS_URL").write_text("redis://elsewhere:6379/0\n")
+    assert keys.create(hosts) == []
+
+
+def test_derived_keys_become_files(tmp_path, deployment, org):
     """Those of a deployment that set nothing but SECRET_KEY and a password until now."""
     folder = tmp_path / "older"
     folder.mkdir()
@@ -158,7 +170,7 @@ def test_keys_that_were_derived_become_files(tmp_path, deployment, org):
     made = Keys(folder).create(("postgres:5432", "redis:6379"))
     assert made == [
         *("FIELD_KEYS", "VAPID_PRIVATE_KEY", "METRICS_TOKEN"),
-        *("DATABASE_URL", "REDIS_URL"),
+        *("DATABASE_URL", "REDIS_PASSWORD", "REDIS_URL"),
     ]
     read = [(folder / name).read_text().strip() for name in ("FIELD_KEYS", "VAPID_PRIVATE_KEY")]
     assert read == done.stdout.split()
@@ -174,7 +186,7 @@ def test_keys_that_were_derived_become_files(tmp_path, deployment, org):
         keys.promote("SECRET_KEY")
 
 
-def test_the_files_are_their_readers_alone(deployment):
+def test_key_files_are_readable_by_their_owner_only(deployment):
     folder = deployment.keys.folder
     deployment.keys.add("SECRET_KEY")
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -193,7 +205,7 @@ def test_the_files_are_their_readers_alone(deployment):
         (["add", "FOLDER", "VAPID_PRIVATE_KEY"], 2, "invalid choice: 'VAPID_PRIVATE_KEY'"),
     ],
 )
-def test_the_command_says_what_it_did_and_shows_no_key(deployment, arguments, code, output):
+def test_command_reports_its_result_and_shows_no_key(deployment, arguments, code, output):
     folder = deployment.keys.folder
     secrets = [path.read_text().strip() for path in folder.iterdir()]
     command = [sys.executable, "-m", "rme.key_files"]

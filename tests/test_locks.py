@@ -32,7 +32,7 @@ def locked(name):
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_each_dependency_is_locked_in_a_version_that_it_allows(name):
+def test_each_dependency_is_locked_in_an_allowed_version(name):
     versions = {}
     for (package, _), version in locked(name).items():
         versions.setdefault(package, []).append(version)
@@ -45,7 +45,7 @@ def test_each_dependency_is_locked_in_a_version_that_it_allows(name):
     assert wrong == []
 
 
-def test_what_is_in_several_locks_has_one_version():
+def test_package_in_several_locks_has_one_version():
     service = locked("requirements.lock")
     for name in LOCKS:
         others = locked(name)

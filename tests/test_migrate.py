@@ -93,7 +93,7 @@ def accepting(api, person, stop):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_migration_behind_a_long_reader_holds_up_no_accept(api, org, settings):
+def test_migration_waiting_for_a_long_reader_delays_no_accept(api, org, settings):
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.migrating"]
     person, stop, output = factories.contact(org), threading.Event(), io.StringIO()
 
@@ -185,7 +185,7 @@ def test_an_index_of_a_plain_table_waits_for_a_long_writer(settings, target, com
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_index_of_a_plain_table_whose_build_was_interrupted_is_built_again(settings):
+def test_interrupted_index_of_a_plain_table_is_built_again(settings):
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, INDEXED]
     try:
         call_command("migrate", "indexed", "0001_table", verbosity=0)
@@ -254,7 +254,7 @@ def test_an_index_of_a_partitioned_table_is_built_while_others_write(api, org):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_index_whose_build_was_interrupted_is_built_again(org):
+def test_interrupted_index_of_a_partitioned_table_is_built_again(org):
     try:
         with held(f"{TABLE}_default"):
             query("SET statement_timeout = 300")

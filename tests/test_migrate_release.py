@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.errors import RaiseException
 
-from messaging.models.statuses import Status
+from messaging.domain.statuses import Status
 from tests.migrating import release
 from tests.service import ROOT
 
@@ -128,7 +128,7 @@ def changed(connection: "psycopg.Connection", name: str) -> int:
     return int(count)
 
 
-def test_an_early_release_goes_on_while_this_one_migrates(url):
+def test_early_release_keeps_running_during_the_migration(url):
     now = time.time_ns() // 1_000_000
     statuses = [str(status) for status in Status]
     with connected(url) as connection:

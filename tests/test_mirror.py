@@ -37,9 +37,9 @@ def _is_listed(folder: str) -> bool:
     return any(folder == each or folder.startswith(f"{each}/") for each in OF_NO_PACKAGE)
 
 
-def test_each_folder_of_tests_is_of_a_package():
+def test_each_folder_of_tests_has_a_package():
     assert {each for each in _folders() if not _has_package(each) and not _is_listed(each)} == set()
 
 
-def test_each_folder_that_is_listed_exists_and_is_of_no_package():
+def test_each_listed_folder_exists_and_has_no_package():
     assert [each for each in OF_NO_PACKAGE if each not in _folders() or _has_package(each)] == []

@@ -58,7 +58,7 @@ def _face(package: str) -> str:
 
 
 @pytest.mark.parametrize("package", WITH_FACE)
-def test_others_import_what_a_package_names(package):
+def test_others_import_only_names_of_the_package_docstring(package):
     inside = f"{package}."
     used = {
         name.removeprefix(inside).partition(".")[0]
@@ -85,7 +85,7 @@ def _identifiers(package: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
-def test_a_package_names_what_exists(package):
+def test_package_docstring_names_existing_modules(package):
     """What stands in backticks is a module, inside or beside it, a command, or an identifier."""
     named = set(re.findall(r"`([a-z_]+)(?:\.py)?`", _face(package)))
     parent = package.rpartition(".")[0]
@@ -109,7 +109,24 @@ def test_the_layers_name_each_module_of_the_service():
     assert named - {"bot", "messaging", "push"} == modules - {"rme.formats"}  # Django's, by locale
 
 
-def test_a_package_that_hides_something_is_checked():
+@pytest.mark.parametrize(
+    ("table", "contract"),
+    [
+        ("The service", "Apps stand on each other in one direction"),
+        ("Messaging", "A message takes one way down"),
+        ("Tenants", "The subjects of tenants stand on each other in one direction"),
+    ],
+)
+def test_map_of_the_architecture_has_the_layers_of_the_import_contract(table, contract):
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (c["layers"] for c in contracts["contracts"] if c["name"] == contract)
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = page.partition(f"\n**{table}**\n\n")[2].partition("\n\n")[0].splitlines()[2:]
+    names = [set(re.findall(r"`([\w.]+)`", row.split("|")[1])) for row in rows]
+    assert names == [set(layer.split(" | ")) for layer in layers]
+
+
+def test_many_modules_are_private_to_their_package():
     """The rule above compares something: most packages have modules that nobody else imports."""
     hidden = [
         module

@@ -68,6 +68,6 @@ def test_the_next_release_waits_for_the_post_deploy_migrations_of_this_one(setti
     assert ready() == (200, b"ok\n")
 
 
-def test_a_part_of_the_migrations_is_not_pre_deploy():
+def test_pre_deploy_cannot_be_limited_to_an_app():
     with pytest.raises(CommandError, match="goes with no app"):
         migrate("messaging", pre_deploy=True)

@@ -18,7 +18,7 @@ print(watch.seconds, watch.stalled)
 """
 
 
-def test_all_time_is_counted_as_one_or_the_other():
+def test_all_time_counts_as_waited_or_stalled():
     began = time.monotonic()
     with Stopwatch() as watch:
         time.sleep(0.2)

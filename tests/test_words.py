@@ -19,7 +19,7 @@ PLURAL = re.findall(
 )
 
 
-def test_the_compiled_words_are_those_of_the_source():
+def test_compiled_translations_equal_the_source():
     assert len(PLAIN) + len(PLURAL) == SOURCE.count("msgid ") - 1  # the first is the header
     for pair in PLAIN:
         theirs, ours = map(ast.literal_eval, pair)

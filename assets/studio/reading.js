@@ -15,9 +15,13 @@ const colours = HighlightStyle.define([
 ]);
 const base = html({ autoCloseTags: false, matchClosingTags: false });
 
+// The policy of the page allows the styles that CodeMirror adds by it.
+const { nonce } = document.currentScript;
+
 export const shown = (kind, label) => [
   syntaxHighlighting(colours),
   liquid(kind === "html" ? { base } : {}).language,
+  EditorView.cspNonce.of(nonce),
   EditorView.lineWrapping,
   EditorView.contentAttributes.of({ "aria-label": label }),
   kind === "line" ? [] : lineNumbers(),

@@ -1,4 +1,4 @@
-"""A request becomes rows: planning, dry run, idempotency, cancelling and waiting.
+"""A request becomes rows in three steps: read the facts, decide, store.
 
 Other packages use the names below, and the modules `requests` (the schemas of what callers send),
 `results` (what they get), `idempotency` (keys of requests), `dry_run`, `cancel` and `waiting`.
@@ -6,12 +6,14 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 
 from messaging.accept.acceptance import RECIPIENTS_LIMIT, Call, Submission, accept, accept_bulk
 from messaging.accept.grouping import accept_together, is_quick
+from messaging.accept.plan import SlowCheck
 from messaging.accept.programmatic import MessageResult, send, send_push
 
 __all__ = [
     "RECIPIENTS_LIMIT",
     "Call",
     "MessageResult",
+    "SlowCheck",
     "Submission",
     "accept",
     "accept_bulk",

@@ -6,31 +6,32 @@ That may fail: the sweeper finds the deliveries that no worker was woken for.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from django.db import IntegrityError
 
-from messaging.accept import idempotency
-from messaging.accept.idempotency import CallerKey, KeyScope
-from messaging.accept.planning import plan
-from messaging.accept.plans import CallerMessage, Plan
+from messaging.accept import facts, idempotency
+from messaging.accept.idempotency import CallerKey
+from messaging.accept.plan import Plan, SlowCheck, plan, result_of
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import (
     BulkResult,
     Refusal,
     Result,
     SendResult,
-    StoredAnswer,
-    of_plan,
 )
-from messaging.accept.rows import Rows
+from messaging.accept.send_request import CallerMessage
+from messaging.accept.storing import AcceptedBatch
+from messaging.delivery import accounts as provider_accounts
 from messaging.delivery import wakeups
 from messaging.policy import organization_policy, send_limits
+from messaging.store import idempotency as stored_keys
+from messaging.store.idempotency import KeyScope, StoredAnswer
 from rme.core import errors, ids
 from rme.core.telemetry import tracing
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 
 RECIPIENTS_LIMIT = 5000
 """The most recipients of one bulk, in all its messages."""
@@ -61,27 +62,46 @@ class Call(NamedTuple):
         return idempotency.scope_of(self.caller, key) if key else None
 
 
+class KeysTaken(Exception):
+    """Nothing of a set was stored: concurrent calls, or expired rows, have some of its keys."""
+
+    def __init__(self, counted: Collection[int]) -> None:
+        """`counted` are the indexes of the calls that count against a ceiling already."""
+        super().__init__()
+        self.counted = counted
+
+
 Wait = Callable[[SendResult], SendResult | Refusal]
 """A function that waits for the outcome of an accepted message."""
 
 
-def accept(call: Call, *, wait: Wait | None = None) -> Result:
+def accept(
+    call: Call, *, wait: Wait | None = None, is_counted: bool = False, in_set: bool = False
+) -> Result:
     """Accept one message by itself, and return its result; a refused request is a `Refusal`.
 
     `wait` waits for the outcome of an accepted message and returns the final result. The
-    idempotency key is held meanwhile, and its stored answer becomes that result.
+    idempotency key is held meanwhile, and its stored answer becomes that result. `is_counted`: the
+    message already counts against the ceiling. `in_set`: other calls wait for this one, so it
+    raises SlowCheck if it takes long.
     """
     key, scope = call.submission.key, call.scope
     waits = wait is not None
     with idempotency.holding([scope] if scope else [], waits=waits) as held:
         if key and scope and (stored := idempotency.stored_answer(held, scope)):
             return idempotency.replay(stored, key)
-        (result,) = _decide_and_store(call.caller, [call], unused=key is not None).results
+        (result,) = _decide_and_store(
+            call.caller,
+            [call],
+            unused=key is not None,
+            counted=int(is_counted),
+            in_set=in_set,
+        ).results
         if wait is None or not isinstance(result, SendResult):
             return result
         final = wait(result)
         if scope and final is not result:
-            idempotency.amend(scope, final)
+            stored_keys.amend(scope, final.status_code, final.body)
         return final
 
 
@@ -100,8 +120,8 @@ def accept_bulk(
 def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
     """Accept single calls of any callers together, by one statement; no key may be there twice.
 
-    Return for each call what `accept` returns, or the error that it raises. Raises an error if the
-    set fails as a whole: then nothing is stored.
+    Return for each call what `accept` returns, or the error that it raises. Raises KeysTaken or
+    another error if the set fails as a whole: then nothing is stored.
     """
     scopes = [scope for call in calls if (scope := call.scope)]
     with _traced(calls), idempotency.holding(scopes) as held:
@@ -115,9 +135,13 @@ def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
         )
         decision.look_up({scope: stored for scope, stored in held.items() if stored})
         decision.refuse(_beyond_ceilings(decision.fresh))
-        decision.plan()
-        decision.rows.store()
-    wakeups.wake(decision.rows.channels)
+        counted = list(decision.fresh)
+        decision.plan(in_set=True)
+        try:
+            decision.batch.store()
+        except IntegrityError as error:
+            raise KeysTaken(counted) from error
+    wakeups.wake(decision.batch.channels)
     return decision.outcomes
 
 
@@ -145,30 +169,42 @@ def _beyond_ceilings(fresh: Mapping[int, CallerMessage]) -> dict[int, errors.Api
 def _decide_and_store(
     caller: Caller,
     calls: Sequence[Call],
+    *,
     bulk_key: CallerKey | None = None,
     unused: bool = False,
+    counted: int = 0,
+    in_set: bool = False,
 ) -> BulkResult:
     """Decide a caller's requests and store them; again from the start if another call stored one of
     the keys.
 
-    `unused`: the keys are held and were not used before. Raises RateLimited at the organization's
-    ceiling, and IdempotencyInProgress if keys are lost three times.
+    `unused`: the keys are held and were not used before. `counted`: messages that already count
+    against the ceiling. Raises RateLimited at the organization's ceiling, IdempotencyInProgress if
+    keys are lost three times, and with `in_set` SlowCheck.
     """
     with _traced(calls):
-        return _decide_until_stored(caller, calls, bulk_key, unused)
+        return _decide_until_stored(
+            caller, calls, bulk_key=bulk_key, unused=unused, counted=counted, in_set=in_set
+        )
 
 
 def _traced(calls: Sequence[Call]) -> AbstractContextManager[None]:
-    """Let accepting calls together have a span, if any of them is traced."""
+    """Let accepting calls together have a span, if any call is traced."""
     contexts = (call.traceparent for call in calls)
     return tracing.set_step("accept", contexts, {"rme.messages": len(calls)})
 
 
 def _decide_until_stored(
-    caller: Caller, calls: Sequence[Call], bulk_key: CallerKey | None, unused: bool
+    caller: Caller,
+    calls: Sequence[Call],
+    *,
+    bulk_key: CallerKey | None,
+    unused: bool,
+    counted: int,
+    in_set: bool,
 ) -> BulkResult:
     keys = {call.submission.key.text for call in calls if call.submission.key}
-    counted = 0  # against the ceiling: a message counts once, however often it is decided
+    # A message counts once against the ceiling, however often it is decided.
     for attempt in range(ATTEMPTS):
         known = unused and attempt == 0
         decision = _Decision(calls)
@@ -177,26 +213,32 @@ def _decide_until_stored(
         uncounted = max(0, len(decision.fresh) - counted)
         send_limits.require(caller.organization.id, sending, uncounted, test=caller.test)
         counted += uncounted
-        decision.plan()
-        rows, result = decision.rows, BulkResult(decision.results)
+        decision.plan(in_set=in_set)
+        if in_set and (slow := next(filter(_is_slow, decision.outcomes), None)):
+            raise slow
+        batch, result = decision.batch, BulkResult(decision.results)
         if bulk_key:
-            rows.add_key(caller, bulk_key, result, rows.latest_schedule)
+            batch.add_key(caller, bulk_key, result, batch.latest_schedule)
         try:
-            rows.store()
+            batch.store()
         except IntegrityError:
             # A key that is live is found next time.
             idempotency.delete_expired(caller, keys | ({bulk_key.text} if bulk_key else set()))
             continue
-        wakeups.wake(rows.channels)
+        wakeups.wake(batch.channels)
         return result
     raise idempotency.in_progress()
 
 
+def _is_slow(outcome: Result | errors.ApiError) -> TypeGuard[SlowCheck]:
+    return isinstance(outcome, SlowCheck)
+
+
 class _Decision:
-    """The results of calls that are stored together, and their rows."""
+    """The results of calls that are stored together, and the batch to store."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        self.rows = Rows()
+        self.batch = AcceptedBatch()
         self.fresh: dict[int, CallerMessage] = {}
         """The messages to accept, by the index of their call."""
         self._calls = calls
@@ -261,22 +303,25 @@ class _Decision:
             self.fresh[index] = CallerMessage(call.caller, message)
             first_of[scope] = index
 
-    def plan(self) -> None:
-        """Decide the fresh calls, and add the rows of what is to be stored."""
-        plans = plan(list(self.fresh.values()))
-        for index, each in zip(self.fresh, plans, strict=True):
-            self._outcomes[index] = self._add(each, self._calls[index])
+    def plan(self, *, in_set: bool = False) -> None:
+        """Decide the fresh calls, and add them to the batch."""
+        plans = plan(facts.read(list(self.fresh.values()), in_set=in_set))
+        for index, planned in zip(self.fresh, plans, strict=True):
+            self._outcomes[index] = self._add(planned, self._calls[index])
         for index, first in self._repeats.items():
             self._outcomes[index] = self._outcomes[first]
 
-    def _add(self, each: Plan, call: Call) -> Result:
-        """Return the result of a plan, and add the rows of its message and its key."""
-        if each.refusal:
-            return Refusal(each.refusal, call.request_id)
+    def _add(self, planned: Plan, call: Call) -> Result | errors.ApiError:
+        """Return the result of a plan, and add its message and its key to the batch."""
+        if isinstance(planned.error, SlowCheck | errors.RateLimited):
+            return planned.error  # no key stores it
+        if planned.refusal:
+            return Refusal(planned.refusal, call.request_id)
         message_id = ids.new_text_id()
-        self.rows.add(message_id, each, call.traceparent)
-        result = of_plan(each, message_id, call.request_id)
+        self.batch.add(message_id, planned, call.traceparent)
+        provider_accounts.add_to_backlogs(planned.backlogs)
+        result = result_of(planned, message_id, call.request_id)
         key = call.submission.key
         if key and result.status_code < 500:
-            self.rows.add_key(call.caller, key, result, each.latest_schedule)
+            self.batch.add_key(call.caller, key, result, planned.latest_schedule)
         return result

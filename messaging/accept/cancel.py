@@ -7,31 +7,49 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from messaging.archive import reading as archive
+from messaging.domain.statuses import EventType, Status
+from messaging.domain.transitions import Transition
 from messaging.models import Delivery
-from messaging.models.delivery_lookup import of_message
-from messaging.models.statuses import EventType, Status
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.webhooks.events import EventRow, write_events
+from messaging.store.events import EventRow, write_events
+from messaging.store.lookups import of_message
+from messaging.store.transitions import apply_transitions
 from rme.core import errors, ids
 from rme.core.db import clock
+from rme.tenants.oauth.authentication import Caller
 
 
-def cancel(organization_id: str, message_id: str) -> UUID:
+def cancel(organization_id: str, message_id: str, by: Caller | None = None) -> UUID:
     """Cancel the scheduled deliveries of a message, and return its id.
 
-    A message that was cancelled before is no error. Raises NotFound, and NotCancellable for a
+    A TEST application only finds TEST messages. Cancelling twice is no error. Raises NotFound,
+    Forbidden if the application may not send the message's category, and NotCancellable for a
     message without a scheduled delivery.
     """
     found = ids.parse(message_id)
     if found is None:
         raise errors.NotFound("There is no such message.")
     deliveries = Delivery.objects.filter(of_message(found), organization_id=organization_id)
+    if by is not None:
+        _require_own(deliveries, by)
     with transaction.atomic():
         if not _cancel(organization_id, deliveries):
             # read after the lock, so that another cancel's result is seen
             statuses = set(deliveries.values_list("status", flat=True))
             _require_cancelled(message_id, statuses or _archived(organization_id, found))
     return found
+
+
+def _require_own(deliveries: QuerySet[Delivery], by: Caller) -> None:
+    """Raise NotFound or Forbidden, unless the caller may cancel the message."""
+    first = deliveries.values_list("category", "test").first()
+    if first is None:  # archived, so it was cancelled or sent
+        if by.test:
+            raise errors.NotFound("There is no such message.")
+        return
+    category, is_test = first
+    if by.test and not is_test:
+        raise errors.NotFound("There is no such message.")
+    by.grants.require_send(category)
 
 
 def cancel_deliveries(organization_id: str, delivery_ids: Collection[UUID]) -> set[UUID]:
@@ -46,15 +64,23 @@ def _cancel(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
     # Only scheduled deliveries are locked, so that no worker waits for a cancel. The second of two
     # concurrent cancels waits here, and finds the deliveries no longer scheduled.
     scheduled = deliveries.filter(status=Status.SCHEDULED).order_by("pk").select_for_update()
-    rows = list(scheduled.values_list("pk", "message_id", "channel"))
+    rows = list(scheduled.values_list("pk", "message_id", "channel", "test"))
     now = clock.now()
     cancelled = apply_transitions(
-        [Transition(id=key, status=Status.CANCELLED, due_at=None) for key, _, _ in rows]
+        [Transition(id=key, status=Status.CANCELLED, due_at=None) for key, *_ in rows]
     )
     write_events(
         [
-            EventRow(organization_id, message_id, key, EventType.CANCELLED, now, channel=channel)
-            for key, message_id, channel in rows
+            EventRow(
+                organization_id,
+                message_id,
+                key,
+                EventType.CANCELLED,
+                now,
+                channel=channel,
+                test=is_test,
+            )
+            for key, message_id, channel, is_test in rows
             if key in cancelled
         ]
     )

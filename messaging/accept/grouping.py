@@ -6,12 +6,11 @@ Which calls are one set is decided where requests arrive (`rme.core.http.sets`).
 from collections.abc import Callable, Sequence
 
 import structlog
-from django.db import IntegrityError
 
-from messaging.accept.acceptance import Call, accept, accept_set
-from messaging.accept.idempotency import KeyScope
+from messaging.accept.acceptance import Call, KeysTaken, accept, accept_set
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import Result
+from messaging.store.idempotency import KeyScope
 from rme.core import errors, ids
 from rme.core.db import availability
 from rme.core.process.error_boundary import ErrorBoundary
@@ -28,7 +27,8 @@ def accept_together(
 ) -> list[Outcome]:
     """Accept calls of any callers; return the outcome of each, in their order. Raises nothing.
 
-    A set that fails stores nothing, and its calls are accepted one by one.
+    A set that fails stores nothing, and its calls are accepted one by one. A call that takes long
+    gets the outcome SlowCheck: nothing is stored for it, and it must be accepted by itself.
     """
     outcomes: dict[int, Outcome] = {}
     for indexes in _without_repeats(calls):
@@ -79,13 +79,14 @@ def _after(error: Exception, calls: Sequence[Call]) -> list[Outcome]:
         return [error, *others]
     if len(calls) > 1:
         log.warning("accept.set_failed", calls=len(calls), exc_info=error)
-    elif not isinstance(error, IntegrityError):
+    elif not isinstance(error, KeysTaken):
         return [error]
-    return [_accept_alone(call) for call in calls]
+    counted = error.counted if isinstance(error, KeysTaken) else ()
+    return [_accept_alone(call, is_counted=index in counted) for index, call in enumerate(calls)]
 
 
-def _accept_alone(call: Call) -> Outcome:
+def _accept_alone(call: Call, *, is_counted: bool) -> Outcome:
     with ErrorBoundary() as boundary:
-        return accept(call)
+        return accept(call, in_set=True, is_counted=is_counted)
     assert boundary.error is not None  # else it has returned
     return boundary.error

@@ -8,13 +8,14 @@ from typing import Any
 from messaging.accept import idempotency
 from messaging.accept.acceptance import Call, Submission, accept
 from messaging.accept.requests import MESSAGE
-from messaging.accept.results import Refusal, SendResult, StoredAnswer
+from messaging.accept.results import Refusal, SendResult, read
+from messaging.store.idempotency import StoredAnswer
 from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.parsing import parse, refuse_nul
 from rme.tenants import organizations
-from rme.tenants.authentication import Caller
 from rme.tenants.models import Organization
+from rme.tenants.oauth.authentication import Caller
 
 PROGRAM = 0
 """The application id and the user id of messages that a program in this process sends."""
@@ -73,7 +74,7 @@ def send(
     key = idempotency.key_of(idempotency_key, request)
     call = Call(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
     result = accept(call)
-    answer = result.read() if isinstance(result, StoredAnswer) else result
+    answer = read(result) if isinstance(result, StoredAnswer) else result
     match answer:
         case Refusal(error=error):
             raise error

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -15,7 +16,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError
 
 from messaging.content.inputs import ContextInput
-from rme.core.channels import Channel
+from messaging.domain.channels import Channel
+from rme.core import addresses
 from rme.core.errors import InvalidPayload
 from rme.core.http.fields import (
     Badge,
@@ -40,6 +42,7 @@ from rme.core.http.fields import (
     exactly_one,
     given,
 )
+from rme.core.provider import sms_sender
 
 
 class RecipientInput(Schema):
@@ -86,12 +89,33 @@ class PushInput(Schema):
     priority: Annotated[Literal["HIGH", "NORMAL"], Upper] | None = None
 
 
+def _local_part(value: str) -> str:
+    if not addresses.is_local_part(value):
+        raise PydanticCustomError(
+            "local_part", "must be letters, digits and signs of RFC 5322, with single dots between"
+        )
+    return value
+
+
+LocalPart = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=addresses.MAX_LOCAL_PART),
+    AfterValidator(_local_part),
+    Field(json_schema_extra={"pattern": addresses.DOT_ATOM}),
+]
+"""The part of the sender's address before the @: a dot-atom (RFC 5322 §3.2.3)."""
+
+
 class FromInput(Schema):
     domain: Annotated[str, StringConstraints(max_length=253), DomainName] | None = None
-    name: Annotated[str, StringConstraints(max_length=200), Printable] | None = None
-    local_part: (
-        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+-]+$", max_length=64)] | None
-    ) = None
+    name: Annotated[str, StringConstraints(max_length=200), Printable] | None = Field(
+        default=None,
+        description="The sender that recipients see. If you leave it out, email shows the sender "
+        f"domain's name, and SMS the provider account's sender. {sms_sender.RULE}. If SMS is the "
+        "only channel, rme rejects any other name; with several channels, email shows it, and "
+        "`warnings` says so.",
+    )
+    local_part: LocalPart | None = None
 
 
 class LocalSchedule(Schema):

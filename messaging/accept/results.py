@@ -3,18 +3,15 @@
 Their JSON is here and not in the view, because an idempotency key stores it for later requests.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import orjson
 
-from messaging.accept.plans import Plan, Recipient
-from messaging.models.statuses import aggregate
-from messaging.reports import queries
+from messaging.store.idempotency import StoredAnswer
 from rme.core import errors
 from rme.core.db.clock import iso
 from rme.core.http.request_records import NO_DETAILS, Details
@@ -87,6 +84,7 @@ class SendResult(_JsonResult):
     request_id: str
     """The request that was answered: errors name it."""
     status_code: int = 202
+    warnings: Sequence[errors.Detail] = ()
 
     def as_json(self) -> JsonObject:
         shown: JsonObject = {
@@ -100,6 +98,8 @@ class SendResult(_JsonResult):
             shown["recipients"] = [
                 recipient.as_json(self.message_id, self.request_id) for recipient in self.recipients
             ]
+        if self.warnings:
+            shown["warnings"] = [warning.as_json() for warning in self.warnings]
         return shown
 
 
@@ -118,38 +118,26 @@ class Refusal(_JsonResult):
         return {"error": self.error.as_json(self.request_id)}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    """The answer to the first request with an idempotency key, as it was stored."""
-
-    request_digest: str
-    status_code: int
-    body: bytes
-
-    def as_json(self) -> JsonObject:
-        shown: JsonObject = orjson.loads(self.body)
-        return shown
-
-    def read(self) -> "SendResult | Refusal":
-        """Return the answer as it was before it was stored, without the single recipients."""
-        shown: Any = self.as_json()
-        if error := shown.get("error"):
-            details = [errors.Detail(each["field"], each["message"]) for each in error["details"]]
-            raised = errors.by_code()[error["code"]](
-                error["message"], details=details, message_id=error["messageId"]
-            )
-            return Refusal(raised, error["requestId"])
-        scheduled_for = shown["scheduledFor"]
-        return SendResult(
-            message_id=shown["messageId"],
-            status=shown["status"],
-            resolved_channel=shown["resolvedChannel"],
-            provider=shown["provider"],
-            scheduled_for=datetime.fromisoformat(scheduled_for) if scheduled_for else None,
-            recipients=(),
-            request_id="",
-            status_code=self.status_code,
+def read(answer: StoredAnswer) -> SendResult | Refusal:
+    """Return an answer as it was before it was stored, without the single recipients."""
+    shown: Any = orjson.loads(answer.body)
+    if error := shown.get("error"):
+        details = [errors.Detail(each["field"], each["message"]) for each in error["details"]]
+        raised = errors.by_code()[error["code"]](
+            error["message"], details=details, message_id=error["messageId"]
         )
+        return Refusal(raised, error["requestId"])
+    scheduled_for = shown["scheduledFor"]
+    return SendResult(
+        message_id=shown["messageId"],
+        status=shown["status"],
+        resolved_channel=shown["resolvedChannel"],
+        provider=shown["provider"],
+        scheduled_for=datetime.fromisoformat(scheduled_for) if scheduled_for else None,
+        recipients=(),
+        request_id="",
+        status_code=answer.status_code,
+    )
 
 
 Result = SendResult | Refusal | StoredAnswer
@@ -192,82 +180,3 @@ def details_of(result: Result | BulkResult) -> Details:
         case Refusal(error=error):
             return Details(error.code, error.message_id)
     return NO_DETAILS
-
-
-def of_plan(plan: Plan, message_id: str | None, request_id: str) -> SendResult | Refusal:
-    """Build the result of a plan that is stored as a message, or of a dry run.
-
-    A message without any recipient to send to is refused with its first recipient's error.
-    """
-    shown = [of_recipient(recipient) for recipient in plan.recipients]
-    remaining = [recipient for recipient in shown if recipient.error is None]
-    if not remaining:
-        error = next(r.error for r in plan.recipients if r.error is not None)
-        error.message_id = message_id
-        return Refusal(error, request_id)
-    if len(shown) == 1:  # as most are: nothing to aggregate
-        (only,) = shown
-        return SendResult(
-            message_id=message_id,
-            status=only.status,
-            resolved_channel=only.resolved_channel,
-            provider=only.provider,
-            scheduled_for=only.scheduled_for,
-            recipients=shown,
-            request_id=request_id,
-        )
-    times = [r.scheduled_for for r in remaining if r.scheduled_for]
-    return SendResult(
-        message_id=message_id,
-        status=aggregate(recipient.status for recipient in plan.recipients),
-        resolved_channel=_common(r.resolved_channel for r in remaining),
-        provider=_common(r.provider for r in remaining),
-        scheduled_for=min(times, default=None),
-        recipients=shown,
-        request_id=request_id,
-    )
-
-
-def of_recipient(recipient: Recipient) -> RecipientResult:
-    """Build the result of one recipient of a plan."""
-    error = recipient.error
-    return RecipientResult(
-        contact_id=recipient.given.contact_id,
-        status=recipient.status,
-        resolved_channel=recipient.chosen.channel if recipient.chosen else None,
-        provider=recipient.provider,
-        scheduled_for=recipient.scheduled_for,
-        error=RecipientError(error.code, error.message, error.details) if error else None,
-    )
-
-
-def of_message(organization_id: str, message_id: UUID | str, *, request_id: str) -> SendResult:
-    """Read a stored message in the form of a send result, with status 200. Raises NotFound."""
-    message = queries.detail(organization_id, str(message_id)).message
-    return SendResult(
-        message_id=str(message.message_id),
-        status=message.status,
-        resolved_channel=message.channel,
-        provider=message.provider,
-        scheduled_for=message.scheduled_for,
-        recipients=[
-            RecipientResult(
-                contact_id=delivery.contact_id,
-                status=delivery.status,
-                resolved_channel=delivery.resolved_channel,
-                provider=delivery.provider,
-                scheduled_for=delivery.scheduled_for,
-                error=RecipientError(delivery.error.code, delivery.error.message)
-                if delivery.error
-                else None,
-            )
-            for delivery in message.recipients
-        ],
-        request_id=request_id,
-        status_code=200,
-    )
-
-
-def _common(values: Iterable[str | None]) -> str | None:
-    distinct = set(values)
-    return distinct.pop() if len(distinct) == 1 else None

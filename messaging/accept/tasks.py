@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from messaging.accept import idempotency
+from messaging.store import idempotency
 from rme.core.db import availability
 
 

@@ -5,12 +5,15 @@ import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 
-from messaging.accept.results import Refusal, SendResult, of_message
-from messaging.models import Delivery, delivery_lookup
-from messaging.models.statuses import Status
+from messaging.accept.results import RecipientError, RecipientResult, Refusal, SendResult
+from messaging.domain.statuses import Status
+from messaging.models import Delivery
+from messaging.reports import queries
+from messaging.store import lookups
 from rme.core import errors
 
 LONGEST = 30
@@ -70,14 +73,41 @@ def _final(organization_id: str, accepted: SendResult, longest: int) -> SendResu
         if any(delivery.status in _UNDER_WAY for delivery in deliveries):
             continue
         if any(delivery.status in _SENT for delivery in deliveries):
-            return of_message(organization_id, message_id, request_id=request_id)
+            return read_result(organization_id, message_id, request_id=request_id)
         return Refusal(_error(deliveries[0], message_id), request_id)
     return accepted
 
 
+def read_result(organization_id: str, message_id: UUID | str, *, request_id: str) -> SendResult:
+    """Read a stored message in the form of a send result, with status 200. Raises NotFound."""
+    message = queries.detail(organization_id, str(message_id)).message
+    return SendResult(
+        message_id=str(message.message_id),
+        status=message.status,
+        resolved_channel=message.channel,
+        provider=message.provider,
+        scheduled_for=message.scheduled_for,
+        recipients=[
+            RecipientResult(
+                contact_id=delivery.contact_id,
+                status=delivery.status,
+                resolved_channel=delivery.resolved_channel,
+                provider=delivery.provider,
+                scheduled_for=delivery.scheduled_for,
+                error=RecipientError(delivery.error.code, delivery.error.message)
+                if delivery.error
+                else None,
+            )
+            for delivery in message.recipients
+        ],
+        request_id=request_id,
+        status_code=200,
+    )
+
+
 def _read(organization_id: str, message_id: str) -> list[_DeliveryStatus]:
     deliveries = Delivery.objects.filter(
-        delivery_lookup.of_message(message_id), organization_id=organization_id
+        lookups.of_message(message_id), organization_id=organization_id
     )
     rows = deliveries.order_by("position").values_list("status", "reason", "detail")
     return [_DeliveryStatus(*row) for row in rows]

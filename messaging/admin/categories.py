@@ -10,27 +10,27 @@ from django.http import HttpRequest
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from messaging.admin.policy import PolicyAdmin
+from messaging.domain.channels import ALL, Channel
 from messaging.models import Category, ConsentEntry
 from messaging.policy import organization_policy
 from push.models import Device
-from rme.core.channels import ALL, Channel
 from rme.crm import platforms
 from rme.crm.models import Contact
+from rme.tenants.access.roles import Permission, organizations_for
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Organization
-from rme.tenants.roles import Permission, organizations_for
 
 OPT_OUT = Category.Regime.OPT_OUT
 _CONTACT_ID = Cast(OuterRef("pk"), CharField())
 
 
-def check_category(form: TenantForm, category: str, *others: str) -> None:
-    """Report a category that the organization of a form does not have; `others` are allowed too."""
+def check_category(form: TenantForm, category: str, *further: str) -> None:
+    """Report a category that the form's organization doesn't have; `further` are allowed too."""
     organization = form.own_organization()
     if organization and category:
-        known = [*others, *organization_policy.of(organization.pk).categories]
-        if category not in known:
-            form.add_error("category", f"There is no such category: {', '.join(known)}.")
+        existing = [*further, *organization_policy.of(organization.pk).categories]
+        if category not in existing:
+            form.add_error("category", f"There is no such category: {', '.join(existing)}.")
 
 
 def newly_reachable(organization_id: str, category: str) -> str:
@@ -82,22 +82,22 @@ class CategoryForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Refuse a change to opt-out, unless an owner has seen its effect."""
-        given = super().clean()
-        organization, name = self.own_organization(), given.get("name") or self.instance.name
-        if not organization or not name or given.get("regime") != OPT_OUT:
-            return given
+        cleaned = super().clean()
+        organization, name = self.own_organization(), cleaned.get("name") or self.instance.name
+        if not organization or not name or cleaned.get("regime") != OPT_OUT:
+            return cleaned
         if not organization_policy.of(organization.pk).rules(name).opt_in:
-            return given
+            return cleaned
         if not self.owned.filter(pk=organization.pk).exists():
             self.add_error("regime", "Only an owner lets messages leave without consent.")
-        elif not given.get("accept_effect"):
+        elif not cleaned.get("accept_effect"):
             reached = newly_reachable(organization.pk, name)
             self.add_error(
                 "accept_effect",
                 f"Messages of {name} may then reach {reached}, who have not agreed. Nothing is "
                 "saved yet: switch this on to save.",
             )
-        return given
+        return cleaned
 
 
 @admin.register(Category)

@@ -14,13 +14,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from messaging.consent import gate_lock, ledger, suppressions
+from messaging.domain.channels import ALL, Channel
 from messaging.models import ConsentEntry, Delivery, Suppression
-from messaging.models.delivery_lookup import of_contact
 from messaging.policy import organization_policy
+from messaging.store.lookups import of_contact
 from messaging.webhooks import device_events
 from push import devices
 from push.models import Device
-from rme.core.channels import ALL, Channel
 from rme.core.db import clock
 from rme.crm.models import Case, Contact, EventRegistration, Exhibitor, Speaker
 from rme.tenants import audit
@@ -56,13 +56,13 @@ class MergePreview:
 
 def preview(stays: Contact, goes: Contact) -> MergePreview:
     """Return what a merge would do; changes nothing."""
-    own = {"organization_id": stays.organization_id, "contact_id": str(goes.pk)}
+    of_contact_fields = {"organization_id": stays.organization_id, "contact_id": str(goes.pk)}
     records = {model: model._default_manager.filter(contact=goes).count() for model in RECORDS}
     return MergePreview(
         counts={
             "messages": _deliveries(goes).count(),
-            "devices": Device.objects.filter(**own).count(),
-            "suppressions": Suppression.objects.filter(**own).count(),
+            "devices": Device.objects.filter(**of_contact_fields).count(),
+            "suppressions": Suppression.objects.filter(**of_contact_fields).count(),
             **{str(model._meta.verbose_name_plural): count for model, count in records.items()},
         },
         filled={name: str(value) for name, value in _filled(stays, goes).items()},
@@ -75,13 +75,13 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
     organization_id = stays.organization_id
     if goes.organization_id != organization_id or goes.pk == stays.pk:
         raise ValueError("Two contacts of one organization are merged.")
-    own = {"organization_id": organization_id, "contact_id": str(goes.pk)}
+    of_contact_fields = {"organization_id": organization_id, "contact_id": str(goes.pk)}
     with transaction.atomic():
         gate_lock.take_exclusive([organization_id])
         _record_consent(stays, goes, actor.name, reason)
         _move_suppressions(stays, goes)
         _deliveries(goes).update(contact_id=str(stays.pk))
-        devices.move(Device.objects.filter(**own), str(stays.pk), device_events.write)
+        devices.move(Device.objects.filter(**of_contact_fields), str(stays.pk), device_events.write)
         for model in RECORDS:
             model._default_manager.filter(contact=goes).update(contact=stays)
         filled = _filled(stays, goes)
@@ -94,8 +94,8 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
 
 
 def _deliveries(contact: Contact) -> QuerySet[Delivery]:
-    own = of_contact(str(contact.pk))
-    return Delivery.objects.filter(own, organization_id=contact.organization_id)
+    condition = of_contact(str(contact.pk))
+    return Delivery.objects.filter(condition, organization_id=contact.organization_id)
 
 
 def _filled(stays: Contact, goes: Contact) -> dict[str, object]:
@@ -112,21 +112,21 @@ def _newest(contact: Contact) -> Newest:
         organization_id=contact.organization_id, contact_id=str(contact.pk)
     )
     # Of entries of one instant OPTED_OUT counts, and it sorts last.
-    found = rows.order_by("occurred_at", "status").values_list(
+    entries = rows.order_by("occurred_at", "status").values_list(
         "channel", "category", "occurred_at", "status"
     )
-    return {(channel, category): (at, status) for channel, category, at, status in found}
+    return {(channel, category): (at, status) for channel, category, at, status in entries}
 
 
 def _effective(newest: Newest, channel: str, category: str) -> str | None:
     """Return what a contact decided for a pair, by the rule of the gates; None: nothing."""
     levels = ([(channel, category)], [(channel, ALL), (ALL, category)], [(ALL, ALL)])
-    found = [[newest[pair] for pair in level if pair in newest] for level in levels]
-    deciding = next((level for level in found if level), None)
+    decisions = [[newest[pair] for pair in level if pair in newest] for level in levels]
+    deciding = next((level for level in decisions if level), None)
     if deciding is None:
         return None
     at, status = max(deciding)
-    objected = any(each[1] == OUT and each[0] > at for level in found for each in level)
+    objected = any(each[1] == OUT and each[0] > at for level in decisions for each in level)
     return OUT if objected else status
 
 
@@ -140,30 +140,36 @@ def _decisions(stays: Contact, goes: Contact, now: datetime) -> list[tuple[Pair,
     Those with a wildcard come first and a moment earlier, so that those on one channel and one
     category decide.
     """
-    own, other = _newest(stays), _newest(goes)
-    if not other:
+    kept_decisions, merged_decisions = _newest(stays), _newest(goes)
+    if not merged_decisions:
         return []
-    wild = sorted(pair for pair in {*own, *other} if ALL in pair)
+    wild = sorted(pair for pair in {*kept_decisions, *merged_decisions} if ALL in pair)
     general: list[tuple[Pair, str]] = []
     for pair in wild:
-        before = own[pair][1] if pair in own else None
-        after = _stricter(before, other[pair][1] if pair in other else None)
+        current = kept_decisions[pair][1] if pair in kept_decisions else None
+        stricter = _stricter(
+            current, merged_decisions[pair][1] if pair in merged_decisions else None
+        )
         # what the other contact decided is always recorded, so that an erasure finds its entries
-        if after and (after != before or pair in other):
-            general.append((pair, after))
+        if stricter and (stricter != current or pair in merged_decisions):
+            general.append((pair, stricter))
     categories = {
         *organization_policy.of(stays.organization_id).categories,
-        *(category for _, category in (*own, *other) if category != ALL),
+        *(category for _, category in (*kept_decisions, *merged_decisions) if category != ALL),
     }
     earlier = now - timedelta(milliseconds=1)
-    after_general = own | {pair: (earlier, status) for pair, status in general}
+    after_general = kept_decisions | {pair: (earlier, status) for pair, status in general}
     exact: list[tuple[Pair, str]] = []
     for channel in Channel:
         for category in sorted(categories):
             pair = (str(channel), category)
-            wanted = _stricter(_effective(own, *pair), _effective(other, *pair))
-            if wanted and (wanted != _effective(after_general, *pair) or pair in other):
-                exact.append((pair, wanted))
+            strictest = _stricter(
+                _effective(kept_decisions, *pair), _effective(merged_decisions, *pair)
+            )
+            if strictest and (
+                strictest != _effective(after_general, *pair) or pair in merged_decisions
+            ):
+                exact.append((pair, strictest))
     return [
         *((pair, status, earlier) for pair, status in general),
         *((pair, status, now) for pair, status in exact),
@@ -214,7 +220,7 @@ def _move_suppressions(stays: Contact, goes: Contact) -> None:
         ]
     )
     for row in moved:
-        listed = rows.filter(contact_id=key, channel=row.channel, expires_at__isnull=False)
+        shorter = rows.filter(contact_id=key, channel=row.channel, expires_at__isnull=False)
         if row.expires_at is not None:
-            listed = listed.filter(expires_at__lt=row.expires_at)
-        suppressions.extend(listed, row.expires_at)
+            shorter = shorter.filter(expires_at__lt=row.expires_at)
+        suppressions.extend(shorter, row.expires_at)

@@ -12,7 +12,7 @@ from messaging.admin import contact_merge
 from rme.crm.admin.pages import ContactAdmin
 from rme.crm.models import Contact
 from rme.tenants import audit
-from rme.tenants.roles import organizations_for
+from rme.tenants.access.roles import organizations_for
 
 admin.site.unregister(Contact)  # extended here: consent and messages follow a merge
 
@@ -41,16 +41,16 @@ class MergingContactAdmin(ContactAdmin):
     @admin.action(description="Merge two", permissions=["change"])
     def merge(self, request: HttpRequest, queryset: QuerySet[Contact]) -> HttpResponse | None:
         """Show what merging two contacts would do; merge them once it is confirmed."""
-        own = organizations_for(request, self.write_permission)
-        rows = list(queryset.filter(organization__in=own).order_by("pk")[:3])
+        organizations = organizations_for(request, self.write_permission)
+        rows = list(queryset.filter(organization__in=organizations).order_by("pk")[:3])
         if len(rows) != 2 or rows[0].organization_id != rows[1].organization_id:
             text = "Choose exactly two contacts of one organization."
             messages.warning(request, text)
             return None
         form = MergeForm(rows, request.POST if "stays" in request.POST else None)
         confirmed = form.is_valid()
-        chosen = request.POST.get("stays", str(rows[0].pk))
-        stays, goes = sorted(rows, key=lambda row: str(row.pk) != chosen)
+        stays_id = request.POST.get("stays", str(rows[0].pk))
+        stays, goes = sorted(rows, key=lambda row: str(row.pk) != stays_id)
         if confirmed and request.POST.get("do") == "merge":
             contact_merge.merge(
                 stays,
@@ -60,12 +60,12 @@ class MergingContactAdmin(ContactAdmin):
             )
             messages.success(request, f"{goes} is merged into {stays}.")
             return None
-        found = contact_merge.preview(stays, goes)
+        preview = contact_merge.preview(stays, goes)
         context: dict[str, Any] = {
             "chosen": [str(row.pk) for row in rows],
             "stays": stays,
             "goes": goes,
-            "found": found,
+            "found": preview,
             "form": form,
         }
         return self.show(request, "merge", None, title="Merge two contacts", **context)

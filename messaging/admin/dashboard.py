@@ -43,10 +43,10 @@ class RecentAction:
 
 def recent_actions(request: HttpRequest) -> list[RecentAction]:
     """Return the person's last actions: two statements, and one for each kind of row."""
-    shown = audit.recent(request.user.pk, limit=RECENT)
+    lines = audit.recent(request.user.pk, limit=RECENT)
     ids: dict[type[Model], set[str]] = defaultdict(set)
     models = {model._meta.label_lower: model for model in admin.site._registry}
-    for line in shown:
+    for line in lines:
         if model := models.get(line.entry.kind):
             ids[model].add(line.entry.object_id)
     urls = {
@@ -66,5 +66,5 @@ def recent_actions(request: HttpRequest) -> list[RecentAction]:
             at=line.entry.at,
             url=urls.get((line.entry.kind, line.entry.object_id), ""),
         )
-        for line in shown
+        for line in lines
     ]

@@ -16,9 +16,9 @@ from push import device_tokens
 from push.device_changes import DeviceChange, What
 from push.models import Device
 from rme.core.errors import InvalidPayload
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import Permission
 
 
 class DeviceForm(TenantForm):
@@ -36,10 +36,10 @@ class DeviceForm(TenantForm):
                     self.add_error("token", f"{detail.field} {detail.message}.")
                 return cleaned
             cleaned["token"], self.instance.token_digest = token.text, token.digest
-            known = Device.objects.filter(
+            same_token = Device.objects.filter(
                 organization=organization, token_digest=self.instance.token_digest
             )
-            if known.exists():
+            if same_token.exists():
                 self.add_error("token", forms.ValidationError("This token is registered."))
         return cleaned
 
@@ -61,15 +61,15 @@ class DeviceAdmin(TenantAdmin):
     def save_model(self, request: HttpRequest, obj: Device, form: ModelForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not change:
-            what = What.REGISTERED if obj.active else What.DEACTIVATED
+            change_kind = What.REGISTERED if obj.active else What.DEACTIVATED
         elif "active" in form.changed_data:
-            what = What.ACTIVATED if obj.active else What.DEACTIVATED
+            change_kind = What.ACTIVATED if obj.active else What.DEACTIVATED
         elif {"contact_id", "user_id"} & set(form.changed_data):
-            what = What.MOVED
+            change_kind = What.MOVED
         else:
             return
         obj.refresh_from_db()
-        device_events.write([DeviceChange.of(obj, what)])
+        device_events.write([DeviceChange.of(obj, change_kind)])
 
     def delete_model(self, request: HttpRequest, obj: Device) -> None:
         self.delete_queryset(request, Device.objects.filter(pk=obj.pk))

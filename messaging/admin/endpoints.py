@@ -21,15 +21,16 @@ from messaging.models.endpoints import TYPES
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
 from rme.core.db.clock import iso
 from rme.tenants import audit
-from rme.tenants.admin.choices import TenantForm
+from rme.tenants.access.roles import Permission
+from rme.tenants.admin.programs import ProgramForm
 from rme.tenants.admin.shown_once import ShownOnce
-from rme.tenants.roles import Permission
+from rme.tenants.oauth.permissions import event_rights
 
 REPLAY_DAYS = 3
 _COLUMNS = ("When", "Type", "webhook-id", "State", "Tries", "Answer", "ms", "")
 
 
-class EndpointForm(TenantForm):
+class EndpointForm(ProgramForm):
     """A URL that may be called, and at least one type of event."""
 
     types = forms.MultipleChoiceField(
@@ -45,21 +46,22 @@ class EndpointForm(TenantForm):
     def clean_url(self) -> str:
         """Refuse a URL that would never be called."""
         url: str = self.cleaned_data["url"]
-        if why := endpoints.url_error(url):
-            raise forms.ValidationError(f"{why[0].upper()}{why[1:]}.")
+        if problem := endpoints.url_error(url):
+            raise forms.ValidationError(f"{problem[0].upper()}{problem[1:]}.")
         return url
 
     def clean(self) -> dict[str, Any]:
-        """Limit the number of endpoints of an organization."""
-        given = super().clean()
-        own = self.own_organization()
-        if own and not self.instance.pk:
-            there = WebhookEndpoint.objects.filter(organization=own).count()
-            if there >= endpoints.PER_ORGANIZATION:
+        """Limit the endpoints of an organization, and the events to what the person may see."""
+        cleaned = super().clean()
+        self.require_rights("types", event_rights(cleaned.get("types", ())))
+        organization = self.own_organization()
+        if organization and not self.instance.pk:
+            count = WebhookEndpoint.objects.filter(organization=organization).count()
+            if count >= endpoints.PER_ORGANIZATION:
                 raise forms.ValidationError(
                     f"An organization has at most {endpoints.PER_ORGANIZATION} endpoints."
                 )
-        return given
+        return cleaned
 
 
 @admin.register(WebhookEndpoint)
@@ -98,9 +100,16 @@ class WebhookEndpointAdmin(ShownOnce):
         body = format_html_join(
             "", f"<tr>{cells}</tr>", map(_cells, delivery_log.latest_attempted(row))
         )
-        waiting = delivery_log.count_pending(row)
+        pending = delivery_log.count_pending(row)
         table = "<p>Waiting: {}</p><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>"
-        return format_html(table, f"{waiting}" if waiting <= 1000 else "more than 1000", head, body)
+        return format_html(table, f"{pending}" if pending <= 1000 else "more than 1000", head, body)
+
+    def get_form(
+        self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)  # a class made for this request
+        form.user = request.user
+        return form
 
     # --- saving -----------------------------------------------------------------------------------
     def save_model(
@@ -114,7 +123,6 @@ class WebhookEndpointAdmin(ShownOnce):
             obj.save(update_fields=form.changed_data)
             if "url" in form.changed_data and obj.enabled:
                 endpoints.enable(obj)  # the failures were those of the former URL
-        endpoints.invalidate(obj.organization_id)
 
     def response_add(self, request: HttpRequest, obj: WebhookEndpoint, *_: object) -> HttpResponse:
         return self.show_once(request, obj, ("Signing secret", obj.secret))
@@ -122,17 +130,13 @@ class WebhookEndpointAdmin(ShownOnce):
     def delete_model(self, request: HttpRequest, obj: WebhookEndpoint) -> None:
         key = obj.pk
         super().delete_model(request, obj)
-        self._deleted(obj.organization_id, key)
+        delivery_log.delete_deliveries(key)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        gone = list(queryset.values_list("organization_id", "pk"))
+        keys = list(queryset.values_list("pk", flat=True))
         super().delete_queryset(request, queryset)
-        for organization_id, key in gone:
-            self._deleted(organization_id, key)
-
-    def _deleted(self, organization_id: str, key: int) -> None:
-        endpoints.invalidate(organization_id)
-        delivery_log.delete_deliveries(key)
+        for key in keys:
+            delivery_log.delete_deliveries(key)
 
     # --- buttons ----------------------------------------------------------------------------------
     @action(description="Send a test event", url_path="test-event", permissions=["change"])
@@ -156,11 +160,11 @@ class WebhookEndpointAdmin(ShownOnce):
         form = ReplayForm(request.POST or None)
         result = ""
         if form.is_valid():
-            given = form.cleaned_data
-            if given["what"] == FAILED:
+            cleaned = form.cleaned_data
+            if cleaned["what"] == FAILED:
                 scope, count = "failed deliveries", replays.replay_failed(row)
             else:
-                since, until = given["since"], given["until"]
+                since, until = cleaned["since"], cleaned["until"]
                 scope = f"{iso(since)} to {iso(until)}"
                 count = replays.replay(row, since, until)
             full = " (there is more: begin later)" if count >= replays.REPLAY_LIMIT else ""
@@ -176,11 +180,11 @@ class WebhookEndpointAdmin(ShownOnce):
         row = self.get_object(request, object_id)
         result = ""
         if request.method == "POST":
-            wanted = request.POST.get("to")
-            if wanted == "on" and not row.enabled:
+            target = request.POST.get("to")
+            if target == "on" and not row.enabled:
                 endpoints.enable(row)
                 self.note(request, row, "enabled again")
-            elif wanted == "off" and row.enabled:
+            elif target == "off" and row.enabled:
                 endpoints.disable(row)
                 self.note(request, row, "disabled")
             row = self.get_object(request, object_id)
@@ -243,17 +247,17 @@ class ReplayForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Require a period that is not too long."""
-        given = super().clean() or {}
-        if given.get("what") != TIME or self.errors:
-            return given
+        cleaned = super().clean() or {}
+        if cleaned.get("what") != TIME or self.errors:
+            return cleaned
         for name in ("since", "until"):
-            if given.get(name) is None:
+            if cleaned.get(name) is None:
                 self.add_error(name, "A time, like 2026-05-01T08:00Z.")
         if not self.errors and not (
-            timedelta() < given["until"] - given["since"] <= timedelta(days=REPLAY_DAYS)
+            timedelta() < cleaned["until"] - cleaned["since"] <= timedelta(days=REPLAY_DAYS)
         ):
             self.add_error("until", f"After the beginning, by at most {REPLAY_DAYS} days.")
-        return given
+        return cleaned
 
 
 class SwitchForm(forms.Form):

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from messaging.reports import first_steps
 from messaging.reports.first_steps import Progress
-from rme.tenants.roles import Permission, organizations_for
+from rme.tenants.access.roles import Permission, organizations_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ def lists(organization_ids: Collection[str]) -> list[Checklist]:
 
 def show(request: HttpRequest, organization_id: str) -> HttpResponse:
     """Return the page of one organization's checklist. Raise Http404."""
-    own = organizations_for(request, Permission.SEE_SETTINGS).filter(pk=organization_id)
-    found = first_steps.read(own.values_list("pk", flat=True))
-    if not found:
+    organizations = organizations_for(request, Permission.SEE_SETTINGS).filter(pk=organization_id)
+    checklists = first_steps.read(organizations.values_list("pk", flat=True))
+    if not checklists:
         raise Http404
     context = {
         **admin.site.each_context(request),
-        "title": f"First steps of {found[0].name}",
-        "checklist": _checklist(found[0]),
+        "title": f"First steps of {checklists[0].name}",
+        "checklist": _checklist(checklists[0]),
     }
     return render(request, "admin/rme/first_steps.html", context)
 

@@ -6,16 +6,16 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
 
+from messaging.admin.console_lists import ListInConsole, to_console
 from messaging.admin.imports import ImportPages
 from messaging.consent import gate_lock, suppressions
 from messaging.models import ConsentEntry, Suppression
 from rme.core import errors
-from rme.core.addresses import valid_phone
+from rme.core.addresses import phone_problem, phone_readings, valid_phone
+from rme.tenants.access.roles import Permission, organizations_for
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import Permission, organizations_for
 
 
 class _CheckedRequest(HttpRequest):
@@ -55,15 +55,17 @@ class PersonAdmin(TenantAdmin):
 
     def _contact_problem(self, request: HttpRequest) -> str:
         contact_id = request.POST.get("contact_id", "").strip()
-        chosen = request.POST.get("organization", "")
-        own = organizations_for(request, self.write_permission).values_list("pk", flat=True)
-        if chosen not in own:
+        organization_id = request.POST.get("organization", "")
+        organizations = organizations_for(request, self.write_permission).values_list(
+            "pk", flat=True
+        )
+        if organization_id not in organizations:
             return ""  # the form refuses it
         try:
-            missing = suppressions.missing_contacts(chosen, [contact_id])
+            unknown_ids = suppressions.missing_contacts(organization_id, [contact_id])
         except errors.Unavailable as error:
             return error.message
-        return "There is no such contact." if missing else ""
+        return "There is no such contact." if unknown_ids else ""
 
     def get_form(
         self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object
@@ -74,15 +76,12 @@ class PersonAdmin(TenantAdmin):
 
 
 @admin.register(ConsentEntry)
-class ConsentEntryAdmin(TenantAdmin):
-    """The ledger: entries are never changed or deleted. The console records new ones."""
+class ConsentEntryAdmin(ListInConsole, TenantAdmin):
+    """An entry of the ledger, which is never changed or deleted. The console records new ones."""
 
     read_permission: Permission = Permission.SEE_PEOPLE
     write_permission: Permission = Permission.CHANGE_PEOPLE
-    list_display = ("contact_id", "channel", "category", "status", "source", "occurred_at")
-    list_filter = ("status", "channel", "source")
-    search_fields = ("contact_id", "category")
-    ordering: ClassVar[tuple[str, ...]] = ("-id",)
+    console_list = "consent"
     fields = (
         *("organization", "contact_id", "channel", "category", "status", "evidence"),
         *("occurred_at", "source", "recorded_at", "recorded_by", "digest", "previous"),
@@ -95,7 +94,7 @@ class ConsentEntryAdmin(TenantAdmin):
         """Lead to the console, where a person is searched and the evidence has fields."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        return redirect("console:first_consent")
+        return to_console(request, self.console_list, self.write_permission)
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -109,22 +108,24 @@ class SuppressionForm(ContactForm):
 
     def clean(self) -> dict[str, Any]:
         """Require an address or a contact id, not both."""
-        given = super().clean()
+        cleaned = super().clean()
         if self.instance.pk and not self.instance._state.adding:
-            return given  # address and contact are fixed
-        address = given.get("address", "")
-        if bool(address) == bool(given.get("contact_id")):
+            return cleaned  # address and contact are fixed
+        address = cleaned.get("address", "")
+        if bool(address) == bool(cleaned.get("contact_id")):
             raise ValidationError("Give an address or a contact id, not both.")
         self.check_contact()
         if address:
             organization = self.own_organization()
             region = organization.region if organization else None
-            normal = suppressions.normalize_address(given.get("channel", ""), address, region)
+            normal = suppressions.normalize_address(cleaned.get("channel", ""), address, region)
             is_national = "@" not in address and not address.lstrip().startswith("+")
-            if normal is None or (is_national and valid_phone(address, region) is None):
+            if len(phone_readings(address, region)) > 1:
+                self.add_error("address", f"This {phone_problem(address, region)}.")
+            elif normal is None or (is_national and valid_phone(address, region) is None):
                 self.add_error("address", "This is not an address of that channel.")
-            given["address"] = normal or address
-        return given
+            cleaned["address"] = normal or address
+        return cleaned
 
 
 @admin.register(Suppression)
@@ -147,6 +148,7 @@ class SuppressionAdmin(ImportPages, PersonAdmin):
     fields = ("organization", "channel", "address", "contact_id", "reason", "note", "expires_at")
     fixed_fields = ("organization", "channel", "address", "contact_id", "reason")
     delete_confirmation_template = "admin/rme/lift.html"
+    list_before_template = "admin/rme/test_entries_link.html"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> object:
         fixed = super().get_readonly_fields(request, obj)

@@ -12,13 +12,13 @@ from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from messaging.domain.channels import Channel
 from messaging.models import Pause, SenderDomain, SendingRules
 from messaging.policy import organization_policy, pausing
-from rme.core.channels import Channel
 from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import Permission
 
 
 class PolicyAdmin(TenantAdmin):
@@ -58,12 +58,12 @@ class SendingRulesForm(TenantForm):
 
     def clean_quiet_hours(self) -> dict[str, object]:
         """Check the quiet hours: by channel, two different times of day."""
-        given = self.cleaned_data["quiet_hours"] or {}
-        if not isinstance(given, dict) or not all(map(_is_period, given.values())):
+        periods = self.cleaned_data["quiet_hours"] or {}
+        if not isinstance(periods, dict) or not all(map(_is_period, periods.values())):
             raise forms.ValidationError('Like {"SMS": {"from": "21:00", "until": "08:00"}}.')
-        if unknown := sorted(set(given) - set(Channel)):
+        if unknown := sorted(set(periods) - set(Channel)):
             raise forms.ValidationError(f"There is no channel {unknown[0]}.")
-        return given
+        return periods
 
 
 def _is_period(value: object) -> bool:
@@ -88,15 +88,15 @@ class PauseForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Check that the category exists."""
-        given = super().clean()
-        organization, category = self.own_organization(), given.get("category")
+        cleaned = super().clean()
+        organization, category = self.own_organization(), cleaned.get("category")
         if (
             organization
             and category
             and category not in organization_policy.of(organization.pk).categories
         ):
             self.add_error("category", "There is no such category.")
-        return given
+        return cleaned
 
 
 @admin.register(Pause)
@@ -114,7 +114,7 @@ class PauseAdmin(PolicyAdmin):
 @admin.register(SenderDomain)
 class SenderDomainAdmin(PolicyAdmin):
     write_permission: Permission = Permission.CHANGE_SETTINGS
-    list_display = ("domain", "local_part", "name", "is_default", "verified_at", "organization")
+    list_display = ("shown", "local_part", "name", "is_default", "verified_at", "organization")
     list_filter = (("verified_at", admin.EmptyFieldListFilter),)
     search_fields = ("domain",)
     readonly_fields = ("verified_at",)

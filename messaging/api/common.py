@@ -11,13 +11,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 from rest_framework.request import Request
 
+from messaging.domain.channels import Channel
 from rme.core import errors
-from rme.core.channels import Channel
 from rme.core.db.clock import iso
 from rme.core.http.api import id_of, json_response
 from rme.core.http.fields import ENUMERATED, Schema
 from rme.core.http.parsing import may_hold_nul, parse, refuse_nul, refuse_nul_in
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 
 T = TypeVar("T")
 
@@ -172,8 +172,12 @@ def answer(
     output: Output, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HttpResponse:
     """Answer with an output model as JSON."""
-    text = output.model_dump_json(by_alias=True, exclude_defaults=True)
-    return json_response(text.encode(), status, headers)
+    return json_response(json_of(output), status, headers)
+
+
+def json_of(output: Output) -> bytes:
+    """Return the JSON text of an output model."""
+    return output.model_dump_json(by_alias=True, exclude_defaults=True).encode()
 
 
 def no_content() -> HttpResponse:

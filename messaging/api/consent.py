@@ -108,6 +108,7 @@ class ConsentView(ApiView):
                 history=wanted.history,
                 limit=wanted.limit,
                 cursor=read_cursor(wanted.cursor),
+                test=caller(request).test,
             ),
         )
         shown = [ConsentOutput.model_validate(entry) for entry in found]

@@ -109,6 +109,7 @@ class DevicesView(ApiView):
             limit=wanted.limit,
             contact_id=wanted.contact_id,
             before=read_cursor(wanted.cursor),
+            test=caller(request).test,
         )
         shown = [_listed(row) for row in rows]
         return page(request, DevicePageOutput, {"devices": shown}, cursor_of(last))
@@ -130,6 +131,7 @@ class DevicesView(ApiView):
             caller(request).organization.id,
             read_each(request, items, read_device),
             device_events.write,
+            test=caller(request).test,
         )
         if many:
             return bulk(
@@ -149,7 +151,8 @@ class DeviceView(ApiView):
     )
     def delete(self, request: Request, device_id: str) -> HttpResponse:
         """Forget a device."""
-        devices.remove(caller(request).organization.id, device_id, device_events.write)
+        who = caller(request)
+        devices.remove(who.organization.id, device_id, device_events.write, test=who.test)
         return no_content()
 
 
@@ -167,8 +170,8 @@ class ReplaceView(ApiView):
     def post(self, request: Request, device_id: str) -> HttpResponse:
         """Replace the token of a device."""
         token = parse(REPLACE, body_of(request)).token
-        organization_id = caller(request).organization.id
-        row = devices.replace(organization_id, device_id, token, device_events.write)
+        organization_id, test = caller(request).organization.id, caller(request).test
+        row = devices.replace(organization_id, device_id, token, device_events.write, test=test)
         return answer(_shown(row))
 
 

@@ -20,7 +20,10 @@ Condition = Literal["ok", "degraded", "down"]
 class CheckOutput(Output):
     status: Condition
     latency_ms: float = Field(description="How long it took to find out.")
-    detail: str | None = Field(description="What is wrong; null where nothing is.")
+    detail: str | None = Field(
+        description="What is wrong. With `ok` it tells of a recent restart of PostgreSQL; null "
+        "where there is nothing to tell."
+    )
 
 
 class ChecksOutput(Output):

@@ -13,6 +13,7 @@ from rme.core import errors
 ANY_CALL: tuple[type[errors.ApiError], ...] = (
     errors.InvalidPayload,
     errors.Unauthorized,
+    errors.Forbidden,
     errors.MethodNotAllowed,
     errors.RateLimited,
     errors.InternalError,
@@ -24,7 +25,7 @@ WITH_BODY = (errors.PayloadTooLarge, errors.UnsupportedMediaType)
 class BearerScheme(OpenApiAuthenticationExtension):
     """Describe the bearer token, and the endpoint that issues it."""
 
-    target_class = "rme.tenants.authentication.BearerAuthentication"
+    target_class = "rme.tenants.oauth.authentication.BearerAuthentication"
     name = "oauth2"
 
     def get_security_definition(self, auto_schema: object) -> dict[str, object]:

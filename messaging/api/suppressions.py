@@ -1,6 +1,7 @@
 """Suppressions: /suppressions and /suppressions/{id}."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from django.http import HttpResponse
@@ -37,9 +38,9 @@ from messaging.consent.suppression_inputs import (
     read_lift,
 )
 from messaging.consent.suppressions import NewSuppression, SuppressionFilter
+from messaging.domain.channels import ALL
 from messaging.models import Suppression
 from rme.core import errors
-from rme.core.channels import ALL
 from rme.core.http.api import ApiView
 from rme.core.http.fields import ENUMERATED, cursor_of, read_cursor
 
@@ -108,6 +109,7 @@ class SuppressionsView(ApiView):
                 address=read_address(wanted.address, wanted.channel or ALL, organization),
                 contact_id=wanted.contact_id,
                 reason=wanted.reason,
+                test=caller(request).test,
             ),
             limit=wanted.limit,
             before=read_cursor(wanted.cursor),
@@ -147,7 +149,8 @@ class SuppressionsView(ApiView):
     def delete(self, request: Request) -> HttpResponse:
         """Lift the entry that the query names."""
         organization = caller(request).organization
-        suppressions.lift(organization.id, read_lift(request.query_params.dict(), organization))
+        wanted = read_lift(request.query_params.dict(), organization)
+        suppressions.lift(organization.id, replace(wanted, test=caller(request).test))
         return no_content()
 
 
@@ -161,7 +164,8 @@ class SuppressionView(ApiView):
     )
     def get(self, request: Request, suppression_id: str) -> HttpResponse:
         """Return an entry."""
-        row = suppressions.get(caller(request).organization.id, read_id(suppression_id))
+        wanted = replace(read_id(suppression_id), test=caller(request).test)
+        row = suppressions.get(caller(request).organization.id, wanted)
         return answer(_shown(row))
 
     @extend_schema(
@@ -171,14 +175,20 @@ class SuppressionView(ApiView):
     )
     def delete(self, request: Request, suppression_id: str) -> HttpResponse:
         """Lift an entry."""
-        suppressions.lift(caller(request).organization.id, read_id(suppression_id))
+        wanted = replace(read_id(suppression_id), test=caller(request).test)
+        suppressions.lift(caller(request).organization.id, wanted)
         return no_content()
 
 
 def _read(request: Request, items: Sequence[object]) -> list[NewSuppression | errors.ApiError]:
     """Read entries, and refuse those of contacts that the organization does not have."""
     organization = caller(request).organization
-    read = read_each(request, items, lambda item: read_entry(item, organization, SOURCE))
+    test = caller(request).test
+    read = read_each(
+        request,
+        items,
+        lambda item: replace(read_entry(item, organization, SOURCE), test=test),
+    )
     missing = suppressions.missing_contacts(
         organization.id,
         (each.contact_id for each in read if isinstance(each, NewSuppression)),

@@ -25,6 +25,7 @@ from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import ENUMERATED
 from rme.core.http.parsing import parse
+from rme.tenants.oauth.permissions import ProgramPermission
 
 
 class VersionOutput(Output):
@@ -107,8 +108,10 @@ class RenderView(ApiView):
     )
     def post(self, request: Request, name: str) -> HttpResponse:
         """Render a version."""
-        wanted = parse(RENDER, body_of(request))
-        preview = previews.preview(caller(request).organization, name, wanted)
+        request_input, who = parse(RENDER, body_of(request)), caller(request)
+        if request_input.contact_id or (request_input.context and request_input.context.record_id):
+            who.grants.require(ProgramPermission.READ_PEOPLE)
+        preview = previews.preview(who.organization, name, request_input)
         return answer(RenderOutput.model_validate(preview))
 
 

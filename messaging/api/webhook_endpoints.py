@@ -30,6 +30,7 @@ from messaging.webhooks.endpoint_inputs import (
     ReplayInput,
     read_period,
 )
+from messaging.webhooks.managed_endpoints import EndpointScope
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
@@ -79,6 +80,11 @@ class WebhookReplayOutput(Output):
     )
 
 
+def _scope(request: Request) -> EndpointScope:
+    """Return the endpoints that the caller sees and changes."""
+    return EndpointScope(caller(request).organization.id, caller(request).test)
+
+
 def _actor(request: Request) -> audit.Actor:
     return audit.application(request._request, caller(request).application_id)
 
@@ -99,7 +105,7 @@ class WebhookEndpointsView(ApiView):
         wanted = EndpointsQuery.read(request.query_params.dict())
         cursor = read_cursor(wanted.cursor)
         rows, last = managed_endpoints.find(
-            caller(request).organization.id,
+            _scope(request),
             limit=wanted.limit,
             before=cursor.int if cursor else None,
         )
@@ -118,8 +124,8 @@ class WebhookEndpointsView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Create an endpoint."""
         given = parse(ENDPOINT, body_of(request))
-        organization_id = caller(request).organization.id
-        row = managed_endpoints.create(organization_id, given, _actor(request))
+        caller(request).grants.require_events(given.types)
+        row = managed_endpoints.create(_scope(request), given, _actor(request))
         return answer(_shown_with_secret(row), 201, {"Cache-Control": "no-store"})
 
 
@@ -135,7 +141,7 @@ class WebhookEndpointView(ApiView):
     )
     def get(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Return an endpoint, without its secret."""
-        return answer(_shown(managed_endpoints.get(caller(request).organization.id, endpoint_id)))
+        return answer(_shown(managed_endpoints.get(_scope(request), endpoint_id)))
 
     @extend_schema(
         operation_id="update_webhook_endpoint",
@@ -146,10 +152,11 @@ class WebhookEndpointView(ApiView):
     )
     def patch(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Change an endpoint."""
-        organization_id = caller(request).organization.id
-        managed_endpoints.get(organization_id, endpoint_id)  # a stranger learns nothing else
+        before = managed_endpoints.get(_scope(request), endpoint_id)  # strangers learn no more
         given = parse(ENDPOINT_UPDATE, body_of(request))
-        row = managed_endpoints.update(organization_id, endpoint_id, given, _actor(request))
+        has_types = "types" in given.model_fields_set
+        caller(request).grants.require_events(given.types if has_types else before.types)
+        row = managed_endpoints.update(_scope(request), endpoint_id, given, _actor(request))
         return answer(_shown(row))
 
     @extend_schema(
@@ -159,7 +166,7 @@ class WebhookEndpointView(ApiView):
     )
     def delete(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Delete an endpoint."""
-        managed_endpoints.delete(caller(request).organization.id, endpoint_id, _actor(request))
+        managed_endpoints.delete(_scope(request), endpoint_id, _actor(request))
         return no_content()
 
 
@@ -178,9 +185,7 @@ class RotateSecretView(ApiView):
     )
     def post(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Replace the secret."""
-        row = managed_endpoints.rotate_secret(
-            caller(request).organization.id, endpoint_id, _actor(request)
-        )
+        row = managed_endpoints.rotate_secret(_scope(request), endpoint_id, _actor(request))
         return answer(_shown_with_secret(row), 200, {"Cache-Control": "no-store"})
 
 
@@ -197,8 +202,7 @@ class TestEventView(ApiView):
     )
     def post(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Queue a test event."""
-        organization_id = caller(request).organization.id
-        webhook_id = managed_endpoints.test(organization_id, endpoint_id, _actor(request))
+        webhook_id = managed_endpoints.test(_scope(request), endpoint_id, _actor(request))
         return answer(WebhookTestOutput.model_validate({"webhook_id": webhook_id}), 202)
 
 
@@ -217,10 +221,9 @@ class ReplayView(ApiView):
     )
     def post(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Queue events again."""
-        organization_id = caller(request).organization.id
-        managed_endpoints.get(organization_id, endpoint_id)  # a stranger learns nothing else
+        managed_endpoints.get(_scope(request), endpoint_id)  # a stranger learns nothing else
         period = read_period(parse(REPLAY, body_of(request)))
-        count = managed_endpoints.replay(organization_id, endpoint_id, period, _actor(request))
+        count = managed_endpoints.replay(_scope(request), endpoint_id, period, _actor(request))
         complete = period is None or count < replays.REPLAY_LIMIT
         return answer(WebhookReplayOutput(queued=count, complete=complete), 202)
 

@@ -43,10 +43,10 @@ def without(table: pa.Table, organization_id: str, contacts: Collection[str]) ->
 def is_to(table: pa.Table, contacts: Collection[str]) -> pa.Array:
     """Return for each message whether one of its deliveries is to one of the people."""
     deliveries = table.column("deliveries").combine_chunks()
-    found = pc.is_in(
+    matches = pc.is_in(
         deliveries.flatten().field("contact_id"), pa.array(sorted(contacts), pa.string())
     )
-    rows = pc.unique(pc.filter(pc.list_parent_indices(deliveries), found))
+    rows = pc.unique(pc.filter(pc.list_parent_indices(deliveries), matches))
     return pc.is_in(pa.array(range(table.num_rows), pa.int64()), rows.cast(pa.int64()))
 
 

@@ -45,8 +45,8 @@ def request(organization_id: str, contact_id: str) -> int:
         state=ArchiveFile.State.LIVE, organization_id=organization_id, contacts__contains=[hashed]
     ).count()
     if files:
-        own = {"organization_id": organization_id, "contact_id": contact_id}
-        ArchiveErasure.objects.create(**own)
+        person = {"organization_id": organization_id, "contact_id": contact_id}
+        ArchiveErasure.objects.create(**person)
     return files
 
 

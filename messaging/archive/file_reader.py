@@ -80,13 +80,13 @@ class _Footers:
         self._kept: dict[str, pq.FileMetaData] = {}
 
     def get(self, file: ArchiveFile, until: float) -> pq.FileMetaData:
-        found = self._kept.get(file.path)
-        if found is None:
-            found = pq.read_metadata(_Range(file.path, file.size, until))
+        footer = self._kept.get(file.path)
+        if footer is None:
+            footer = pq.read_metadata(_Range(file.path, file.size, until))
             if len(self._kept) >= FOOTER_LIMIT:
                 self._kept.clear()
-            self._kept[file.path] = found
-        return found
+            self._kept[file.path] = footer
+        return footer
 
 
 footers = _Footers()
@@ -106,8 +106,10 @@ def groups(file: ArchiveFile, until: float) -> list[RowGroup]:
     """Return the row groups of a file, in their order. Raises errors.Unavailable."""
     with failing_as_unavailable(file.path):
         footer = footers.get(file, until)
-        found = [footer.row_group(i).column(0).statistics for i in range(footer.num_row_groups)]
-        return [RowGroup(i, UUID(each.min), UUID(each.max)) for i, each in enumerate(found)]
+        statistics = [
+            footer.row_group(i).column(0).statistics for i in range(footer.num_row_groups)
+        ]
+        return [RowGroup(i, UUID(each.min), UUID(each.max)) for i, each in enumerate(statistics)]
 
 
 def read(

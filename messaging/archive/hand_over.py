@@ -9,7 +9,7 @@ A crash leaves at most a file that is never read, and a row that records this:
 4. files of REMOVED rows are deleted later, and their rows after them (`removal`).
 
 Both transactions ask whether the organization is here: if it left in between, the row WRITING was
-copied with it, and the cell that it is in removes the file.
+copied with it, and the file is removed where the organization is.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,12 @@ import structlog
 from django.db import transaction
 from django.db.models.functions import Now
 
-from messaging.archive import ended, erasures, parquet, stores
+from messaging.archive import erasures, parquet, stores
 from messaging.archive.records import RowVersions
 from messaging.models import ArchiveErasure, ArchiveFile
-from rme.core import ids
-from rme.tenants import cells
+from messaging.store.retention import ended
+from rme.core import ids, placement
+from rme.core.errors import Misdirected, Unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +37,7 @@ class _Changed(Exception):
 
 
 class _Elsewhere(Exception):
-    """The organization has left this cell, or is paused: nothing of it is written here."""
+    """The organization is elsewhere, or is moving: this process writes nothing for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def write(
                 state=ArchiveFile.State.LIVE, erased_through=through, changed_at=Now()
             )
             for batch in batches:
-                if ended.delete(batch.keys) != batch.versions:
+                if RowVersions(**ended.delete(batch.keys)) != batch.versions:
                     raise _Changed
     except _Changed:
         remove([file.row])
@@ -127,8 +128,10 @@ def _require_here(organization_id: str) -> None:
 
     A move waits for the transactions that began before its pause.
     """
-    if not cells.where(organization_id).is_written:
-        raise _Elsewhere
+    try:
+        placement.require_here(organization_id, at_once=True)
+    except (Misdirected, Unavailable) as error:
+        raise _Elsewhere from error
 
 
 def _path(organization_id: str, first: UUID) -> str:

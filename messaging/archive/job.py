@@ -13,8 +13,8 @@ from django.conf import settings
 
 from messaging.archive import reading
 from messaging.models import ArchiveProgress
+from rme.core import placement
 from rme.core.db import locks
-from rme.tenants import cells
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
@@ -60,12 +60,12 @@ def _work(progress: ArchiveProgress, now: datetime, until: float, at_once: bool)
     is_done = rewriting.erase(until)
     if not at_once and progress.up_to_date_at and now - progress.up_to_date_at < PAUSE:
         return
-    before = now - timedelta(days=settings.ARCHIVE_AFTER_DAYS)
+    cutoff = now - timedelta(days=settings.ARCHIVE_AFTER_DAYS)
     for organization_id in _from(progress.reached):
         if monotonic() > until:
             progress.reached = organization_id
             return
-        is_done = moving.move(organization_id, before, until) and is_done
+        is_done = moving.move(organization_id, cutoff, until) and is_done
     progress.reached = ""
     if is_done:
         progress.up_to_date_at = now
@@ -73,10 +73,10 @@ def _work(progress: ArchiveProgress, now: datetime, until: float, at_once: bool)
 
 def _from(reached: str) -> list[str]:
     """Return the organizations, from the one on that the last run did not come to."""
-    rows = Organization.objects.filter(cells.is_here("pk")).order_by("pk")
-    found = list(rows.values_list("pk", flat=True))
-    start = bisect_left(found, reached)
-    return found[start:] + found[:start]
+    rows = Organization.objects.filter(placement.is_here("pk")).order_by("pk")
+    organization_ids = list(rows.values_list("pk", flat=True))
+    start = bisect_left(organization_ids, reached)
+    return organization_ids[start:] + organization_ids[:start]
 
 
 def problem(now: datetime) -> str | None:

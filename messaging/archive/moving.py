@@ -6,9 +6,10 @@ from uuid import UUID
 
 import structlog
 
-from messaging.archive import contact_files, ended, erasures, hand_over, parquet, records
+from messaging.archive import contact_files, erasures, hand_over, parquet, records
 from messaging.archive.hand_over import MovedMessages
 from messaging.models import ArchiveFile
+from messaging.store.retention import ended
 from rme.core import ids
 
 log = structlog.get_logger(__name__)
@@ -20,12 +21,12 @@ READ = 1_000
 _DAY = timedelta(days=1)
 
 
-def move(organization_id: str, before: datetime, until: float) -> bool:
+def move(organization_id: str, cutoff: datetime, until: float) -> bool:
     """Archive messages that ended, and did not change since a moment; return whether all are.
 
     Raises StoreFailed. A step lasts as long as it takes to move FILE messages.
     """
-    start, end = UUID(int=0), ids.at_least(before)
+    start, end = UUID(int=0), ids.at_least(cutoff)
     while True:
         oldest = ended.first(organization_id, start, end)
         if oldest is None:
@@ -34,7 +35,7 @@ def move(organization_id: str, before: datetime, until: float) -> bool:
             return False
         day = ids.moment(oldest).replace(hour=0, minute=0, second=0, microsecond=0)
         last = min(end, ids.at_least(day + _DAY))
-        keys = ended.find(organization_id, oldest, last, before=before, limit=FILE)
+        keys = ended.find(organization_id, oldest, last, cutoff=cutoff, limit=FILE)
         if keys and not _move(organization_id, keys, day):
             return False  # it changed meanwhile; the next run reads it again
         start = last if len(keys) < FILE else keys[-1]
@@ -61,13 +62,15 @@ def _move(organization_id: str, keys: list[UUID], day: datetime) -> bool:
         tables.append(contact_files.without(old, organization_id, set(pending.values())))
     for i in range(0, len(keys), READ):
         part = keys[i : i + READ]
-        found, versions = records.load(part)
-        tables.append(parquet.table_of(found))
+        messages, versions = records.load(part)
+        tables.append(parquet.table_of(messages))
         batches.append(MovedMessages(part, versions))
     table = parquet.merge(tables)
-    written = hand_over.write(
+    archive_file = hand_over.write(
         organization_id, table, erased=list(pending), batches=batches, replaced=file
     )
-    if written is not None:
-        log.info("archive.written", path=written.path, messages=len(keys), bytes=written.size)
-    return written is not None
+    if archive_file is not None:
+        log.info(
+            "archive.written", path=archive_file.path, messages=len(keys), bytes=archive_file.size
+        )
+    return archive_file is not None

@@ -150,15 +150,15 @@ def _record(values: Mapping[str, Any], organization_id: str) -> ArchivedMessage:
 
 
 def _row(
-    model: type[Row], fields: Sequence[Field], values: Mapping[str, Any], known: Mapping[str, Any]
+    model: type[Row], fields: Sequence[Field], values: Mapping[str, Any], derived: Mapping[str, Any]
 ) -> Any:
     names = {each.attname for each in model._meta.concrete_fields}
-    found = {
+    row_values = {
         each.attname: _value(each, values[each.attname])
         for each in fields
         if each.attname in values
     }
-    return model(**{name: value for name, value in known.items() if name in names}, **found)
+    return model(**{name: value for name, value in derived.items() if name in names}, **row_values)
 
 
 def _value(field: Field, value: Any) -> Any:

@@ -55,21 +55,21 @@ def find(organization_id: str, key: UUID) -> ArchivedMessage | None:
     return _first(Q(organization_id=organization_id), key) if is_on() else None
 
 
-def find_anywhere(own: Q, key: UUID) -> ArchivedMessage | None:
+def find_anywhere(owner: Q, key: UUID) -> ArchivedMessage | None:
     """Return an archived message of any of several organizations, by its id."""
-    return _first(own, key) if is_on() else None
+    return _first(owner, key) if is_on() else None
 
 
-def _first(own: Q, key: UUID) -> ArchivedMessage | None:
+def _first(owner: Q, key: UUID) -> ArchivedMessage | None:
     from messaging.archive import file_reader  # it imports pyarrow: 0.06 s of CPU and 40 MB
 
     until = monotonic() + settings.ARCHIVE_SECONDS
-    files = _live().filter(own, first_id__lte=key, last_id__gte=key)
+    files = _live().filter(owner, first_id__lte=key, last_id__gte=key)
     for file in files.order_by("organization_id", "-last_id")[:CANDIDATES]:
-        found = file_reader.find(file, key, until)
-        if found is not None:
-            _hide(file.organization_id, [found])
-            return found
+        record = file_reader.find(file, key, until)
+        if record is not None:
+            _hide(file.organization_id, [record])
+            return record
     return None
 
 
@@ -80,7 +80,7 @@ def page(
     end: UUID = GREATEST,
     contacts: Sequence[str] = (),
     matches: Callable[[ArchivedMessage], bool],
-    wanted: int,
+    limit: int,
 ) -> ArchivedPage:
     """Return the newest archived messages that match, with ids from `since` to below `end`.
 
@@ -96,12 +96,12 @@ def page(
 
     until = monotonic() + settings.ARCHIVE_SECONDS
     scan = Scan(chain([first], files), since, end, until, contacts)
-    found: list[ArchivedMessage] = []
-    while len(found) < wanted and (record := scan.next()):
+    archived: list[ArchivedMessage] = []
+    while len(archived) < limit and (record := scan.next()):
         if matches(record):
-            found.append(record)
-    _hide(organization_id, found)
-    return ArchivedPage(found, scan.border)
+            archived.append(record)
+    _hide(organization_id, archived)
+    return ArchivedPage(archived, scan.border)
 
 
 def of_contact(organization_id: str, contact_id: str) -> Iterator[ArchivedMessage]:
@@ -111,9 +111,9 @@ def of_contact(organization_id: str, contact_id: str) -> Iterator[ArchivedMessag
     from messaging.archive import contact_files  # it imports pyarrow
 
     for file in _of(organization_id, [contact_id]).order_by("first_id").iterator():
-        found = contact_files.messages_to(file, {contact_id})
-        _hide(organization_id, found)
-        yield from found
+        archived = contact_files.messages_to(file, {contact_id})
+        _hide(organization_id, archived)
+        yield from archived
 
 
 def _live() -> QuerySet[ArchiveFile]:
@@ -130,14 +130,14 @@ def _of(organization_id: str, contacts: Sequence[str]) -> QuerySet[ArchiveFile]:
 def _one_by_one(files: QuerySet[ArchiveFile]) -> Iterator[ArchiveFile]:
     """Yield files; one query for each FILES of them."""
     for start in count(0, FILES):
-        found = list(files[start : start + FILES])
-        yield from found
-        if len(found) < FILES:
+        batch = list(files[start : start + FILES])
+        yield from batch
+        if len(batch) < FILES:
             return
 
 
-def _hide(organization_id: str, found: Sequence[ArchivedMessage]) -> None:
+def _hide(organization_id: str, archived: Sequence[ArchivedMessage]) -> None:
     """Hide what is still to be erased in the files."""
-    hidden = set(erasures.pending(organization_id).values()) if found else set()
-    for record in found if hidden else ():
+    hidden = set(erasures.pending(organization_id).values()) if archived else set()
+    for record in archived if hidden else ():
         records.erase(record, hidden)

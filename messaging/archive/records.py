@@ -13,7 +13,8 @@ from django.db.models import BigIntegerField
 from django.db.models.expressions import RawSQL
 
 from messaging.models import Attempt, Delivery, Event, Message
-from messaging.models.delivery_lookup import of_messages
+from messaging.store.encodings import message_id_of
+from messaging.store.lookups import of_messages
 from rme.core import ids
 
 Row = TypeVar("Row", bound=models.Model)
@@ -80,10 +81,11 @@ def _versions(rows: Sequence[models.Model]) -> tuple[int, int]:
 
 
 def _by_message(rows: Sequence[Row]) -> dict[UUID, list[Row]]:
-    found: dict[UUID, list[Row]] = defaultdict(list)
+    rows_by_message: dict[UUID, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row.__dict__["message_id"] or row.__dict__["delivery_id"]].append(row)
-    return found
+        key = message_id_of(row) if isinstance(row, Attempt) else row.__dict__["message_id"]
+        rows_by_message[key].append(row)
+    return rows_by_message
 
 
 def erase(record: ArchivedMessage, contacts: Collection[str]) -> bool:
@@ -91,15 +93,15 @@ def erase(record: ArchivedMessage, contacts: Collection[str]) -> bool:
 
     Return whether it is to one of them.
     """
-    own = {row.pk: row for row in record.deliveries if row.contact_id in contacts}
-    if len(own) == len(record.deliveries):  # no other recipient
+    their_deliveries = {row.pk: row for row in record.deliveries if row.contact_id in contacts}
+    if len(their_deliveries) == len(record.deliveries):  # no other recipient
         record.message.metadata = None
-    for delivery in own.values():
+    for delivery in their_deliveries.values():
         delivery.address = delivery.detail = delivery.trace = delivery.due_at = None
     for attempt in record.attempts:
-        if attempt.delivery_id in own:
+        if attempt.delivery_id in their_deliveries:
             attempt.reason = None
     for event in record.events:
-        if event.delivery_id in own:
+        if event.delivery_id in their_deliveries:
             event.detail = None
-    return bool(own)
+    return bool(their_deliveries)

@@ -1,4 +1,4 @@
-"""Erasing people in files: each file with one of them is replaced by one without their data."""
+"""Erase people in files: replace each file that has their data by one without it."""
 
 from time import monotonic
 
@@ -6,7 +6,7 @@ import structlog
 
 from messaging.archive import contact_files, erasures, hand_over
 from messaging.models import ArchiveErasure, ArchiveFile
-from rme.tenants import cells
+from rme.core import placement
 
 log = structlog.get_logger(__name__)
 
@@ -16,7 +16,7 @@ def erase(until: float) -> bool:
 
     A file is rewritten once for all erasures of its organization that are pending.
     """
-    for erasure in ArchiveErasure.objects.filter(cells.is_here()).order_by("pk"):
+    for erasure in ArchiveErasure.objects.filter(placement.is_here()).order_by("pk"):
         while file := ArchiveFile.objects.filter(erasures.files_with(erasure)).first():
             if monotonic() > until or not _rewrite(file):
                 return False
@@ -29,5 +29,5 @@ def _rewrite(file: ArchiveFile) -> bool:
     pending = erasures.pending(file.organization_id)
     old = contact_files.read(file)
     table = contact_files.without(old, file.organization_id, set(pending.values()))
-    written = hand_over.write(file.organization_id, table, erased=list(pending), replaced=file)
-    return written is not None
+    new_file = hand_over.write(file.organization_id, table, erased=list(pending), replaced=file)
+    return new_file is not None

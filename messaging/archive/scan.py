@@ -37,9 +37,9 @@ class _Unit:
     rows: pa.Table | None = None
     record: ArchivedMessage | None = None
 
-    def __lt__(self, other: "_Unit") -> bool:
+    def __lt__(self, unit: "_Unit") -> bool:
         """The heap has its least on top: the greatest id, and of one id what is already read."""
-        return (self.last, self.record is not None) > (other.last, other.record is not None)
+        return (self.last, self.record is not None) > (unit.last, unit.record is not None)
 
 
 @dataclass(slots=True)
@@ -113,8 +113,8 @@ class Scan:
         self._read += 1
         table = file_reader.read(unit.file, group, self.until, self.columns)
         keys = table.column("id")
-        wanted = pc.and_(pc.greater_equal(keys, str(self.since)), pc.less(keys, str(self.end)))
-        table = table.filter(wanted)
+        in_range = pc.and_(pc.greater_equal(keys, str(self.since)), pc.less(keys, str(self.end)))
+        table = table.filter(in_range)
         if self.contacts and table.num_rows:
             table = table.filter(contact_files.is_to(table, self.contacts))
         self._push_rows(unit, table)

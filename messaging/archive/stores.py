@@ -25,7 +25,7 @@ CONNECT_SECONDS = 2.0
 
 
 class StoreFailed(Exception):
-    """The store did not do what it was asked for; the text has no secret."""
+    """A request to the store failed; the text has no secret."""
 
 
 def _failed(action: str, error: Exception) -> StoreFailed:
@@ -38,13 +38,13 @@ def _open(url: str, options: tuple[tuple[str, str], ...], seconds: float) -> Loc
     """Open the store, once in a process: obstore keeps threads, which a fork would lose."""
     if (parts := urlsplit(url)).scheme == "file":
         return LocalStore(Path(unquote(parts.path)), mkdir=True)
-    named: dict[str, Any] = dict(options)
+    arguments: dict[str, Any] = dict(options)
     return S3Store(
         parts.netloc,
         prefix=parts.path.strip("/") or None,
-        **named,
+        **arguments,
         client_options={
-            "allow_http": named.get("endpoint", "").startswith("http://"),
+            "allow_http": arguments.get("endpoint", "").startswith("http://"),
             "connect_timeout": timedelta(seconds=min(CONNECT_SECONDS, seconds)),
             "timeout": timedelta(seconds=seconds),
         },
@@ -53,10 +53,10 @@ def _open(url: str, options: tuple[tuple[str, str], ...], seconds: float) -> Loc
 
 
 def _store(seconds: float) -> LocalStore | S3Store:
-    found: StoreSettings | None = settings.ARCHIVE
-    if found is None:
+    store_settings: StoreSettings | None = settings.ARCHIVE
+    if store_settings is None:
         raise StoreFailed("ARCHIVE_URL is not set")
-    return _open(found.url, tuple(sorted(found.options.items())), seconds)
+    return _open(store_settings.url, tuple(sorted(store_settings.options.items())), seconds)
 
 
 def read_range(path: str, start: int, end: int) -> bytes:
@@ -102,8 +102,8 @@ def write(path: str, content: bytes) -> str:
 def _sync(root: Path, path: str) -> None:
     """Bring a file and the folders that lead to it to the disk."""
     below = Path(path)
-    for each in (below, *below.parents):
-        descriptor = os.open(root / each, os.O_RDONLY)
+    for folder in (below, *below.parents):
+        descriptor = os.open(root / folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

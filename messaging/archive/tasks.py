@@ -9,5 +9,5 @@ from rme.core.db import availability, clock
 @shared_task(name="messaging.archive")
 @availability.unlimited()
 def archive() -> None:
-    """Move ended messages into files; a later run goes on with what is left."""
+    """Move ended messages into files; a later run continues."""
     job.run(now=clock.now())

@@ -1,96 +1,58 @@
 """Data export: everything that is stored about a person (GDPR Art. 15 and 20).
 
 SQL, because rows are exported as they are stored, column by column (`to_jsonb`): a new column is
-included without a change here. Not included are the tokens of devices, which are credentials, and
-data about other people.
+included without a change here. Credentials aren't included (the tokens of devices, and the links in
+stored contents), nor is data about other people.
 """
 
 from collections.abc import Iterable
-from operator import attrgetter
 from typing import Any
 
 import orjson
 from django.contrib.admin.models import LogEntry
-from django.db import connection, models
+from django.db import connection
 
+from messaging import links
 from messaging.archive import reading as archive
-from messaging.archive.records import ArchivedMessage
 from messaging.models import (
-    Attempt,
+    AddressOptOut,
     ConsentEntry,
+    ConsentEntryInTest,
     Delivery,
-    Event,
-    Message,
-    MessageContent,
     PrivacyRequest,
     Suppression,
-    WebhookDelivery,
-    WebhookEndpoint,
-    delivery_lookup,
-    derived_events,
+    SuppressionInTest,
 )
+from messaging.store.people import export
 from push.models import Device
+from rme.core import addresses
 from rme.core.db import clock
 from rme.core.db.clock import iso
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
 from rme.tenants.models import AuditEntry, AuditValues
 
-_MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT = (
-    model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt)
-)
-_EVENTS = derived_events.select(
-    "stored.message_id = t.message_id AND stored.delivery_id = t.id",
-    "accepted.id = t.id",
-    "sent.delivery_id = t.id",
-)
-_WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
+_DELIVERY = Delivery._meta.db_table
 _CONTACT = Contact._meta.db_table
-_ORGANIZATION = "organization_id"
 _OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
-_OWN_DELIVERIES = (
-    f"t.organization_id = %(organization)s AND {delivery_lookup.is_to_contact('t', '%(contact)s')}"
-)
-
-# as `Attempt.full_provider_id`
-_PROVIDER_ID = """CASE WHEN starts_with(x.provider_id, '@@') THEN substr(x.provider_id, 2)
-    WHEN starts_with(x.provider_id, '@') THEN x.delivery_id || x.provider_id
-    ELSE x.provider_id END"""
-_MESSAGES = f"""
-SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
-  'delivery', to_jsonb(t) - 'organization_id',
-  'content', CASE WHEN c.body ? 'recipients' THEN jsonb_set(c.body, '{{recipients}}',
-      jsonb_strip_nulls(jsonb_build_object(t.id, c.body #> ARRAY['recipients', t.id::text])))
-    ELSE c.body END,
-  'attempts', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' || jsonb_build_object(
-      'message_id', t.message_id, 'provider_id', {_PROVIDER_ID}) ORDER BY x.id), '[]')
-    FROM {_ATTEMPT} x WHERE x.delivery_id = t.id),
-  'events', (SELECT coalesce(jsonb_agg(to_jsonb(x) - 'organization_id' ORDER BY x.id), '[]')
-    FROM {_EVENTS} x),
-  'notices', (SELECT coalesce(jsonb_agg(to_jsonb(n) - 'organization_id' ORDER BY n.id), '[]')
-    FROM {_EVENTS} x JOIN {_ENDPOINT} w ON w.organization_id = t.organization_id
-    JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
-FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
-LEFT JOIN {_CONTENT} c ON c.id = t.message_id
-WHERE {_OWN_DELIVERIES} ORDER BY t.message_id
-"""
+_OWN_DELIVERIES = export.DELIVERIES_OF_CONTACT
 
 _ADDRESSES = f"""
-SELECT lower(email) FROM {_CONTACT} WHERE organization_id = %(organization)s
+SELECT email FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
   AND id::text = %(contact)s
 UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN_DELIVERIES}
-UNION SELECT unnest(%(archived)s::text[])
 """
 
 
-def _select(table: str, where: str = _OWN, excluded: str = "{}") -> str:
+def _select(table: str, condition: str = _OWN, excluded: str = "{}") -> str:
     return (
         f"SELECT to_jsonb(t) - 'organization_id' - '{excluded}'::text[] FROM {table} t "
-        f"WHERE {where} ORDER BY t.id"
+        f"WHERE {condition} ORDER BY t.id"
     )
 
 
+_ITS_ADDRESSES = "t.organization_id = %(organization)s AND t.address = ANY(%(addresses)s::text[])"
 _PARTS = {
     "contact": _select(
         _CONTACT, "t.organization_id = %(organization)s AND t.id::text = %(contact)s"
@@ -107,7 +69,14 @@ _PARTS = {
     "suppressions": _select(
         Suppression._meta.db_table,
         "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
-        f"OR t.address <> '' AND t.address IN ({_ADDRESSES}))",
+        "OR t.address <> '' AND t.address = ANY(%(addresses)s::text[]))",
+    ),
+    "addressOptOuts": _select(AddressOptOut._meta.db_table, _ITS_ADDRESSES),
+    "testConsent": _select(ConsentEntryInTest._meta.db_table),
+    "testSuppressions": _select(
+        SuppressionInTest._meta.db_table,
+        "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
+        "OR t.address <> '' AND t.address = ANY(%(addresses)s::text[]))",
     ),
     "requests": _select(PrivacyRequest._meta.db_table, excluded="{actor,recorded_by}"),
     # what was done with the person's data, without who did it
@@ -126,49 +95,18 @@ _PARTS = {
 
 
 def _parsed(row: tuple[str]) -> Any:
-    return orjson.loads(row[0])
+    return orjson.loads(links.preview_links(row[0]))
 
 
-def _addresses(messages: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the addresses to which messages went."""
-    return sorted({each["delivery"]["address"] for each in messages} - {None})
-
-
-def _archived(archived: ArchivedMessage, contact_id: str) -> dict[str, Any]:
-    """Return an archived message as `_MESSAGES` returns one of PostgreSQL."""
-    own = next(row for row in archived.deliveries if row.contact_id == contact_id)
-    return {
-        **_columns(archived.message),
-        "delivery": _columns(own),
-        "content": None,
-        "attempts": [
-            {
-                **_columns(row),
-                "message_id": str(own.message_id),
-                "provider_id": row.full_provider_id,
-            }
-            for row in archived.attempts
-            if row.delivery_id == own.pk
-        ],
-        "events": [
-            _columns(row)
-            for row in sorted(_events(archived), key=attrgetter("pk"))
-            if row.delivery_id == own.pk
-        ],
-        "notices": [],
-    }
-
-
-def _events(archived: ArchivedMessage) -> list[Event]:
-    return derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
-
-
-def _columns(row: models.Model) -> dict[str, Any]:
-    names = [each.attname for each in row._meta.concrete_fields if each.attname != _ORGANIZATION]
-    columns: dict[str, Any] = orjson.loads(
-        orjson.dumps({name: row.__dict__[name] for name in names})
-    )
-    return columns
+def _addresses(
+    messages: Iterable[dict[str, Any]], contact_addresses: Iterable[str | None]
+) -> list[str]:
+    """Return the addresses of messages and of a contact, in all spellings of the lists."""
+    stored_addresses = {each["delivery"]["address"] for each in messages} | set(contact_addresses)
+    spelled = [
+        each for text in stored_addresses if text for each in (text, addresses.email(text)) if each
+    ]
+    return sorted({spelling for each in spelled for spelling in addresses.phone_spellings(each)})
 
 
 def export_contact(organization_id: str, contact_id: str) -> dict[str, object] | None:
@@ -178,44 +116,53 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
     that is moved meanwhile is then found twice, and taken once.
     """
     values: dict[str, str | list[str]] = {"organization": organization_id, "contact": contact_id}
-    found: dict[str, list[Any]] = {}
+    sections: dict[str, list[Any]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_MESSAGES, values)
-        messages = {each["id"]: each for each in map(_parsed, cursor.fetchall())}
-    for each in archive.of_contact(organization_id, contact_id):
-        messages.setdefault(str(each.message.pk), _archived(each, contact_id))
-    values["archived"] = _addresses(messages.values())
+        cursor.execute(export.MESSAGES, values)
+        messages = {record["id"]: record for record in map(_parsed, cursor.fetchall())}
+    for record in archive.of_contact(organization_id, contact_id):
+        archived = export.of_rows(
+            record.message, record.deliveries, record.attempts, record.events, contact_id
+        )
+        messages.setdefault(str(record.message.pk), archived)
     with connection.cursor() as cursor:
+        cursor.execute(_ADDRESSES, values)
+        contact_addresses = [address for (address,) in cursor.fetchall()]
+        values["addresses"] = _addresses(messages.values(), contact_addresses)
         for name, statement in _PARTS.items():
             cursor.execute(statement, values)
-            found[name] = [_parsed(row) for row in cursor.fetchall()]
-    found["messages"] = [messages[key] for key in sorted(messages)]
-    if not any(found.values()):
+            sections[name] = [_parsed(row) for row in cursor.fetchall()]
+    sections["messages"] = [messages[key] for key in sorted(messages)]
+    if not any(sections.values()):
         return None
     return {
         "organization": organization_id,
         "contactId": contact_id,
         "exportedAt": iso(clock.now()),
-        **found,
-        "contact": next(iter(found["contact"]), None),
+        **sections,
+        "contact": next(iter(sections["contact"]), None),
     }
 
 
 def export_address(organization_id: str, address: str) -> dict[str, object] | None:
-    """Return what is stored about the address of a person who is no contact, None if nothing is.
+    """Return the stored data of an address that isn't a contact's, or None.
 
-    All but suppressions is stored by contact.
+    These are suppressions and opt-outs of addresses: all other data is stored by contact.
     """
-    where = "t.organization_id = %(organization)s AND t.address = %(address)s AND t.address <> ''"
+    spellings = list(addresses.phone_spellings(address))
+    values: dict[str, str | list[str]] = {"organization": organization_id, "addresses": spellings}
+    models = {"suppressions": Suppression, "addressOptOuts": AddressOptOut}
+    sections: dict[str, list[Any]] = {}
     with connection.cursor() as cursor:
-        statement = _select(Suppression._meta.db_table, where)
-        cursor.execute(statement, {"organization": organization_id, "address": address})
-        found = [_parsed(row) for row in cursor.fetchall()]
-    if not found:
+        for name, model in models.items():
+            condition = f"{_ITS_ADDRESSES} AND t.address <> ''"
+            cursor.execute(_select(model._meta.db_table, condition), values)
+            sections[name] = [_parsed(row) for row in cursor.fetchall()]
+    if not any(sections.values()):
         return None
     return {
         "organization": organization_id,
         "address": address,
         "exportedAt": iso(clock.now()),
-        "suppressions": found,
+        **sections,
     }

@@ -1,25 +1,27 @@
 """The consent ledger for API callers: recording decisions and reading pages of entries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from messaging.consent import ledger
 from messaging.consent.entry_inputs import ConsentInput
-from messaging.models import ConsentEntry
+from messaging.domain.channels import ALL
+from messaging.models import ConsentEntry, ConsentEntryInTest
 from messaging.policy import organization_policy
 from rme.core import errors
-from rme.core.channels import ALL
 from rme.core.db import clock
 from rme.crm.contacts import get_contacts
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 
 CLOCK_TOLERANCE = timedelta(seconds=60)
 """How far a caller's clock may be ahead of the server's."""
 
+_Write = Callable[[str, Sequence[ledger.ConsentDecision]], list[ConsentEntry]]
 CheckedInput = ConsentInput | errors.ApiError
 """One input that fits the schema, or the error that says why it does not."""
 
@@ -29,31 +31,33 @@ def record(caller: Caller, inputs: Sequence[CheckedInput]) -> list[ConsentEntry 
 
     A bad input fails no other. The number of statements does not depend on the number of inputs.
     """
-    return record_for(caller.organization.id, inputs, f"application {caller.application_id}")
+    by = f"application {caller.application_id}"
+    return record_for(caller.organization.id, inputs, by, test=caller.test)
 
 
 def record_for(
-    organization_id: str, inputs: Sequence[CheckedInput], recorded_by: str
+    organization_id: str, inputs: Sequence[CheckedInput], recorded_by: str, *, test: bool = False
 ) -> list[ConsentEntry | errors.ApiError]:
-    """Record decisions as `record` does, by an application or a person."""
-    valid = [each for each in inputs if isinstance(each, ConsentInput)]
-    contacts = get_contacts(organization_id, list({each.contact_id for each in valid}))
+    """Record an application's or a person's decisions; `test`: in the TEST layer."""
+    valid = [entry for entry in inputs if isinstance(entry, ConsentInput)]
+    contacts = get_contacts(organization_id, list({entry.contact_id for entry in valid}))
     categories = {ALL, *organization_policy.of(organization_id).categories} if valid else set()
     now = clock.now()
     results: list[ledger.ConsentDecision | errors.ApiError] = []
-    for each in inputs:
+    for entry in inputs:
         try:
-            if isinstance(each, errors.ApiError):
-                raise each
-            if each.contact_id not in contacts:
+            if isinstance(entry, errors.ApiError):
+                raise entry
+            if entry.contact_id not in contacts:
                 raise errors.NotFound.at("contactId", "no such contact")
-            if each.category not in categories:
+            if entry.category not in categories:
                 raise errors.InvalidPayload.at("category", "no such category")
-            results.append(_decision(each, now, recorded_by))
+            results.append(_decision(entry, now, recorded_by))
         except errors.ApiError as error:
             results.append(error)
     decisions = [result for result in results if isinstance(result, ledger.ConsentDecision)]
-    entries = iter(ledger.record(organization_id, decisions))
+    write = cast(_Write, ledger.record_in_test) if test else ledger.record
+    entries = iter(write(organization_id, decisions))
     return [result if isinstance(result, errors.ApiError) else next(entries) for result in results]
 
 
@@ -99,14 +103,21 @@ class LedgerFilter:
     limit: int = 50
     cursor: UUID | None = None
     """The id of the last entry of the page before."""
+    test: bool = False
+    """Whether to return the entries of the TEST layer instead of the live ones."""
 
 
-# The order is that of `gates.current_consent`: of entries of one instant OPTED_OUT counts, and it
-# sorts last.
-_NEWER = ConsentEntry.objects.filter(
+# The order is that of `messaging.store.gates.current_consent`: of entries of one instant OPTED_OUT
+# counts, and it sorts last.
+_LAYERS: Mapping[bool, type[ConsentEntry]] = {
+    False: ConsentEntry,
+    True: cast(type[ConsentEntry], ConsentEntryInTest),  # these columns are the same
+}
+_NEWER = (
     Q(occurred_at__gt=OuterRef("occurred_at"))
     | Q(occurred_at=OuterRef("occurred_at"), status__gt=OuterRef("status"))
-    | Q(occurred_at=OuterRef("occurred_at"), status=OuterRef("status"), pk__gt=OuterRef("pk")),
+    | Q(occurred_at=OuterRef("occurred_at"), status=OuterRef("status"), pk__gt=OuterRef("pk"))
+) & Q(
     organization_id=OuterRef("organization_id"),
     contact_id=OuterRef("contact_id"),
     channel=OuterRef("channel"),
@@ -114,37 +125,38 @@ _NEWER = ConsentEntry.objects.filter(
 )
 
 
-def page(organization_id: str, wanted: LedgerFilter) -> tuple[list[ConsentEntry], UUID | None]:
+def page(organization_id: str, query: LedgerFilter) -> tuple[list[ConsentEntry], UUID | None]:
     """Return a page of entries, newest first, and where the next page begins after, if anywhere.
 
     Entries of erased people are not included. One query; with `scanned` another one. What is not
     among the entries that were looked at is on a later page.
     """
-    own = ConsentEntry.objects.filter(organization_id=organization_id)
-    if wanted.cursor:
-        own = own.filter(pk__lt=wanted.cursor)
-    border = _border(own, wanted)
-    rows = own.filter(~Q(contact_id=""), **_exact(wanted))
-    if wanted.contact_ids is not None:
-        rows = rows.filter(contact_id__in=wanted.contact_ids)
+    layer = _LAYERS[query.test]._default_manager
+    ledger_rows = layer.filter(organization_id=organization_id)
+    if query.cursor:
+        ledger_rows = ledger_rows.filter(pk__lt=query.cursor)
+    border = _border(ledger_rows, query)
+    rows = ledger_rows.filter(~Q(contact_id=""), **_exact(query))
+    if query.contact_ids is not None:
+        rows = rows.filter(contact_id__in=query.contact_ids)
     if border:
         rows = rows.filter(pk__gte=border)
-    if not wanted.history:
-        rows = rows.filter(~Exists(_NEWER))
-    found = list(rows.order_by("-pk")[: wanted.limit + 1])
-    entries = found[: wanted.limit]
-    return entries, entries[-1].pk if len(found) > wanted.limit else border
+    if not query.history:
+        rows = rows.filter(~Exists(layer.filter(_NEWER)))
+    rows_read = list(rows.order_by("-pk")[: query.limit + 1])
+    entries = rows_read[: query.limit]
+    return entries, entries[-1].pk if len(rows_read) > query.limit else border
 
 
-def _exact(wanted: LedgerFilter) -> dict[str, str]:
+def _exact(query: LedgerFilter) -> dict[str, str]:
     """Return the filters that a column must equal, by the name of the column."""
     names = ("contact_id", "channel", "category", "status", "source")
-    return {name: value for name in names if (value := getattr(wanted, name))}
+    return {name: value for name in names if (value := getattr(query, name))}
 
 
-def _border(own: QuerySet[ConsentEntry], wanted: LedgerFilter) -> UUID | None:
+def _border(ledger_rows: QuerySet[ConsentEntry], query: LedgerFilter) -> UUID | None:
     """Return the last entry that is looked at; None if all are."""
-    if not wanted.scanned or wanted.contact_id or wanted.contact_ids is not None:
+    if not query.scanned or query.contact_id or query.contact_ids is not None:
         return None
-    ordered = own.order_by("-pk").values_list("pk", flat=True)
-    return ordered[wanted.scanned - 1 : wanted.scanned].first()
+    ordered = ledger_rows.order_by("-pk").values_list("pk", flat=True)
+    return ordered[query.scanned - 1 : query.scanned].first()

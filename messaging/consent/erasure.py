@@ -4,9 +4,6 @@ What stays does not describe the person: that a message was sent, when, by which
 which outcome, under a contact id that no longer leads anywhere. So statistics stay correct and
 bills can be checked. Suppressed addresses stay too, so that an old list that is imported again does
 not make the person a recipient.
-
-SQL, because each statement changes rows of several partitioned tables by a join, and JSON within
-them.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,30 +13,27 @@ from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models.functions import Now
 
 from messaging.archive import erasures as archive
 from messaging.consent import gate_lock, ledger
+from messaging.domain.statuses import EventType, Status, StatusReason
+from messaging.domain.transitions import Transition
 from messaging.models import (
-    Attempt,
     BulkAction,
     ConsentEntry,
+    ConsentEntryInTest,
     Delivery,
-    Event,
-    Message,
-    MessageContent,
     PrivacyFile,
     PrivacyRequest,
     Suppression,
-    WebhookDelivery,
-    WebhookEndpoint,
-    delivery_lookup,
-    derived_events,
+    SuppressionInTest,
 )
-from messaging.models.statuses import EventType, Status, StatusReason
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.webhooks.events import EventRow, write_events
+from messaging.store import lookups
+from messaging.store.events import EventRow, write_events
+from messaging.store.people import erasure
+from messaging.store.transitions import apply_transitions
 from push.models import Device
 from rme.core import ids
 from rme.core.db import clock
@@ -49,55 +43,6 @@ from rme.tenants.audit import Action, Actor
 
 ERASED = "(erased)"
 """The value of a text that cannot be empty."""
-
-_DELIVERIES = f"""SELECT d.id, d.message_id FROM {Delivery._meta.db_table} d
-  WHERE d.organization_id = %(organization)s
-  AND {delivery_lookup.is_to_contact("d", "%(contact)s")} AND d.status <> 'SENDING'"""
-_SOLE_DELIVERIES = f"""{_DELIVERIES} AND NOT EXISTS (SELECT FROM {Delivery._meta.db_table} other
-  WHERE {delivery_lookup.is_of_message("other", "d.message_id")}
-  AND other.contact_id <> d.contact_id)"""
-
-_EVENTS = derived_events.select(
-    "stored.message_id = own.message_id AND stored.delivery_id = own.id",
-    "accepted.id = own.id",
-    "sent.delivery_id = own.id",
-)
-
-_ERASE = {
-    # messages to this person alone: everything
-    "contents": f"""UPDATE {MessageContent._meta.db_table} c SET body = '{{}}'
-      FROM ({_SOLE_DELIVERIES}) own WHERE c.id = own.message_id AND c.body <> '{{}}'""",
-    "metadata": f"""UPDATE {Message._meta.db_table} m SET metadata = NULL
-      FROM ({_SOLE_DELIVERIES}) own WHERE m.id = own.message_id AND m.metadata IS NOT NULL""",
-    # messages to several: this person's variables
-    "variables": f"""UPDATE {MessageContent._meta.db_table} c
-      SET body = c.body #- ARRAY['recipients', own.id::text]
-      FROM ({_DELIVERIES}) own WHERE c.id = own.message_id
-      AND c.body #> ARRAY['recipients', own.id::text] IS NOT NULL""",
-    "attempts": f"""UPDATE {Attempt._meta.db_table} a SET reason = NULL
-      FROM ({_DELIVERIES}) own WHERE a.delivery_id = own.id AND a.reason IS NOT NULL""",
-    "events": f"""UPDATE {Event._meta.db_table} e SET detail = NULL
-      FROM ({_DELIVERIES}) own WHERE e.message_id = own.message_id AND e.delivery_id = own.id
-      AND e.detail IS NOT NULL""",
-    # webhook deliveries, done and waiting: the payloads and the answers may name the person
-    "notices": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
-      USING ({_DELIVERIES}) own, LATERAL {_EVENTS} e, {WebhookEndpoint._meta.db_table} w
-      WHERE w.organization_id = %(organization)s AND n.endpoint_id = w.id AND n.event_id = e.id""",
-    # and those of the person's consent, suppressions and devices
-    "changes": f"""DELETE FROM {WebhookDelivery._meta.db_table} n
-      USING {WebhookEndpoint._meta.db_table} w
-      WHERE w.organization_id = %(organization)s AND n.endpoint_id = w.id
-      AND n.data IS NOT NULL AND n.data ->> 'contactId' = %(contact)s""",
-    # without `due_at` a sent delivery does not fall back to another channel
-    "deliveries": f"""UPDATE {Delivery._meta.db_table} t
-      SET address = NULL, detail = NULL, trace = NULL, due_at = NULL
-      FROM ({_DELIVERIES}) own WHERE t.id = own.id AND NOT (t.address IS NULL AND t.detail IS NULL
-        AND t.trace IS NULL AND t.due_at IS NULL)""",
-}
-"""Statements that erase message data, by the name of the count that they report.
-
-A content is emptied and not deleted, since claims join it.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +61,26 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     What has not been sent yet is stopped. The number of statements does not depend on the number of
     rows.
     """
-    own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    person: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
     deliveries = Delivery.objects.filter(
-        delivery_lookup.of_contact(contact_id), organization_id=organization_id
+        lookups.of_contact(contact_id), organization_id=organization_id
     )
     with transaction.atomic():
         archive.hold(organization_id)  # nothing is moved to the archive meanwhile
         gate_lock.take_exclusive([organization_id])  # before any row: see its order
         counts = {
             **_erase_platform(organization_id, contact_id),
-            "devices": _delete(Device.objects.filter(**own)),
-            "suppressions": _delete(Suppression.objects.filter(**own)),
-            "consent": ledger.erase(organization_id, contact_id),
+            "devices": _delete(Device.objects.filter(**person)),
+            "suppressions": _delete(Suppression.objects.filter(**person))
+            + _delete(SuppressionInTest.objects.filter(**person)),
+            "consent": ledger.erase(organization_id, contact_id)
+            + _delete(ConsentEntryInTest.objects.filter(**person)),
             "stopped": _stop(deliveries),
-            **_erase_messages(organization_id, contact_id),
-            "actions": BulkAction.objects.filter(**own)
+            **erasure.erase_messages(organization_id, contact_id),
+            "actions": BulkAction.objects.filter(**person)
             .exclude(scope=ERASED)
             .update(scope=ERASED, reason=ERASED),
-            "requests": _erase_requests(own),
+            "requests": _erase_requests(person),
             "audit": audit.erase(organization_id, contact_id),
         }
         if files := archive.request(organization_id, contact_id):
@@ -143,9 +90,9 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
     return Erased(counts, under_way)
 
 
-def _erase_requests(own: Mapping[str, Any]) -> int:
+def _erase_requests(person: Mapping[str, Any]) -> int:
     """Delete the files of the person's exports, and the texts of the requests."""
-    requests = PrivacyRequest.objects.filter(**own)
+    requests = PrivacyRequest.objects.filter(**person)
     # First, so that this waits for an export that is storing its file.
     requests.filter(kind=PrivacyRequest.Kind.EXPORT, state="RUNNING").update(erased_at=Now())
     PrivacyFile.objects.filter(request__in=requests).delete()
@@ -154,35 +101,35 @@ def _erase_requests(own: Mapping[str, Any]) -> int:
 
 def preview(organization_id: str, contact_id: str) -> dict[str, int]:
     """Return what an erasure would find, by the names of its counts; five queries."""
-    own: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
-    deliveries = Delivery.objects.filter(**own)
+    person: dict[str, Any] = {"organization_id": organization_id, "contact_id": contact_id}
+    deliveries = Delivery.objects.filter(**person)
     return {
         "stopped": deliveries.filter(status__in=list(_ENDINGS)).count(),
         "deliveries": deliveries.count(),
-        "consent": ConsentEntry.objects.filter(**own).count(),
-        "suppressions": Suppression.objects.filter(**own).count(),
-        "devices": Device.objects.filter(**own).count(),
+        "consent": ConsentEntry.objects.filter(**person).count(),
+        "suppressions": Suppression.objects.filter(**person).count(),
+        "devices": Device.objects.filter(**person).count(),
     }
 
 
 def _record(actor: Actor, organization_id: str, contact_id: str, counts: Mapping[str, int]) -> None:
     """Record an erasure that found something; the entry has no personal data."""
-    found = ", ".join(f"{name}: {count}" for name, count in counts.items() if count)
-    if found:
+    summary = ", ".join(f"{name}: {count}" for name, count in counts.items() if count)
+    if summary:
         kind = Contact._meta.label_lower
-        entry = audit.NewEntry(Action.ERASED, organization_id, kind, contact_id, text=found)
+        entry = audit.NewEntry(Action.ERASED, organization_id, kind, contact_id, text=summary)
         audit.record(actor, [entry])
 
 
 def _erase_platform(organization_id: str, contact_id: str) -> dict[str, int]:
     """Erase the person's records in the embedded platform; another platform erases its own."""
     key = ids.parse(contact_id) or UUID(int=0)  # no record has this id
-    own: dict[str, Any] = {"organization_id": organization_id, "contact_id": key}
-    registrations = EventRegistration.objects.filter(**own).exclude(name=ERASED)
+    person: dict[str, Any] = {"organization_id": organization_id, "contact_id": key}
+    registrations = EventRegistration.objects.filter(**person).exclude(name=ERASED)
     if not Contact.objects.filter(pk=key).exclude(organization_id=organization_id).exists():
         _erase_log(Contact, [contact_id])  # also of a contact that was deleted in the admin
     return {
-        "cases": _erase_cases(Case.objects.filter(**own).exclude(issue=ERASED)),
+        "cases": _erase_cases(Case.objects.filter(**person).exclude(issue=ERASED)),
         "registrations": registrations.update(name=ERASED, email=""),
         "contacts": _delete(Contact.objects.filter(organization_id=organization_id, pk=key)),
     }
@@ -190,18 +137,18 @@ def _erase_platform(organization_id: str, contact_id: str) -> dict[str, int]:
 
 def _erase_cases(cases: models.QuerySet[Case]) -> int:
     """Erase the texts, comments and change log of cases; the cases themselves stay."""
-    found = list(cases.values_list("pk", flat=True))
-    _erase_log(Case, [str(key) for key in found])
-    CaseComment.objects.filter(case_id__in=found).delete()
-    return Case.objects.filter(pk__in=found).update(subject=ERASED, issue=ERASED)
+    case_ids = list(cases.values_list("pk", flat=True))
+    _erase_log(Case, [str(key) for key in case_ids])
+    CaseComment.objects.filter(case_id__in=case_ids).delete()
+    return Case.objects.filter(pk__in=case_ids).update(subject=ERASED, issue=ERASED)
 
 
 def _delete(rows: models.QuerySet[Any]) -> int:
     """Delete rows, and erase their entries in the log of former releases, which hold values."""
-    found: list[UUID] = list(rows.values_list("pk", flat=True))
-    _erase_log(rows.model, [str(key) for key in found])
+    row_ids: list[UUID] = list(rows.values_list("pk", flat=True))
+    _erase_log(rows.model, [str(key) for key in row_ids])
     rows.delete()
-    return len(found)
+    return len(row_ids)
 
 
 def _erase_log(model: type[models.Model], keys: Collection[str]) -> None:
@@ -227,10 +174,10 @@ _ENDINGS = {
 
 def _stop(deliveries: models.QuerySet[Delivery]) -> int:
     """End those of deliveries that are not final; return their number."""
-    waiting = deliveries.select_for_update().filter(status__in=list(_ENDINGS)).order_by("pk")
-    found = {row.pk: row for row in waiting}
-    stopped = apply_transitions([_stopped(row) for row in found.values()])
-    write_events([_event(found[identifier]) for identifier in stopped])
+    pending = deliveries.select_for_update().filter(status__in=list(_ENDINGS)).order_by("pk")
+    deliveries_by_id = {row.pk: row for row in pending}
+    stopped = apply_transitions([_stopped(row) for row in deliveries_by_id.values()])
+    write_events([_event(deliveries_by_id[identifier]) for identifier in stopped])
     return len(stopped)
 
 
@@ -247,13 +194,5 @@ def _event(delivery: Delivery) -> EventRow:
         _ENDINGS[Status(delivery.status)].event,
         clock.now(),
         channel=delivery.channel,
+        test=delivery.test,
     )
-
-
-def _erase_messages(organization_id: str, contact_id: str) -> dict[str, int]:
-    counts = {}
-    with connection.cursor() as cursor:
-        for name, statement in _ERASE.items():
-            cursor.execute(statement, {"organization": organization_id, "contact": contact_id})
-            counts[name] = cursor.rowcount
-    return counts

@@ -19,20 +19,30 @@ def lock_name(organization_id: str) -> str:
     return f"consent:{organization_id}"
 
 
-def take_shared(organization_ids: Iterable[str]) -> None:
-    """Block new decisions until the transaction ends; other workers may check the gates too."""
-    _take("pg_advisory_xact_lock_shared", organization_ids)
+def take_shared(
+    organization_ids: Iterable[str], batch: prepared_statements.Batch | None = None
+) -> None:
+    """Block new decisions until the transaction ends; other workers may check the gates too.
+
+    The lock is taken with a batch, or at once without one.
+    """
+    _take("pg_advisory_xact_lock_shared", organization_ids, batch)
 
 
-def take_exclusive(organization_ids: Iterable[str]) -> None:
-    """Block checks of the gates until the transaction ends."""
-    _take("pg_advisory_xact_lock", organization_ids)
+def take_exclusive(
+    organization_ids: Iterable[str], batch: prepared_statements.Batch | None = None
+) -> None:
+    """Block checks of the gates until the transaction ends; see `take_shared` for the batch."""
+    _take("pg_advisory_xact_lock", organization_ids, batch)
 
 
-def _take(function: str, organization_ids: Iterable[str]) -> None:
+def _take(
+    function: str, organization_ids: Iterable[str], batch: prepared_statements.Batch | None
+) -> None:
     """Take the locks in sorted order, so that two transactions cannot deadlock."""
     ordered = sorted(set(organization_ids))
     if not ordered:
         return
     statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    prepared_statements.send(statement, [sql.array(list(map(lock_name, ordered)))])
+    send = batch.send if batch else prepared_statements.execute
+    send(statement, [sql.array(list(map(lock_name, ordered)))])

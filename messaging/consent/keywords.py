@@ -57,7 +57,20 @@ WORDS: Mapping[str, Keyword] = {
     for word, texts in lists.items()
     for text in texts.split()
 }
+BY_PROVIDERS = {each.value: each for each in (Word.STOP, Word.START, Word.HELP)}
+"""The keywords that providers may report for a message."""
 _PUNCTUATION = re.compile(r"[\W_]+")
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
+_SENTENCE_END = re.compile(r"[.!?\n]")
+_COURTESY_TEXT = (
+    "PLEASE PLS PLZ THANK THANKS THX TY YOU BITTE DANKE VIELEN DANK MERCI S IL VOUS TE PLAIT "
+    "SVP STP GRAZIE PER FAVORE GRACIAS POR FAVOR"
+)
+_COURTESY = frozenset(_COURTESY_TEXT.split())
+_OFTEN_OTHERWISE = frozenset(
+    {"END", "CANCEL", "QUIT", "REMOVE", "ALTO", "BAJA", "CANCELAR", "ANNULLA"}
+)
+"""Words that only count as STOP alone: as a first sentence, they often answer the message."""
 
 REPLIES: dict[str, dict[Word, str]] = {
     "en": {
@@ -88,13 +101,34 @@ REPLIES: dict[str, dict[Word, str]] = {
 }
 
 
-def find(text: str) -> Keyword | None:
+def find(text: str, taken_as: str = "") -> Keyword | None:
     """Return the keyword that a message consists of, or None.
 
-    Case, accents and punctuation do not matter.
+    Case, accents and punctuation do not matter. STOP may have polite words around it, or be the
+    first sentence: an opt-out must not be lost (47 CFR 64.1200(a)(10)). `taken_as` is the keyword
+    that the provider recognized. It counts, except that it can't undo a STOP in the text.
     """
-    unaccented = unicodedata.normalize("NFKD", text[:200])
-    return WORDS.get(_PUNCTUATION.sub("", unaccented).upper())
+    unaccented = unicodedata.normalize("NFKD", text[:200]).upper()
+    keyword = WORDS.get(_PUNCTUATION.sub("", unaccented)) or _polite_stop(unaccented)
+    word = BY_PROVIDERS.get(taken_as.strip().upper())
+    if word is None or (keyword and keyword.word is Word.STOP):
+        return keyword
+    return Keyword(word, keyword.language if keyword else "")
+
+
+def _polite_stop(text: str) -> Keyword | None:
+    """Return the STOP of a text in capitals: all of it but polite words, or its first sentence."""
+    bare = _ACCENTS.sub("", text).strip()
+    first_sentence = _without_courtesy(_SENTENCE_END.split(bare, maxsplit=1)[0])
+    words = [_without_courtesy(bare)]
+    if first_sentence not in _OFTEN_OTHERWISE:
+        words.append(first_sentence)
+    keywords = (WORDS.get(word) for word in words)
+    return next((each for each in keywords if each and each.word is Word.STOP), None)
+
+
+def _without_courtesy(text: str) -> str:
+    return "".join(word for word in _PUNCTUATION.split(text) if word not in _COURTESY)
 
 
 def evidence_text(text: str) -> str:

@@ -4,11 +4,11 @@ Every entry holds the digest of the organization's entry before it. The digest c
 two parts: the personal part (the contact and the evidence) enters as a digest of its own, the seal.
 Erasing a person leaves the seal in place of that part, so the chain can still be verified.
 
-`gates.current_consent` reads what the entries permit.
+`messaging.store.gates.current_consent` reads what the entries permit.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -17,7 +17,9 @@ import orjson
 from django.db import connection, transaction
 
 from messaging.consent import gate_lock
-from messaging.models import ConsentEntry, WebhookDelivery
+from messaging.domain.channels import ALL
+from messaging.domain.gates import AddressLevel
+from messaging.models import AddressOptOut, ConsentEntry, ConsentEntryInTest
 from messaging.models.endpoints import ChangeType
 from messaging.webhooks import changes
 from rme.core import ids
@@ -40,6 +42,8 @@ class ConsentDecision:
     evidence: Mapping[str, str] = field(default_factory=dict)
     """How the decision is known."""
     recorded_by: str = ""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """The addresses, by channel, that the objection covers, with all their contacts."""
 
 
 _COLUMNS = [column.attname for column in ConsentEntry._meta.concrete_fields]
@@ -111,12 +115,100 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
             entry.digest = previous = _digest(entry, _seal(entry.contact_id, entry.evidence))
             entries.append(entry)
         rows = [{name: getattr(entry, name) for name in _COLUMNS} for entry in entries]
-        deliveries = changes.webhook_deliveries([_change(entry) for entry in entries])
-        sql.insert({ConsentEntry: rows, WebhookDelivery: deliveries})
+        queueing = changes.queueing_step([_change(entry) for entry in entries])
+        sql.insert({ConsentEntry: rows}, {"webhook_deliveries": queueing})
+        _store_address_opt_outs(zip(decisions, entries, strict=True))
     return entries
 
 
-def _change(entry: ConsentEntry) -> changes.ChangeEvent:
+def _store_address_opt_outs(decided: Iterable[tuple[ConsentDecision, ConsentEntry]]) -> None:
+    """Store the objections by address; a later one replaces an earlier one."""
+    objections = {
+        (address, channel, entry.category): entry
+        for decision, entry in decided
+        if decision.status == OPTED_OUT
+        for channel, address in decision.addresses.items()
+        if address and decision.channel in (channel, ALL)
+    }
+    if not objections:
+        return
+    AddressOptOut.objects.bulk_create(
+        [
+            AddressOptOut(
+                organization_id=entry.organization_id,
+                address=address,
+                channel=channel,
+                category=category,
+                occurred_at=entry.occurred_at,
+                entry=entry.pk,
+            )
+            for (address, channel, category), entry in objections.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["organization", "address", "channel", "category"],
+        update_fields=["occurred_at", "entry"],
+    )
+
+
+def repeat_objections(organization_id: str, objections: Mapping[AddressLevel, str]) -> None:
+    """Let objections count from now, because their recipients repeated them.
+
+    Another contact with the address may have opted in meanwhile. The values are the entries of the
+    ledger. One statement and a lock.
+    """
+    if not objections:
+        return
+    with transaction.atomic():
+        now = _lock_chain(organization_id)
+        AddressOptOut.objects.bulk_create(
+            [
+                AddressOptOut(
+                    organization_id=organization_id,
+                    **level._asdict(),
+                    occurred_at=now,
+                    entry=entry,
+                )
+                for level, entry in objections.items()
+            ],
+            update_conflicts=True,
+            unique_fields=["organization", "address", "channel", "category"],
+            update_fields=["occurred_at"],
+        )
+
+
+def record_in_test(
+    organization_id: str, decisions: Sequence[ConsentDecision]
+) -> list[ConsentEntryInTest]:
+    """Add decisions to the TEST layer, in order, with their webhook deliveries; return them.
+
+    They don't join a chain, and no live send reads them.
+    """
+    if not decisions:
+        return []
+    now = clock.now().astimezone(UTC)
+    entries = [
+        ConsentEntryInTest(
+            organization_id=organization_id,
+            contact_id=decision.contact_id,
+            channel=decision.channel,
+            category=decision.category,
+            status=decision.status,
+            source=decision.source,
+            evidence={str(name): str(value) for name, value in decision.evidence.items()},
+            occurred_at=min(decision.occurred_at or now, now).astimezone(UTC),
+            recorded_at=now,
+            recorded_by=decision.recorded_by,
+        )
+        for decision in decisions
+    ]
+    names = [column.attname for column in ConsentEntryInTest._meta.concrete_fields]
+    rows = [{name: getattr(entry, name) for name in names} for entry in entries]
+    queueing = changes.queueing_step([_change(entry) for entry in entries])
+    sql.insert({ConsentEntryInTest: rows}, {"webhook_deliveries": queueing})
+    return entries
+
+
+def _change(entry: ConsentEntry | ConsentEntryInTest) -> changes.ChangeEvent:
     """Return the webhook event of an entry, whose id is the webhook-id too."""
     data: dict[str, object] = {
         "id": str(entry.pk),
@@ -129,7 +221,11 @@ def _change(entry: ConsentEntry) -> changes.ChangeEvent:
         "recordedAt": clock.iso(entry.recorded_at),
     }
     return changes.ChangeEvent(
-        entry.organization_id, ChangeType.CONSENT_CHANGED, data, id=str(entry.pk)
+        entry.organization_id,
+        ChangeType.CONSENT_CHANGED,
+        data,
+        id=str(entry.pk),
+        test=isinstance(entry, ConsentEntryInTest),
     )
 
 
@@ -150,17 +246,17 @@ MERGED_FROM = "mergedFrom"
 
 def _own_and_merged(organization_id: str, contact_id: str) -> list[tuple[UUID, str, object]]:
     """Return id, contact and evidence of a contact's entries, and of those merged into it."""
-    found: list[tuple[UUID, str, object]] = []
-    known, added = {contact_id}, {contact_id}
+    entries: list[tuple[UUID, str, object]] = []
+    contact_ids, added = {contact_id}, {contact_id}
     while added:
         rows = ConsentEntry.objects.filter(
             organization_id=organization_id, contact_id__in=added
         ).values_list("id", "contact_id", "evidence")
-        found += rows
-        named = (each.get(MERGED_FROM) for *_, each in rows if isinstance(each, dict))
-        added = {str(each) for each in named if each} - known
-        known |= added
-    return found
+        entries += rows
+        merged_ids = (each.get(MERGED_FROM) for *_, each in rows if isinstance(each, dict))
+        added = {str(each) for each in merged_ids if each} - contact_ids
+        contact_ids |= added
+    return entries
 
 
 def erase(organization_id: str, contact_id: str) -> int:
@@ -203,16 +299,16 @@ def verify(organization_id: str) -> Verification:
 
     Entries removed from the end cannot be detected here: compare `head` with a copy kept elsewhere.
     """
-    found = verify_batch(organization_id, Verification())
-    while not found.is_complete:
-        found = verify_batch(organization_id, found)
-    return found
+    verification = verify_batch(organization_id, Verification())
+    while not verification.is_complete:
+        verification = verify_batch(organization_id, verification)
+    return verification
 
 
-def verify_batch(organization_id: str, before: Verification) -> Verification:
+def verify_batch(organization_id: str, progress: Verification) -> Verification:
     """Verify the next entries of a chain, after those that are known to fit; one query."""
     chain = ConsentEntry.objects.filter(organization_id=organization_id).order_by("id")
-    count, erased, head, last = before.entries, before.erased, before.head, before.last
+    count, erased, head, last = progress.entries, progress.erased, progress.head, progress.last
     batch = chain.filter(id__gt=last or UUID(int=0))[:VERIFY_BATCH]
     for entry in batch:
         if entry.previous != head or entry.digest != _expected_digest(entry):

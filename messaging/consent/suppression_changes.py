@@ -29,20 +29,28 @@ class ChangedSuppression(NamedTuple):
         return cls(*(getattr(row, name) for name in cls._fields))
 
 
-def write_changes(changed: Iterable[tuple[ChangeType, ChangedSuppression]]) -> None:
-    """Write the webhook deliveries of changes, in the transaction of the change."""
+def write_changes(
+    changed: Iterable[tuple[ChangeType, ChangedSuppression]], *, test: bool = False
+) -> None:
+    """Write the webhook deliveries of changes, in the transaction of the change.
+
+    `test`: the changes belong to the TEST layer.
+    """
     changes.write_changes(
-        [changes.ChangeEvent(each.organization_id, kind, _data(each)) for kind, each in changed]
+        [
+            changes.ChangeEvent(each.organization_id, kind, _data(each), test=test)
+            for kind, each in changed
+        ]
     )
 
 
-def _data(each: ChangedSuppression) -> dict[str, object]:
+def _data(suppression: ChangedSuppression) -> dict[str, object]:
     return {
-        "id": str(each.id),
-        "channel": each.channel,
-        "contactId": each.contact_id or None,
-        "reason": each.reason,
-        "source": each.source,
-        "createdAt": clock.iso(each.created_at),
-        "expiresAt": clock.iso(each.expires_at),
+        "id": str(suppression.id),
+        "channel": suppression.channel,
+        "contactId": suppression.contact_id or None,
+        "reason": suppression.reason,
+        "source": suppression.source,
+        "createdAt": clock.iso(suppression.created_at),
+        "expiresAt": clock.iso(suppression.expires_at),
     }

@@ -14,9 +14,10 @@ from messaging.consent.suppression_export import COLUMNS, EXTRA_COLUMNS
 from messaging.consent.suppression_inputs import read_entry
 from messaging.models import SuppressionImport
 from rme.core import csv_lines
+from rme.core.addresses import Digits
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.errors import InvalidPayload
-from rme.tenants import imports, organizations, prepared_imports
+from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows, rejected_rows
 
 __all__ = ["Unreadable", "cancel", "rejected_rows", "start", "step", "work"]
@@ -31,23 +32,29 @@ class _Part(NamedTuple):
 
 SOURCE = "IMPORT"
 PART_LINES = 5000
-LINE_LIMIT = 16 * 1024
-"""Bytes of one line: several times the longest entry."""
 
 
 def start(
-    organization_id: str, name: str, file: IO[bytes], started_by: str, part_lines: int = PART_LINES
+    organization_id: str,
+    name: str,
+    file: IO[bytes],
+    started_by: str,
+    part_lines: int = PART_LINES,
+    *,
+    digits: Digits = Digits.UNSAID,
 ) -> SuppressionImport:
     """Store a file to be imported, completely or not at all. Raises Unreadable."""
-    reader = Reader(file, part_lines, LINE_LIMIT)
-    columns, delimiter = csv_lines.header(reader.read_line() or "", COLUMNS, EXTRA_COLUMNS)
+    reader = Reader(file, part_lines, SuppressionImport.line_limit)
+    first = reader.read_header()
+    columns = csv_lines.header(first, COLUMNS, EXTRA_COLUMNS, reader.delimiter)
     if "channel" not in columns or not {"address", "contactId"} & set(columns):
         raise Unreadable("The first line must name channel, and one of address and contactId.")
     run = SuppressionImport(
         organization_id=organization_id,
         name=name,
         columns=columns,
-        delimiter=delimiter,
+        delimiter=reader.delimiter,
+        digits=digits.value,
         started_by=started_by,
     )
     imports.store(run, reader)
@@ -57,7 +64,7 @@ def start(
 def prepare(organization_id: str, name: str, file: IO[bytes], started_by: str) -> SuppressionImport:
     """Store a file whose columns a person will choose. Raises Unreadable."""
     run = SuppressionImport(organization_id=organization_id, name=name, started_by=started_by)
-    prepared_imports.prepare(run, Reader(file, PART_LINES, LINE_LIMIT))
+    imports.prepare(run, Reader(file, PART_LINES, SuppressionImport.line_limit))
     return run
 
 
@@ -96,16 +103,20 @@ def _read(run: SuppressionImport, lines: Rows) -> _Part:
     for number, line in lines:
         try:
             row = csv_lines.row(line, run.columns, run.delimiter)
-            body = {name: text for name, text in row.items() if name not in EXTRA_COLUMNS}
-            entries[number] = read_entry(body, organization, SOURCE)
+            body = {
+                name: text.replace("\n", " ")  # a note may have several lines
+                for name, text in row.items()
+                if name not in EXTRA_COLUMNS
+            }
+            entries[number] = read_entry(body, organization, SOURCE, Digits(run.digits))
         except InvalidPayload as error:
             outcome.reject(number, *((each.field, each.message) for each in error.details))
         except ValueError as error:
             outcome.reject(number, ("row", str(error)))
-    named = [entry.contact_id for entry in entries.values()]
-    missing = suppressions.missing_contacts(organization.id, named)
+    contact_ids = [entry.contact_id for entry in entries.values()]
+    unknown_contacts = suppressions.missing_contacts(organization.id, contact_ids)
     for number, entry in list(entries.items()):
-        if entry.contact_id in missing:
+        if entry.contact_id in unknown_contacts:
             outcome.reject(number, ("contactId", "no such contact"))
             del entries[number]
     outcome.problems.sort()

@@ -5,8 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
-from messaging.consent.suppressions import NewSuppression, SuppressionFilter, normalize_address
+from messaging.consent.suppressions import (
+    NewSuppression,
+    SuppressionFilter,
+    address_problem,
+    normalize_address,
+)
 from rme.core import ids
+from rme.core.addresses import Digits
 from rme.core.db import clock
 from rme.core.errors import InvalidPayload, NotFound
 from rme.core.http.fields import (
@@ -16,6 +22,7 @@ from rme.core.http.fields import (
     Printable,
     Query,
     RecordId,
+    RestoredPlus,
     Schema,
     Upper,
     any_case,
@@ -34,6 +41,7 @@ AddressText = Annotated[
     StringConstraints(min_length=1, max_length=320),
     Field(description="An email address or a phone number, in any usual form."),
 ]
+QueryAddress = Annotated[AddressText, RestoredPlus]
 MAX_LIFETIME = timedelta(days=36_525)
 """How far ahead an entry may expire: a hundred years."""
 
@@ -77,7 +85,7 @@ class SuppressionsQuery(Query):
     """The query of GET /suppressions."""
 
     channel: AnyChannelName | None = None
-    address: AddressText | None = None
+    address: QueryAddress | None = None
     contact_id: RecordId | None = None
     reason: ReasonName | None = None
     limit: Limit = 50
@@ -89,39 +97,47 @@ class LiftQuery(Query):
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     channel: AnyChannelName | None = None
-    address: AddressText | None = None
+    address: QueryAddress | None = None
     contact_id: RecordId | None = None
 
 
 SUPPRESSION = TypeAdapter(SuppressionInput)
 
 
-def read_entry(body: object, organization: OrganizationRecord, source: str) -> NewSuppression:
+def read_entry(
+    body: object, organization: OrganizationRecord, source: str, digits: Digits = Digits.UNSAID
+) -> NewSuppression:
     """Parse an entry. Raises InvalidPayload, which names every field that is wrong."""
-    given = parse(SUPPRESSION, body)
-    if (given.address is None) == (given.contact_id is None):
+    entry = parse(SUPPRESSION, body)
+    if (entry.address is None) == (entry.contact_id is None):
         raise InvalidPayload.at("address", "give exactly one of address and contactId")
-    if given.expires_at and not timedelta(0) < given.expires_at - clock.now() < MAX_LIFETIME:
+    if entry.expires_at and not timedelta(0) < entry.expires_at - clock.now() < MAX_LIFETIME:
         raise InvalidPayload.at("expiresAt", "must be ahead, by less than 100 years")
     return NewSuppression(
         organization_id=organization.id,
-        channel=given.channel,
-        address=read_address(given.address, given.channel, organization),
-        contact_id=given.contact_id or "",
-        reason=given.reason,
-        note=given.note or "",
+        channel=entry.channel,
+        address=read_address(entry.address, entry.channel, organization, digits),
+        contact_id=entry.contact_id or "",
+        reason=entry.reason,
+        note=entry.note or "",
         source=source,
-        expires_at=given.expires_at,
+        expires_at=entry.expires_at,
     )
 
 
-def read_address(address: str | None, channel: str, organization: OrganizationRecord) -> str:
+def read_address(
+    address: str | None,
+    channel: str,
+    organization: OrganizationRecord,
+    digits: Digits = Digits.UNSAID,
+) -> str:
     """Return an address's normal form, empty for None. Raises InvalidPayload."""
     if address is None:
         return ""
-    normal = normalize_address(channel, address, organization.region)
+    normal = normalize_address(channel, address, organization.region, digits)
     if normal is None:
-        raise InvalidPayload.at("address", f"not an address on the channel {channel}")
+        problem = address_problem(channel, address, organization.region, digits)
+        raise InvalidPayload.at("address", problem)
     return normal
 
 
@@ -129,16 +145,16 @@ def read_lift(query: dict[str, Any], organization: OrganizationRecord) -> Suppre
     """Parse which entry to lift. Raises NotFound, and InvalidPayload unless one entry is named:
     no call can ever lift all.
     """
-    given = LiftQuery.read(query)
-    names = set(given.model_dump(exclude_none=True))
-    if names == {"id"} and given.id is not None:
-        return read_id(given.id)
-    if names not in ({"channel", "address"}, {"channel", "contact_id"}) or given.channel is None:
+    lift = LiftQuery.read(query)
+    names = set(lift.model_dump(exclude_none=True))
+    if names == {"id"} and lift.id is not None:
+        return read_id(lift.id)
+    if names not in ({"channel", "address"}, {"channel", "contact_id"}) or lift.channel is None:
         raise InvalidPayload.at("id", "give id, or channel with one of address and contactId")
     return SuppressionFilter(
-        channel=given.channel,
-        address=read_address(given.address, given.channel, organization),
-        contact_id=given.contact_id,
+        channel=lift.channel,
+        address=read_address(lift.address, lift.channel, organization),
+        contact_id=lift.contact_id,
     )
 
 

@@ -1,7 +1,6 @@
 """The suppression list: addresses and contacts that must not be written to on a channel.
 
-An entry that has expired counts as absent. `gates.active_suppressions` reads the list for a send;
-`suppress` is on the same hot path (bounces and complaints), hence its SQL.
+An entry that has expired counts as absent. `messaging.store.gates` reads the list for a send.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,50 +9,25 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from messaging.consent import gate_lock
 from messaging.consent.suppression_changes import ChangedSuppression, write_changes
+from messaging.domain.channels import ALL, Channel
 from messaging.models import Suppression
 from messaging.models.endpoints import ChangeType
+from messaging.store import suppressions as store
+from messaging.store.suppressions import LAYERS, STRENGTH
 from rme.core import addresses, errors, ids
-from rme.core.channels import ALL, Channel
-from rme.core.db import sql
+from rme.core.addresses import Digits
 from rme.crm.contacts import get_contacts
 
-_TABLE = Suppression._meta.db_table
 _UNKNOWN = "There is no such suppression."
 
-STRENGTH = ["COMPLAINT", "STOP", "HARD_BOUNCE"]
-"""Reasons that replace a weaker one, strongest first."""
 PROTECTED = frozenset({"COMPLAINT", "STOP"})
 """Decided by the recipient: the API never lifts these, an admin only with a reason."""
-
-_COLUMNS = "id, organization_id, channel, address, contact_id, reason, note, source, expires_at"
-_EXPIRED = "t.expires_at <= now()"
-_STRENGTH = f"coalesce(array_position(ARRAY{STRENGTH}, {{}}.reason::text), 99)"
-# There are two unique indexes, and ON CONFLICT can name only one: so one statement has two inserts.
-_INSERT = f"""
-INSERT INTO {_TABLE} AS t ({_COLUMNS}) SELECT {_COLUMNS} FROM input WHERE NOT ({{name}} = '')
-ON CONFLICT (organization_id, {{name}}, channel) WHERE NOT ({{name}} = '') DO UPDATE SET
-  id = CASE WHEN {_EXPIRED} THEN excluded.id ELSE t.id END,
-  created_at = CASE WHEN {_EXPIRED} THEN excluded.created_at ELSE t.created_at END,
-  reason = excluded.reason, source = excluded.source,
-  note = CASE WHEN {_EXPIRED} OR NOT (excluded.note = '') THEN excluded.note ELSE t.note END,
-  expires_at = CASE WHEN {_EXPIRED} THEN excluded.expires_at
-    WHEN t.expires_at IS NULL OR excluded.expires_at IS NULL THEN NULL
-    ELSE greatest(t.expires_at, excluded.expires_at) END
-WHERE {_EXPIRED} OR {_STRENGTH.format("excluded")} < {_STRENGTH.format("t")}
-RETURNING id, organization_id, channel, contact_id, reason, source, created_at, expires_at
-"""
-_UPSERT = f"""
-WITH input AS MATERIALIZED (SELECT {_COLUMNS} FROM json_populate_recordset(NULL::{_TABLE}, %s)),
-by_address AS ({_INSERT.format(name="address")}),
-by_contact AS ({_INSERT.format(name="contact_id")})
-SELECT * FROM by_address UNION ALL SELECT * FROM by_contact
-"""
 
 
 class SuppressionKey(NamedTuple):
@@ -77,6 +51,8 @@ class NewSuppression:
     contact_id: str = ""
     note: str = ""
     expires_at: datetime | None = None
+    test: bool = False
+    """Whether it belongs to the TEST layer."""
 
     @property
     def key(self) -> SuppressionKey:
@@ -100,30 +76,54 @@ def missing_contacts(organization_id: str, contact_ids: Iterable[str]) -> set[st
     An entry with a mistyped contact id would have no effect. Raises Unavailable if a remote
     platform fails. Must not be called within a transaction.
     """
-    wanted = {each for each in contact_ids if each}
-    return wanted - get_contacts(organization_id, list(wanted)).keys() if wanted else set()
+    named_ids = {each for each in contact_ids if each}
+    return named_ids - get_contacts(organization_id, list(named_ids)).keys() if named_ids else set()
 
 
-def normalize_address(channel: str, address: str, region: str | None) -> str | None:
+def normalize_address(
+    channel: str, address: str, region: str | None, digits: Digits = Digits.UNSAID
+) -> str | None:
     """Return the normal form of an address on a channel or ALL, or None if it is not valid there.
 
     PUSH has no addresses, only contacts.
     """
     email = addresses.email(address) if channel in (Channel.EMAIL, ALL) else None
-    return email or (addresses.phone(address, region) if channel in (Channel.SMS, ALL) else None)
+    if email or channel not in (Channel.SMS, ALL):
+        return email
+    return addresses.phone(address, region, digits)
+
+
+def address_problem(
+    channel: str, address: str, region: str | None, digits: Digits = Digits.UNSAID
+) -> str:
+    """Return why `normalize_address` rejects a text, as the end of a sentence."""
+    if channel in (Channel.SMS, ALL) and addresses.phone_readings(address, region):
+        return addresses.phone_problem(address, region, digits)
+    return f"not an address on the channel {channel}"
 
 
 def suppress(entries: Sequence[NewSuppression]) -> Change:
     """Put entries on the list in one statement, and write their webhook deliveries by another.
 
     The caller holds the gate lock, and took it before any row of a delivery; otherwise use
-    `suppress_alone`. The one exception is the worker that finds an address dead: it shares the
-    lock, and two workers that both wanted it alone would deadlock. No person decided there, so it
-    does no harm that a window that was already checked may try the dead address once more.
+    `suppress_alone`. The one exception is a worker that learns from a refusal that an address is
+    dead, or that its owner sent STOP to the provider. It shares the lock, since two workers that
+    both wanted it alone would deadlock. A window that was already checked may then try the address
+    once more, which does no harm.
 
     An entry that is listed stays as it is, except that a stronger reason replaces a weaker one;
     then it lasts as long as the longer of both. Entries with one key are merged in their order.
+    Entries of the TEST layer, which are rare, take another statement.
     """
+    of_test = [entry for entry in entries if entry.test]
+    if not of_test:
+        return _suppress(entries, test=False)
+    live = _suppress([entry for entry in entries if not entry.test], test=False)
+    tested = _suppress(of_test, test=True)
+    return Change(live.added | tested.added, live.replaced + tested.replaced)
+
+
+def _suppress(entries: Sequence[NewSuppression], *, test: bool) -> Change:
     rows = [
         {
             "id": ids.new_text_id(),
@@ -138,13 +138,13 @@ def suppress(entries: Sequence[NewSuppression]) -> Change:
     if not rows:
         return Change(frozenset(), 0)
     new = {row["id"] for row in rows}
-    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        cursor.execute(_UPSERT, [sql.as_json(rows)])
-        written = [ChangedSuppression(*row) for row in cursor.fetchall()]
-        added = frozenset(str(each.id) for each in written).intersection(new)
+    with transaction.atomic(savepoint=False):
+        rows_written = [ChangedSuppression(*row) for row in store.upsert(rows, test=test)]
+        added = frozenset(str(each.id) for each in rows_written).intersection(new)
         created, changed = ChangeType.SUPPRESSION_CREATED, ChangeType.SUPPRESSION_CHANGED
-        write_changes((created if str(each.id) in new else changed, each) for each in written)
-    return Change(added, len(written) - len(added))
+        kinds = (created if str(each.id) in new else changed for each in rows_written)
+        write_changes(zip(kinds, rows_written, strict=True), test=test)
+    return Change(added, len(rows_written) - len(added))
 
 
 def suppress_alone(entries: Sequence[NewSuppression]) -> Change:
@@ -184,29 +184,34 @@ class ListEntry(NamedTuple):
 
 
 def add(organization_id: str, entries: Sequence[NewSuppression]) -> list[ListEntry]:
-    """Suppress, and return for each entry what is on the list now. Two statements and a lock."""
-    by_address = Suppression.objects.filter(
+    """Suppress, and return the listed entry for each one. Two statements and a lock.
+
+    All entries are of one layer.
+    """
+    layer = LAYERS[any(entry.test for entry in entries)]
+    by_address = layer._default_manager.filter(
         ~Q(address=""), organization_id=organization_id, address__in=[e.address for e in entries]
     )
-    by_contact = Suppression.objects.filter(
+    by_contact = layer._default_manager.filter(
         ~Q(contact_id=""),
         organization_id=organization_id,
         contact_id__in=[e.contact_id for e in entries],
     )
     with transaction.atomic():  # the rows that the first statement wrote stay locked until the end
         change = suppress_alone(entries)
-        found = {
+        rows_by_key = {
             SuppressionKey(organization_id, row.channel, row.address, row.contact_id): row
             for row in by_address.union(by_contact, all=True)
         }
-    rows = [found[entry.key] for entry in entries]
+    rows = [rows_by_key[entry.key] for entry in entries]
     return [ListEntry(row, str(row.pk) in change.added) for row in rows]
 
 
-def current(organization_id: str) -> QuerySet[Suppression]:
-    """Return an organization's entries that have not expired."""
+def current(organization_id: str, *, test: bool = False) -> QuerySet[Suppression]:
+    """Return an organization's entries that haven't expired; `test`: in the TEST layer."""
     lasting = Q(expires_at=None) | Q(expires_at__gt=Now())
-    return Suppression.objects.filter(lasting, organization_id=organization_id)
+    rows = LAYERS[test]._default_manager.all()
+    return rows.filter(lasting, organization_id=organization_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,31 +224,33 @@ class SuppressionFilter:
     """In its normal form."""
     contact_id: str | None = None
     reason: str | None = None
+    test: bool = False
+    """Whether to use the TEST layer instead of the live list."""
 
 
 def find(
-    organization_id: str, wanted: SuppressionFilter, *, limit: int, before: UUID | None = None
+    organization_id: str, query: SuppressionFilter, *, limit: int, before: UUID | None = None
 ) -> tuple[list[Suppression], UUID | None]:
     """Return a page of entries, newest first, and the id after which the next page begins."""
-    rows = _matching(organization_id, wanted)
+    rows = _matching(organization_id, query)
     if before:
         rows = rows.filter(pk__lt=before)
     page = list(rows.order_by("-pk")[: limit + 1])
     return page[:limit], page[limit - 1].pk if len(page) > limit else None
 
 
-def lift(organization_id: str, wanted: SuppressionFilter) -> None:
+def lift(organization_id: str, query: SuppressionFilter) -> None:
     """Take the one entry that a filter selects off the list.
 
     Raises NotFound, and SuppressionProtected for what only the recipient or an admin may lift.
     """
     with transaction.atomic():
-        row = _matching(organization_id, wanted).select_for_update().first()
+        row = _matching(organization_id, query).select_for_update().first()
         if row is None:
             raise errors.NotFound(_UNKNOWN)
         if row.reason in PROTECTED:
             raise errors.SuppressionProtected
-        remove(Suppression.objects.filter(pk=row.pk))
+        remove(LAYERS[query.test]._default_manager.filter(pk=row.pk))
 
 
 def remove(selected: QuerySet[Suppression]) -> list[Suppression]:
@@ -253,16 +260,18 @@ def remove(selected: QuerySet[Suppression]) -> list[Suppression]:
     """
     with transaction.atomic(savepoint=False):
         rows = list(selected.select_for_update())
-        Suppression.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        write_changes((ChangeType.SUPPRESSION_LIFTED, ChangedSuppression.of(row)) for row in rows)
+        layer: type[Suppression] = selected.model
+        layer._default_manager.filter(pk__in=[row.pk for row in rows]).delete()
+        lifted = ((ChangeType.SUPPRESSION_LIFTED, ChangedSuppression.of(row)) for row in rows)
+        write_changes(lifted, test=layer is LAYERS[True])
     return rows
 
 
 def extend(selected: QuerySet[Suppression], expires_at: datetime | None) -> None:
     """Let entries expire at a time, or never, and write their webhook deliveries."""
     with transaction.atomic(savepoint=False):
-        found = list(selected.select_for_update().values_list("pk", flat=True))
-        rows = Suppression.objects.filter(pk__in=found)
+        locked_ids = list(selected.select_for_update().values_list("pk", flat=True))
+        rows = Suppression.objects.filter(pk__in=locked_ids)
         rows.update(expires_at=expires_at)
         report_saved(rows, new=False)
 
@@ -273,25 +282,26 @@ def report_saved(saved: QuerySet[Suppression], *, new: bool) -> None:
     write_changes((kind, ChangedSuppression.of(row)) for row in saved)
 
 
-def get(organization_id: str, wanted: SuppressionFilter) -> Suppression:
+def get(organization_id: str, query: SuppressionFilter) -> Suppression:
     """Return the one entry that a filter selects. Raises NotFound."""
-    row = _matching(organization_id, wanted).first()
+    row = _matching(organization_id, query).first()
     if row is None:
         raise errors.NotFound(_UNKNOWN)
     return row
 
 
-def _matching(organization_id: str, wanted: SuppressionFilter) -> QuerySet[Suppression]:
-    rows = current(organization_id)
+def _matching(organization_id: str, query: SuppressionFilter) -> QuerySet[Suppression]:
+    rows = current(organization_id, test=query.test)
     # The partial indexes leave out empty names, and the planner uses them only if a query does too.
-    if wanted.address:
-        rows = rows.filter(~Q(address=""), address=wanted.address)
-    if wanted.contact_id:
-        rows = rows.filter(~Q(contact_id=""), contact_id=wanted.contact_id)
-    if wanted.id:
-        rows = rows.filter(pk=wanted.id)
-    if wanted.channel:
-        rows = rows.filter(channel=wanted.channel)
-    if wanted.reason:
-        rows = rows.filter(reason=wanted.reason)
+    if query.address:
+        spellings = addresses.phone_spellings(query.address)
+        rows = rows.filter(~Q(address=""), address__in=spellings)
+    if query.contact_id:
+        rows = rows.filter(~Q(contact_id=""), contact_id=query.contact_id)
+    if query.id:
+        rows = rows.filter(pk=query.id)
+    if query.channel:
+        rows = rows.filter(channel=query.channel)
+    if query.reason:
+        rows = rows.filter(reason=query.reason)
     return rows

@@ -6,13 +6,14 @@ import time
 
 from celery import shared_task
 
-from messaging.consent import retention, suppression_import
+from messaging.consent import suppression_import
 from messaging.consent.chain import checks
 from messaging.consent.privacy import answers
 from messaging.models import SuppressionImport
+from messaging.store import retention
 from rme.core.db import availability, clock
 from rme.core.process import task_requests
-from rme.tenants import prepared_imports
+from rme.tenants import imports
 
 IMPORT_SECONDS = 1.0
 """How long one run imports before the worker takes other tasks."""
@@ -28,8 +29,8 @@ def request_import() -> None:
 @shared_task(name="messaging.import_suppressions")
 @availability.unlimited()
 def import_suppressions() -> None:
-    """Import files of suppressions, part by part; a later run goes on with what is left."""
-    prepared_imports.discard_abandoned(SuppressionImport)
+    """Import files of suppressions, part by part; a later run continues."""
+    imports.discard_abandoned(SuppressionImport)
     until = time.monotonic() + IMPORT_SECONDS
     while suppression_import.work():
         if time.monotonic() > until:
@@ -40,7 +41,7 @@ def import_suppressions() -> None:
 @shared_task(name="messaging.drop_contents")
 @availability.unlimited()
 def drop_contents() -> None:
-    """Delete contents that have been kept long enough; a later run goes on with what is left."""
+    """Delete contents that have been kept long enough; a later run continues."""
     retention.apply_to_contents(now=clock.now())
 
 
@@ -52,7 +53,7 @@ def request_verification() -> None:
 @shared_task(name="messaging.verify_ledgers")
 @availability.unlimited()
 def verify_ledgers() -> None:
-    """Verify ledgers, slice by slice; a later run goes on with what is left."""
+    """Verify ledgers, slice by slice; a later run continues."""
     until = time.monotonic() + RUN_SECONDS
     while checks.work():
         if time.monotonic() > until:

@@ -1,6 +1,6 @@
 """Access to pages of the console: a person in one organization, and what they may do there.
 
-An organization of which a person sees nothing is answered like one that does not exist: 404.
+An organization that a person may not see is answered like one that does not exist: 404.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,16 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedi
 from django.shortcuts import render
 from django.urls import reverse
 
+from rme.core.addresses import mask
+from rme.core.process import admission
+from rme.core.process.admission import Owners
 from rme.core.zones import zone
 from rme.tenants import audit, organizations
-from rme.tenants import latest as latest_organization
-from rme.tenants.across import organizations_elsewhere
+from rme.tenants.access.roles import Permission, may, organizations_for, organizations_of
 from rme.tenants.audit import Action, Actor
-from rme.tenants.masking import mask
 from rme.tenants.models import Organization, User
 from rme.tenants.organizations import OrganizationRecord
-from rme.tenants.roles import Permission, may, organizations_for, organizations_of
+from rme.tenants.organizations import latest as latest_organization
 
 CHOICES = 200
 """The most organizations that a page offers to change to."""
@@ -124,6 +125,7 @@ def viewer_of(
         organization = organizations.get(organization_id)
     except Organization.DoesNotExist:
         raise Http404 from None
+    admission.claim(request.META, Owners(organization.id, str(user.pk)))
     return Viewer(user, organization, audit.actor_of(request), permission)
 
 
@@ -144,20 +146,20 @@ def readable(request: HttpRequest) -> Q:
 
 def latest(request: HttpRequest, permission: Permission = Permission.SEE_MESSAGES) -> str | None:
     """Return the organization whose pages a person looked at last, or the first of its own."""
-    own = own_organizations(request, permission)
-    if (chosen := latest_organization.remembered(request)) in dict(own):
-        return chosen
-    return own[0][0] if own else None
+    organizations = own_organizations(request, permission)
+    if (remembered := latest_organization.remembered(request)) in dict(organizations):
+        return remembered
+    return organizations[0][0] if organizations else None
 
 
 def first(name: str, permission: Permission = Permission.SEE_MESSAGES, query: str = "") -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
-        chosen = latest(request, permission)
-        if chosen is None:
+        organization_id = latest(request, permission)
+        if organization_id is None:
             raise PermissionDenied
-        url = reverse(f"console:{name}", args=[chosen])
+        url = reverse(f"console:{name}", args=[organization_id])
         return HttpResponseRedirect(f"{url}?{query}" if query else url)
 
     guarded: View = admin.site.admin_view(lead)
@@ -206,14 +208,13 @@ def show(
     match = request.resolver_match
     if viewer:
         latest_organization.remember(request, viewer.organization_id)
-    others = own_organizations(request, viewer.needed if viewer else Permission.SEE_MESSAGES)
+    organizations = own_organizations(request, viewer.needed if viewer else Permission.SEE_MESSAGES)
     common = {
         **admin.site.each_context(request),
         "title": title,
         "viewer": viewer,
         "organization": viewer.organization if viewer else None,
-        "others": others if len(others) > 1 else [],
-        "elsewhere": organizations_elsewhere(request),
+        "others": organizations if len(organizations) > 1 else [],
         "page_name": match.url_name if match else "",
     }
     return render(request, f"admin/console/{template}.html", {**common, **context})
@@ -226,6 +227,6 @@ def note(viewer: Viewer, action: Action, row: Model | None = None, **fields: Any
     audit.record(viewer.actor, [entry])
 
 
-def values(**given: object) -> audit.Values:
+def values(**fields: object) -> audit.Values:
     """Return the inputs of an action as the audit shows them: changes from nothing to a value."""
-    return {name: ["", str(value)] for name, value in given.items() if value}
+    return {name: ["", str(value)] for name, value in fields.items() if value}

@@ -19,12 +19,12 @@ from messaging.console.filters.message_filter import MomentField
 from messaging.models import BulkAction, Message
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso
-from rme.core.http.downloads import csv_file
+from rme.core.http import downloads
 from rme.crm.models import Contact
 from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action, AuditFilter, AuditLine
 from rme.tenants.models import User
-from rme.tenants.roles import Permission
 
 PAGE = 50
 EXPORTED = 100_000
@@ -75,14 +75,14 @@ class AuditFilterForm(forms.Form):
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
-        given = {name: self.data.get(name) for name in self.fields}
-        return ", ".join(f"{name}: {value}" for name, value in given.items() if value)
+        values = {name: self.data.get(name) for name in self.fields}
+        return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
 
     def read(self, organization_id: str | None) -> AuditFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
         self.is_valid()
-        given = {name: value for name, value in self.cleaned_data.items() if value}
-        return AuditFilter(organization_id, **given)
+        values = {name: value for name, value in self.cleaned_data.items() if value}
+        return AuditFilter(organization_id, **values)
 
 
 def _noun(kind: str) -> str:
@@ -104,7 +104,7 @@ class ShownLine:
 
 
 def _url(kind: str, object_id: str, organization_id: str | None) -> str:
-    """Return the page of an object; empty if its kind has none."""
+    """Return the page of an object; empty if its kind has no page."""
     if kind == User._meta.label_lower and organization_id is not None:
         return ""  # people's own pages are the deployment's
     try:
@@ -130,8 +130,10 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     viewer.require(Permission.SEE_AUDIT)
     form = AuditFilterForm(request.POST)
     changes = access.values(filter=form.in_words)
+    name = f"audit-{viewer.organization_id}"
+    # The file has the entry of its own export.
     access.note(viewer, Action.EXPORTED, text="audit", changes=changes)
-    return _export(form.read(viewer.organization_id), f"audit-{viewer.organization_id}")
+    return downloads.file(request, name, downloads.CSV, _csv, form.read(viewer.organization_id))
 
 
 def _superusers(view: Callable[[HttpRequest], HttpResponseBase]) -> View:
@@ -161,41 +163,41 @@ def export_of_deployment(request: HttpRequest) -> HttpResponseBase:
     changes = access.values(filter=form.in_words)
     entry = audit.NewEntry(Action.EXPORTED, text="audit of the deployment", changes=changes)
     audit.record(audit.actor_of(request), [entry])
-    return _export(form.read(None), "audit")
+    return downloads.file(request, "audit", downloads.CSV, _csv, form.read(None))
 
 
 def _show(
     request: HttpRequest, viewer: Viewer | None, organization_id: str | None, name: str
 ) -> HttpResponseBase:
     form = AuditFilterForm(request.GET)
-    before = ids.parse(request.GET.get("after", ""))
-    found, following = audit.find(form.read(organization_id), before=before, limit=PAGE)
+    cursor = ids.parse(request.GET.get("after", ""))
+    entries, following = audit.find(form.read(organization_id), before=cursor, limit=PAGE)
     return access.show(
         request,
         viewer,
         "audit",
         f"Audit of {name}",
         form=form,
-        lines=[ShownLine(line, organization_id) for line in found],
+        lines=[ShownLine(line, organization_id) for line in entries],
         following=following,
         is_filtered=bool(form.query),
         sees_deployment=request.user.is_superuser,
     )
 
 
-def _export(wanted: AuditFilter, name: str) -> HttpResponseBase:
-    return csv_file(csv_lines.write_rows(_table(wanted)), name)
+def _csv(filters: AuditFilter) -> Iterator[str]:
+    return csv_lines.write_rows(_table(filters))
 
 
-def _table(wanted: AuditFilter) -> Iterator[Sequence[str]]:
+def _table(filters: AuditFilter) -> Iterator[Sequence[str]]:
     """Yield the rows of an export, page by page, up to EXPORTED."""
     yield _HEADER
-    before, count = None, 0
+    cursor, count = None, 0
     while count < EXPORTED:
-        found, before = audit.find(wanted, before=before, limit=EXPORT_PAGE)
-        yield from (_cells(line) for line in found)
-        count += len(found)
-        if before is None:
+        entries, cursor = audit.find(filters, before=cursor, limit=EXPORT_PAGE)
+        yield from (_cells(line) for line in entries)
+        count += len(entries)
+        if cursor is None:
             return
 
 

@@ -20,13 +20,14 @@ from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.routing import lanes
 from messaging.console.studio import variants
+from messaging.domain.channels import ALL
 from messaging.models import Delivery, Message, ProviderAccount, Template
 from rme.core import errors, ids
-from rme.core.channels import ALL
 from rme.crm import people
-from rme.tenants import latest, request_log
-from rme.tenants.request_log import RequestFilter
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
+from rme.tenants.audit import request_log
+from rme.tenants.audit.request_log import RequestFilter
+from rme.tenants.organizations import latest
 
 LIMIT = 10
 """The most results of a kind."""
@@ -52,13 +53,15 @@ class Group:
 
 def _show(request: HttpRequest) -> HttpResponseBase:
     """Return the results of a search; a single one is opened at once."""
-    own = dict(access.own_organizations(request))
-    if not own:
+    organizations = dict(access.own_organizations(request))
+    if not organizations:
         raise PermissionDenied
-    chosen = request.GET.get("organization", "")
-    if chosen not in own:
-        chosen = latest.remembered(request)
-    viewer = access.viewer_of(request, chosen if chosen in own else next(iter(own)))
+    organization_id = request.GET.get("organization", "")
+    if organization_id not in organizations:
+        organization_id = latest.remembered(request)
+    viewer = access.viewer_of(
+        request, organization_id if organization_id in organizations else next(iter(organizations))
+    )
     term = request.GET.get("q", "").replace("\0", "").strip()[:TERM_LIMIT]
     problem, groups = "", []
     if term:
@@ -66,9 +69,9 @@ def _show(request: HttpRequest) -> HttpResponseBase:
             groups = find(request, viewer, term)
         except errors.Unavailable as error:
             problem = error.message
-    found = [result for group in groups for result in group.results]
-    if len(found) == 1:
-        return HttpResponseRedirect(found[0].url)
+    results = [result for group in groups for result in group.results]
+    if len(results) == 1:
+        return HttpResponseRedirect(results[0].url)
     return access.show(
         request, viewer, "search", "Search", term=term, groups=groups, problem=problem
     )
@@ -104,16 +107,16 @@ def _people(viewer: Viewer, term: str) -> list[Result]:
 
 def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
     """Return the message with an id, or that of the delivery with it."""
-    own = access.readable(request)
-    rows = Message.objects.filter(own, pk=identifier).values_list("pk", "organization_id")
-    found = list(rows)
-    if not found:
-        deliveries = Delivery.objects.filter(own, pk=identifier)
-        found = list(deliveries.values_list("message_id", "organization_id"))
-    if not found and (archived := archive.find_anywhere(own, identifier)):
-        found = [(archived.message.pk, archived.message.organization_id)]
+    condition = access.readable(request)
+    rows = Message.objects.filter(condition, pk=identifier).values_list("pk", "organization_id")
+    pairs = list(rows)
+    if not pairs:
+        deliveries = Delivery.objects.filter(condition, pk=identifier)
+        pairs = list(deliveries.values_list("message_id", "organization_id"))
+    if not pairs and (archived := archive.find_anywhere(condition, identifier)):
+        pairs = [(archived.message.pk, archived.message.organization_id)]
     return [
-        Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in found
+        Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in pairs
     ]
 
 
@@ -121,12 +124,12 @@ def _requests(viewer: Viewer, identifier: UUID) -> list[Result]:
     """Return the requests with a request id, as an error's answer names it."""
     if not viewer.may(Permission.SEE_SETTINGS):
         return []
-    wanted = RequestFilter(request_id=identifier)
-    found = request_log.find(viewer.organization_id, wanted, limit=LIMIT)
+    request_filter = RequestFilter(request_id=identifier)
+    page = request_log.find(viewer.organization_id, request_filter, limit=LIMIT)
     url = reverse("console:requests", args=[viewer.organization_id])
     return [
         Result(str(row), f"{row.status} {row.code}", f"{url}?request_id={identifier}")
-        for row in found.rows[:1]
+        for row in page.rows[:1]
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from messaging.models.statuses import StatusReason, WaitReason
+from messaging.domain.statuses import StatusReason, WaitReason
 from rme.core import errors
 
 STATUS = {
@@ -24,6 +24,7 @@ STATUS = {
 REASONS: dict[str, str] = {
     "SUPPRESSED": "on the suppression list",
     "NO_CONSENT": "no consent",
+    "DUPLICATE_ADDRESS": "another recipient of the message has the same address",
     "FREQUENCY_CAPPED": "had as many messages as the category's cap allows",
     StatusReason.UNREACHABLE: "no address or device",
     "NOT_FOUND": "no such contact",
@@ -127,8 +128,8 @@ def reason(code: str | None, detail: str | None = None) -> str:
 
 def error(code: str) -> str:
     """Return what an error's code means; empty if it is none of the contract's."""
-    known = _ERRORS.get(code)
-    return known.default if known else ""
+    error_class = _ERRORS.get(code)
+    return error_class.default if error_class else ""
 
 
 def waiting(code: str | None) -> str:
@@ -136,15 +137,15 @@ def waiting(code: str | None) -> str:
     return WAITING.get(code or "", code or "")
 
 
-def evidence(given: Mapping[str, object], *, in_full: bool = True) -> str:
+def evidence(details: Mapping[str, object], *, in_full: bool = True) -> str:
     """Return the evidence of a decision in words; not `in_full`: its kind alone."""
-    kind = str(given.get("kind", ""))
+    kind = str(details.get("kind", ""))
     words = [EVIDENCE_KINDS.get(kind, kind)] if kind else []
     if in_full:
-        words += [str(given[name]) for name in _PLAIN if given.get(name)]
-        others = {"from" if name == "ip" else f"{name}:": value for name, value in given.items()
+        words += [str(details[name]) for name in _PLAIN if details.get(name)]
+        further = {"from" if name == "ip" else f"{name}:": value for name, value in details.items()
                   if name not in ("kind", *_PLAIN)}  # fmt: skip
-        words += [f"{name} {value}" for name, value in others.items()]
+        words += [f"{name} {value}" for name, value in further.items()]
     return ", ".join(words)
 
 
@@ -154,11 +155,11 @@ _PLAIN = ("note", "text", "form", "url")
 
 def day(moment: datetime, zone: ZoneInfo) -> str:
     """Return a day as people write it."""
-    here = moment.astimezone(zone)
-    return f"{here.day} {here:%b %Y}"
+    local = moment.astimezone(zone)
+    return f"{local.day} {local:%b %Y}"
 
 
 def moment(at: datetime, zone: ZoneInfo) -> str:
     """Return a day and a time, with seconds and the zone."""
-    here = at.astimezone(zone)
-    return f"{here.day} {here:%b %Y, %H:%M:%S %Z}"
+    local = at.astimezone(zone)
+    return f"{local.day} {local:%b %Y, %H:%M:%S %Z}"

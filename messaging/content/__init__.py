@@ -1,7 +1,8 @@
-"""Templates and their versions, rendering, and the links in what is sent.
+"""Templates and their versions, rendering, and the links in messages.
 
 Other packages use `templates` (find and activate versions), `compose` (render one delivery),
 `drafts` (written by people), `publishing` (reviews, and activation at a time), `rendering`
-(render alone), `previews`, `samples` (values to try a template with), `catalog`, `inputs` (what
-callers send), `files` (templates as files), `partials`, `links`, `tracked_links` and `brand`.
+(render alone), `variable_checks`, `costly_steps`, `previews`, `samples` (values to try a template
+with), `catalog`, `inputs` (what callers send), `files` (templates as files), `partials`, `links`,
+`tracked_links` and `brand`.
 """

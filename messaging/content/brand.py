@@ -29,9 +29,9 @@ def of(color: str) -> Brand:
     return Brand(color, DARK_TEXT if dark else PAGE, ink)
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, background: str) -> float:
     """Return the contrast ratio of two colours, from 1 to 21."""
-    low, high = sorted((_luminance(one), _luminance(other)))
+    low, high = sorted((_luminance(colour), _luminance(background)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -29,35 +29,35 @@ class VersionKey(NamedTuple):
     version: int
 
 
-def page(organization_id: str, wanted: TemplatesQuery) -> tuple[list[TemplateVersion], str | None]:
+def page(organization_id: str, query: TemplatesQuery) -> tuple[list[TemplateVersion], str | None]:
     """Return a page of versions with their templates, and the cursor of the next page; one query.
 
     They are ordered by name, language, channel and version.
     """
     rows = TemplateVersion.objects.filter(template__organization_id=organization_id)
     for name, column in _COLUMNS.items():
-        value = getattr(wanted, name)
+        value = getattr(query, name)
         if value is not None:
             rows = rows.filter(**{column: value})
-    if wanted.cursor:
-        rows = rows.filter(_after(read_cursor(wanted.cursor)))
+    if query.cursor:
+        rows = rows.filter(_after(read_cursor(query.cursor)))
     rows = rows.select_related("template").order_by(*_ORDER)
-    found = list(
+    rows_read = list(
         rows.only(
             *_ORDER, "template__category", "state", "variables", "created_at", "activated_at"
-        )[: wanted.limit + 1]
+        )[: query.limit + 1]
     )
-    versions = found[: wanted.limit]
-    return versions, cursor_of(versions[-1]) if len(found) > wanted.limit else None
+    versions = rows_read[: query.limit]
+    return versions, cursor_of(versions[-1]) if len(rows_read) > query.limit else None
 
 
 def _after(key: VersionKey) -> Q:
     """Return the condition for the versions after a key."""
-    same, after = Q(), Q()
+    equal_prefix, condition = Q(), Q()
     for column, value in zip(_ORDER, key, strict=True):
-        after |= same & Q(**{f"{column}__gt": value})
-        same &= Q(**{column: value})
-    return after
+        condition |= equal_prefix & Q(**{f"{column}__gt": value})
+        equal_prefix &= Q(**{column: value})
+    return condition
 
 
 def cursor_of(version: TemplateVersion) -> str:

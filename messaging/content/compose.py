@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from messaging.content import links, rendering, tracked_links
+from messaging import links
+from messaging.content import preference_footer, rendering, tracked_links
 from messaging.content.templates import ActiveTemplate
-from messaging.models import ContentBody, sender_of
+from messaging.domain.channels import Channel
+from messaging.domain.contents import ContentBody, Sender
 from messaging.policy.organization_policy import Policy
-from push.devices import DeviceRecord
+from push.active_devices import DeviceRecord
 from rme.core import addresses
-from rme.core.channels import Channel
-from rme.core.provider import Email, Push, Sms
+from rme.core.provider import Email, Push, Sms, sms_sender
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
@@ -34,6 +35,9 @@ class RenderRequest:
     policy: Policy
     category: str = ""
     """The message's category. Empty in a preview: the template's counts."""
+    is_outgoing: bool = False
+    """Whether the content goes to its recipient. Other people see any other content, so its links
+    only show the recipient's pages, and nothing in it is tracked."""
 
     @property
     def context(self) -> Mapping[str, object]:
@@ -58,18 +62,36 @@ class RenderRequest:
                 "name": organization.name,
                 "brand_color": organization.brand_color,
             },
-            "sender": sender_of(body),
+            "sender": body.get("sender", {}),
             "record": body.get("record", {}),
             **self._links,
         }
 
     @property
     def _links(self) -> Mapping[str, object]:
-        """Return the links that the template uses: signing one costs as much as all the rest."""
-        names = self.template.compiled.names if self.template else ()
-        if "unsubscribe_url" in names or None in names:  # None: a name computed at render time
-            return {"unsubscribe_url": links.preferences_url(self.link.token)}
-        return {}
+        """Return the links that an outgoing template uses: signing one costs as much as all the
+        rest. Any other template is parsed by an errand, and gets all links.
+        """
+        if self.template is None:
+            return {}
+        if self.is_outgoing:
+            names = self.template.compiled.names
+            if (
+                "unsubscribe_url" not in names and None not in names
+            ):  # None: computed at render time
+                return {}
+        return {"unsubscribe_url": links.preferences_url(self.link_token)}
+
+    @property
+    def needs_consent(self) -> bool:
+        """Return whether the category needs the recipient's consent, like MARKETING."""
+        category = self.link.category
+        return bool(category) and self.policy.rules(category).opt_in
+
+    @property
+    def link_token(self) -> str:
+        """Return the token of the recipient's link, or of its preview."""
+        return self.link.token if self.is_outgoing else self.link.preview_token
 
     @property
     def link(self) -> links.PreferenceLink:
@@ -84,6 +106,26 @@ class RenderRequest:
         )
 
 
+def composed(
+    request: RenderRequest,
+    channel: Channel,
+    device: DeviceRecord | None,
+    rendered: rendering.RenderedVersion | None,
+) -> Email | Sms | Push:
+    """Return what would be handed over; `rendered`: by another process, if there is a template."""
+    content = rendered.content if rendered else None
+    match channel:
+        case Channel.EMAIL:
+            assert content is None or isinstance(content, rendering.RenderedEmail)
+            return email(request, content)
+        case Channel.SMS:
+            assert content is None or isinstance(content, rendering.RenderedSms)
+            return sms(request, content)
+    assert device is not None
+    assert content is None or isinstance(content, rendering.RenderedPush)
+    return push(request, device, content)
+
+
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     """Return a contact's normalised address on a channel; None without one, and for push."""
     if channel is Channel.EMAIL:
@@ -93,16 +135,22 @@ def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     return None
 
 
-def email(request: RenderRequest) -> Email:
-    """Render an email."""
+def email(request: RenderRequest, rendered: rendering.RenderedEmail | None = None) -> Email:
+    """Render an email, unless its template is rendered already."""
     if request.template:
-        rendered = rendering.render_email(request.template.compiled, request.context)
+        if rendered is None:
+            rendered = rendering.render_email(request.template.compiled, request.context)
         subject, text, html = rendered.subject, rendered.text, rendered.html
     else:
         content = request.body["content"]
         subject = content.get("subject") or content.get("title", "")
         text, html = content.get("text") or content.get("body", ""), content.get("html", "")
-    sender = sender_of(request.body)
+        if html and not text.strip():
+            text = rendering.text_of_html(html)
+    token = request.link_token if request.needs_consent else ""
+    if token:
+        text, html = _with_preferences(request, token, text, html)
+    sender = request.body.get("sender", Sender())
     return Email(
         to=request.address,
         to_name=request.contact.name,
@@ -112,14 +160,14 @@ def email(request: RenderRequest) -> Email:
         text=text,
         html=_tracked(request, html),
         message_id=f"{request.delivery_id}@{sender['domain']}",
-        headers=_unsubscribe_headers(request),
+        headers=_unsubscribe_headers(token) if token else {},
     )
 
 
 def _tracked(request: RenderRequest, html: str) -> str:
-    """Add tracking to HTML where the organization wants it, but never to a preview."""
+    """Add tracking to outgoing HTML where the organization wants it."""
     rules = request.policy.sending
-    if not html or not request.delivery_id or not (rules.track_opens or rules.track_clicks):
+    if not html or not request.is_outgoing or not (rules.track_opens or rules.track_clicks):
         return html
     delivery_id = UUID(request.delivery_id)
     return tracked_links.track(
@@ -127,42 +175,77 @@ def _tracked(request: RenderRequest, html: str) -> str:
     )
 
 
-def _unsubscribe_headers(request: RenderRequest) -> dict[str, str]:
+def with_preferences(request: RenderRequest, text: str, html: str) -> tuple[str, str]:
+    """Return the parts of an outgoing email. If its category needs consent, add the link to the
+    preference page at the end of each part that doesn't show it.
+    """
+    if not request.needs_consent:
+        return text, html
+    return _with_preferences(request, request.link_token, text, html)
+
+
+def _with_preferences(request: RenderRequest, token: str, text: str, html: str) -> tuple[str, str]:
+    url = links.preferences_url(token)
+    words = preference_footer.label(
+        request.template.language if request.template else request.contact.language,
+        request.organization.language,
+    )
+    return (
+        preference_footer.add_to_text(text, url, words),
+        preference_footer.add_to_html(html, url, words),
+    )
+
+
+def _unsubscribe_headers(token: str) -> dict[str, str]:
     """Return the headers with which mail clients offer to unsubscribe (RFC 2369, RFC 8058)."""
-    link = request.link
-    if not link.category or not request.policy.rules(link.category).opt_in:
-        return {}
     return {
-        "List-Unsubscribe": f"<{links.one_click_url(link.token)}>",
+        "List-Unsubscribe": f"<{links.one_click_url(token)}>",
         "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
     }
 
 
-def sms(request: RenderRequest) -> Sms:
-    """Render an SMS."""
-    if request.template:
+def sms(request: RenderRequest, rendered: rendering.RenderedSms | None = None) -> Sms:
+    """Render an SMS, unless its template is rendered already."""
+    if rendered:
+        text = rendered.text
+    elif request.template:
         text = rendering.render_sms(request.template.compiled, request.context)
     else:
         content = request.body["content"]
         title = content.get("title", "")
         text = content.get("text") or ": ".join(filter(None, [title, content.get("body", "")]))
-    return Sms(to=request.address, text=text, sender=sender_of(request.body).get("name", ""))
+    return Sms(to=request.address, text=text, sender=_sms_sender(request.body))
 
 
-def push(request: RenderRequest, device: DeviceRecord) -> Push:
-    """Render a push for one device."""
-    (rendered,) = pushes(request, [device])
-    return rendered
+def _sms_sender(body: ContentBody) -> str:
+    """Return the sender that an SMS shows; empty: the account's own."""
+    if (requested := body.get("sms_sender")) is not None:
+        return requested
+    name = body.get("sender", Sender()).get("name", "")  # accepted by a former release
+    return name if sms_sender.is_valid(name) else ""
 
 
-def pushes(request: RenderRequest, devices: Sequence[DeviceRecord]) -> list[Push]:
+def push(
+    request: RenderRequest, device: DeviceRecord, rendered: rendering.RenderedPush | None = None
+) -> Push:
+    """Render a push for one device, unless its template is rendered already."""
+    (content,) = pushes(request, [device], rendered)
+    return content
+
+
+def pushes(
+    request: RenderRequest,
+    devices: Sequence[DeviceRecord],
+    rendered: rendering.RenderedPush | None = None,
+) -> list[Push]:
     """Render a push for each device: one text, rendered once.
 
     Overrides of the request replace what the template has.
     """
     overrides = request.body.get("push", {})
     if request.template:
-        rendered = rendering.render_push(request.template.compiled, request.context)
+        if rendered is None:
+            rendered = rendering.render_push(request.template.compiled, request.context)
         title, body, data = rendered.title, rendered.body, dict(rendered.data)
         badge, image, link = rendered.badge, rendered.image, rendered.link
     else:

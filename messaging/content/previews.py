@@ -1,16 +1,18 @@
 """Previews: a template version as a send would render it. Nothing is sent or stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from messaging.content import compose, rendering, templates
+from messaging.content import compose, costly_steps, rendering, templates, variable_checks
 from messaging.content.inputs import RenderInput
 from messaging.content.templates import ActiveTemplate
-from messaging.models import ContentBody, TemplateVersion, stored_sender
+from messaging.domain.channels import Channel
+from messaging.domain.contents import ContentBody, Sender
+from messaging.models import TemplateVersion
 from messaging.policy import organization_policy
+from messaging.store.versions import TEXTS
 from rme.core import errors
-from rme.core.channels import Channel
 from rme.crm.connectors.records import ContactRecord, Record
 from rme.crm.contacts import get_contacts, get_records
 from rme.tenants.organizations import OrganizationRecord
@@ -51,6 +53,8 @@ class Rendered(NamedTuple):
     badge: int | None = None
     image: str | None = None
     link: str | None = None
+    names: frozenset[str | None] = frozenset()
+    """The variables that the template looks up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,8 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
     )
     template, other_channels = _template(organization.id, name, wanted, languages)
     variables = {**(wanted.context.variables if wanted.context else {}), **wanted.variables}
-    context = _context(organization, contact, record, variables, template)
-    rendered = _rendered(template, context)
+    request = _request(organization, contact, record, variables, template)
+    rendered = _rendered(template, request)
     return TemplatePreview(
         name=template.name,
         language=template.language,
@@ -99,7 +103,7 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
         missing=rendered.missing,
         warnings=[
             *_channel_warnings(other_channels),
-            *_variable_warnings(template, variables),
+            *_variable_warnings(organization.id, template, variables, rendered.names),
             *rendered.warnings,
         ],
     )
@@ -112,25 +116,32 @@ def preview_texts(
     variables: Mapping[str, object],
 ) -> DraftPreview:
     """Render a version that may not be stored, by the same rules as `preview`."""
-    written = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
+    written = {name: getattr(version, name) for name in (*TEXTS, "variables")}
     uses = rendering.used_partials(written, {})
     known = templates.partials(organization.id) if uses else {}
-    problems = rendering.check(written, known)
+    ((problems, html),) = costly_steps.check_versions(organization.id, [(written, known)])
     if any(each.field != "variables" for each in problems):
         return DraftPreview(problems)
     try:
         if problems:  # of the schema alone
-            version = TemplateVersion(template=version.template, **{**written, "variables": {}})
-        template = templates.compile_version(version)
-        context = _context(organization, contact, {}, variables, template)
-        rendered = _rendered(template, context)
+            written["variables"] = {}
+        version = TemplateVersion(
+            pk=version.pk,
+            version=version.version,
+            template=version.template,
+            compiled_html=html,
+            **written,
+        )
+        template = templates.template_of(version)
+        rendered = _rendered(template, _request(organization, contact, {}, variables, template))
     except (rendering.TemplateSyntax, errors.InvalidPayload) as error:
         details = error.details if isinstance(error, errors.InvalidPayload) else ()
         return DraftPreview(problems, failure=details[0].message if details else str(error))
-    warnings = [*_variable_warnings(template, variables), *rendered.warnings]
-    return DraftPreview(
-        problems, rendered._replace(warnings=warnings), names=template.compiled.names
-    )
+    warnings = [
+        *_variable_warnings(organization.id, template, variables, rendered.names),
+        *rendered.warnings,
+    ]
+    return DraftPreview(problems, rendered._replace(warnings=warnings), names=rendered.names)
 
 
 def _contact(organization_id: str, contact_id: str | None) -> ContactRecord | None:
@@ -172,12 +183,16 @@ def _template(
     }
     key, others = _choose(found, name, wanted, languages)
     try:
-        return templates.compile_version(found[key]), others
+        return templates.template_of(found[key]), others
     except rendering.TemplateSyntax as error:
-        raise errors.InvalidPayload(
-            f"The template does not parse: {error}",
-            details=[errors.Detail(f"template.{error.field}", error.message)],
-        ) from error
+        raise _does_not_parse(error) from error
+
+
+def _does_not_parse(error: rendering.TemplateSyntax) -> errors.InvalidPayload:
+    return errors.InvalidPayload(
+        f"The template does not parse: {error}",
+        details=[errors.Detail(f"template.{error.field}", error.message)],
+    )
 
 
 def _choose(
@@ -204,21 +219,21 @@ def _choose(
     return present[0], [channel for _, _, channel in present[1:]]
 
 
-def _context(
+def _request(
     organization: OrganizationRecord,
     contact: ContactRecord | None,
     record: Record,
     variables: Mapping[str, object],
     template: ActiveTemplate,
-) -> Mapping[str, object]:
+) -> compose.RenderRequest:
     policy = organization_policy.of(organization.id)
     domain = policy.default_domain
-    sender = stored_sender(
-        domain.domain if domain else None,
-        domain.local_part if domain else None,
-        domain.name if domain else "",
+    sender = Sender(
+        domain=domain.domain if domain else None,
+        local_part=domain.local_part if domain else None,
+        name=domain.name if domain else "",
     )
-    request = compose.RenderRequest(
+    return compose.RenderRequest(
         organization=organization,
         delivery_id="",
         message_id="",
@@ -228,39 +243,53 @@ def _context(
         template=template,
         policy=policy,
     )
-    return request.context if contact else {**request.context, "contact": {}}
 
 
-def _rendered(template: ActiveTemplate, context: Mapping[str, object]) -> Rendered:
+def _rendered(template: ActiveTemplate, request: compose.RenderRequest) -> Rendered:
     """Render the version for its channel. Raises InvalidPayload."""
+    context = request.context
+    if not request.contact.id:
+        context = {**context, "contact": {}}
+    organization_id = request.organization.id
+    version = templates.to_render(template, context)
     try:
-        match template.channel:
-            case Channel.SMS:
-                sms = rendering.preview_sms(template.compiled, context)
-                return Rendered(sms.missing, rendering.advise_sms(sms), text=sms.text, sms=sms.size)
-            case Channel.PUSH:
-                push = rendering.render_push(template.compiled, context)
-                return Rendered(
-                    push.missing,
-                    title=push.title,
-                    body=push.body,
-                    data=push.data,
-                    badge=push.badge,
-                    image=push.image,
-                    link=push.link,
-                )
-        email = rendering.render_email(template.compiled, context)
+        rendered, names = costly_steps.render(organization_id, version)
+    except rendering.TemplateSyntax as error:
+        raise _does_not_parse(error) from error
     except (rendering.RenderFailed, rendering.RenderLimit) as error:
         raise errors.InvalidPayload(
             f"The template does not render: {error}",
             details=[errors.Detail("variables", str(error))],
         ) from error
+    match rendered:
+        case rendering.RenderedSms() as sms:
+            return Rendered(
+                sms.missing,
+                rendering.advise_sms(sms),
+                text=sms.text,
+                sms=sms.size,
+                names=names,
+            )
+        case rendering.RenderedPush() as push:
+            return Rendered(
+                push.missing,
+                title=push.title,
+                body=push.body,
+                data=push.data,
+                badge=push.badge,
+                image=push.image,
+                link=push.link,
+                names=names,
+            )
+    text, html = compose.with_preferences(request, rendered.text, rendered.html)
+    email = replace(rendered, text=text, html=html)
     return Rendered(
         email.missing,
         rendering.advise_email(email),
         subject=email.subject,
         text=email.text,
         html=email.html,
+        names=names,
     )
 
 
@@ -271,12 +300,14 @@ def _channel_warnings(channels: Sequence[str]) -> list[rendering.Advice]:
 
 
 def _variable_warnings(
-    template: ActiveTemplate, variables: Mapping[str, object]
+    organization_id: str,
+    template: ActiveTemplate,
+    variables: Mapping[str, object],
+    names: frozenset[str | None],
 ) -> list[rendering.Advice]:
     """Return warnings about variables that a send would refuse, or that nothing uses."""
-    refused = [
-        rendering.Advice(f"variables.{path}", message)
-        for path, message in rendering.missing_variables(template.variables, variables)
-    ]
-    unused = rendering.advise_variables(template.compiled, template.variables, variables)
+    check = variable_checks.VariableCheck(organization_id, template.variables, variables)
+    (problems,) = variable_checks.check([check])
+    refused = [rendering.Advice(f"variables.{path}", message) for path, message in problems]
+    unused = rendering.advise_variables(names, template.variables, variables)
     return [*refused, *unused]

@@ -10,13 +10,13 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models.functions import Now
 
-from messaging.content import templates
+from messaging.content import drafts, templates
 from messaging.content.rendering import TemplateProblem
-from messaging.models import Template, TemplateVersion
+from messaging.models import Template, TemplateVersion, Version
 from messaging.policy import organization_policy
-from rme.core import errors
+from rme.core import errors, placement
 from rme.core.db import clock
-from rme.tenants import audit, cells
+from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
 DUE = 200
@@ -30,50 +30,58 @@ def review_is_required(organization_id: str) -> bool:
     return organization_policy.of(organization_id).sending.review_templates
 
 
-def is_free(version: TemplateVersion, by: Actor) -> bool:
+def is_free(version: Version, by: Actor) -> bool:
     """Return whether a person may publish a version as far as its review is concerned."""
     if version.activated_at or version.approved_by:
         return True
-    if not review_is_required(version.template.organization_id):
+    if not review_is_required(version.organization_id):
         return True
     return may_review(version, by)
 
 
-def may_review(version: TemplateVersion, by: Actor) -> bool:
+def may_review(version: Version, by: Actor) -> bool:
     """Return whether a person has written nothing of a version; a program reviews nothing."""
     return by.user_id is not None and by.user_id not in version.authors
 
 
 def publish(version: TemplateVersion, by: Actor) -> None:
-    """Make a version active. Raise InvalidPayload if it does not parse or waits for a review."""
-    _require_review(version, by)
-    templates.activate(version)
+    """Make a version active.
+
+    Raise InvalidPayload if it does not parse or waits for a review, and DraftChanged.
+    """
+    with transaction.atomic():
+        drafts.lock([version])
+        require_review(version, by)
+        templates.activate(version)
 
 
 def publish_all(versions: Sequence[TemplateVersion], by: Actor) -> None:
     """Make versions of different templates active: all of them, or none.
 
-    Raise InvalidPayload if one does not parse or waits for a review.
+    Raise InvalidPayload if one does not parse or waits for a review, and DraftChanged.
     """
-    for each in versions:
-        _require_review(each, by)
     with transaction.atomic():
+        drafts.lock(versions)
+        for version in versions:
+            require_review(version, by)
         problems = templates.activate_many(versions)
         if problems:
             details = [
-                errors.Detail(f"{each.template.language} {found.field}", found.message)
-                for each in versions
-                for found in problems.get(each.pk, ())
+                errors.Detail(f"{version.template.language} {problem.field}", problem.message)
+                for version in versions
+                for problem in problems.get(version.pk, ())
             ]
             raise errors.InvalidPayload("The template does not parse.", details=details)
 
 
 def publish_at(version: TemplateVersion, by: Actor, at: datetime) -> None:
-    """Order a version to be made active at a time. Raise InvalidPayload."""
-    _require_review(version, by)
+    """Order a version to be made active at a time. Raise InvalidPayload, DraftChanged."""
     if at <= clock.now():
         raise errors.InvalidPayload.at("at", "The time has passed.")
-    _update([version], publish_at=at, publish_by=by.name[:150], publish_by_id=by.user_id)
+    with transaction.atomic():
+        drafts.lock([version])
+        require_review(version, by)
+        _update([version], publish_at=at, publish_by=by.name[:150], publish_by_id=by.user_id)
 
 
 def end_order(version: TemplateVersion) -> None:
@@ -81,16 +89,18 @@ def end_order(version: TemplateVersion) -> None:
     _update([version], publish_at=None, publish_by="", publish_by_id=None, publish_problem="")
 
 
-def request_review(versions: Sequence[TemplateVersion], by: Actor) -> None:
+def request_review(versions: Sequence[Version], by: Actor) -> None:
     """Ask others to look at drafts."""
     _update(versions, review_by=by.name[:150])
 
 
-def approve(versions: Sequence[TemplateVersion], by: Actor) -> None:
-    """Approve drafts. Raise InvalidPayload if the person has written some of one."""
-    if not all(may_review(each, by) for each in versions):
-        raise errors.InvalidPayload.at("review", AUTHOR)
-    _update(versions, approved_by=by.name[:150])
+def approve(versions: Sequence[Version], by: Actor) -> None:
+    """Approve drafts. Raise InvalidPayload if the person has written some of one; DraftChanged."""
+    with transaction.atomic():
+        drafts.lock(versions)
+        if not all(may_review(each, by) for each in versions):
+            raise errors.InvalidPayload.at("review", AUTHOR)
+        _update(versions, approved_by=by.name[:150])
 
 
 def archive(template: Template) -> None:
@@ -112,7 +122,7 @@ def publish_due() -> int:
     """
     with transaction.atomic():
         rows = TemplateVersion.objects.filter(
-            cells.is_here("template__organization_id"),
+            placement.is_here("template__organization_id"),
             publish_at__lte=Now(),
             state=TemplateVersion.State.DRAFT,
         )
@@ -121,14 +131,14 @@ def publish_due() -> int:
             .select_for_update(of=("self",), skip_locked=True)
             .order_by("publish_at", "pk")[:DUE]
         )
-        last = {each.template_id: each for each in due}  # of two of one template the later one
-        ready = [each for each in last.values() if is_free(each, _who_ordered(each))]
-        problems = templates.activate_many(ready)
-        for each in due:
-            each.publish_problem = _problem(each, ready, problems)
-            each.publish_at = None
+        last = {each.template_id: each for each in due}  # the later one of two of one template
+        ready = [version for version in last.values() if is_free(version, _who_ordered(version))]
+        problems = templates.activate_many(ready, in_worker=True)
+        for version in due:
+            version.publish_problem = _problem(version, ready, problems)
+            version.publish_at = None
         TemplateVersion.objects.bulk_update(due, ["publish_problem", "publish_at"])
-        for name in sorted({each.publish_by for each in ready}):
+        for name in sorted({version.publish_by for version in ready}):
             mine = [each for each in ready if each.publish_by == name and not problems.get(each.pk)]
             _record(mine)
     return len(due)
@@ -149,8 +159,8 @@ def _record(versions: Sequence[TemplateVersion]) -> None:
 def _problem(
     version: TemplateVersion, ready: Sequence[TemplateVersion], problems: Mapping[int, Problems]
 ) -> str:
-    if found := problems.get(version.pk):
-        first = found[0]
+    if its_problems := problems.get(version.pk):
+        first = its_problems[0]
         return f"{first.field}, line {first.line}: {first.message}"[:500]
     return "" if version in ready else "It waited for a review, or a later version was due too."
 
@@ -159,15 +169,17 @@ def _who_ordered(version: TemplateVersion) -> Actor:
     return Actor(version.publish_by_id, version.publish_by)
 
 
-def _require_review(version: TemplateVersion, by: Actor) -> None:
+def require_review(version: Version, by: Actor) -> None:
+    """Raise InvalidPayload if a version waits for a review that this person cannot give."""
     if not is_free(version, by):
         raise errors.InvalidPayload.at("review", AUTHOR)
 
 
-def _update(versions: Sequence[TemplateVersion], **values: object) -> None:
-    TemplateVersion.objects.filter(
-        pk__in=[each.pk for each in versions], state=TemplateVersion.State.DRAFT
-    ).update(**values)
-    for each in versions:
+def _update(versions: Sequence[Version], **values: object) -> None:
+    for model in {type(version) for version in versions}:
+        model._default_manager.filter(
+            pk__in=[version.pk for version in versions], state=Version.State.DRAFT
+        ).update(**values)
+    for version in versions:
         for name, value in values.items():
-            setattr(each, name, value)
+            setattr(version, name, value)

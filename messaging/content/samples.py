@@ -45,36 +45,36 @@ def variables(schema: Rule) -> dict[str, object]:
     return {name: _sample(name, rule) for name, rule, _ in _properties(schema)}
 
 
-def with_missing(schema: Rule, missing: Sequence[str]) -> dict[str, object]:
+def with_missing(schema: Rule, names: Sequence[str]) -> dict[str, object]:
     """Return a schema's properties with a text for each variable that only the texts name."""
     declared = {name: rule for name, rule, _ in _properties(schema)}
-    named = {name: {"type": "string"} for name in missing if name.isidentifier()}
-    return {**schema, "properties": {**named, **declared}}
+    added = {name: {"type": "string"} for name in names if name.isidentifier()}
+    return {**schema, "properties": {**added, **declared}}
 
 
 def fields(schema: Rule) -> list[SampleField]:
     """Return the fields of all plain values that a schema describes."""
-    found = [
+    result = [
         field
         for name, rule, required in _properties(schema)
         for field in _fields(
             _Place(f"/{_escaped(name)}", name, required), rule, _sample(name, rule)
         )
     ]
-    return found[:FIELDS]
+    return result[:FIELDS]
 
 
-def filled(schema: Rule, given: Mapping[str, object]) -> dict[str, object]:
+def filled(schema: Rule, typed: Mapping[str, object]) -> dict[str, object]:
     """Return the variables by what stands in the fields; an empty field has no value.
 
     Raise ValueError, with the label and the reason, for what is not a number.
     """
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for field in fields(schema):
-        value = _value(field, given.get(field.path, field.value))
+        value = _value(field, typed.get(field.path, field.value))
         if value not in (None, ""):
-            _set(found, field.path, value)
-    return found
+            _set(values, field.path, value)
+    return values
 
 
 def _properties(schema: Rule) -> Iterator[tuple[str, Rule, bool]]:
@@ -104,7 +104,9 @@ def _sample(name: str, rule: Rule) -> object:
             items = rule.get("items")
             return [_sample(name, items)] if isinstance(items, dict) else []
         case "object":
-            return {each: _sample(each, own) for each, own, _ in _properties(rule)}
+            return {
+                each: _sample(each, property_rule) for each, property_rule, _ in _properties(rule)
+            }
     return f"[{name}]"
 
 
@@ -125,10 +127,12 @@ def _fields(place: _Place, rule: Rule, sample: object) -> Iterator[SampleField]:
     items = rule.get("items")
     item_rule: Rule = items if isinstance(items, dict) else {}
     if isinstance(sample, dict) and place.depth:
-        rules = {name: (own, needed) for name, own, needed in _properties(rule)}
+        rules = {name: (property_rule, needed) for name, property_rule, needed in _properties(rule)}
         for name, value in sample.items():
-            own, needed = rules.get(name, ({}, False))
-            yield from _fields(place.inner(name, f"{place.label}.{name}", needed), own, value)
+            property_rule, needed = rules.get(name, ({}, False))
+            yield from _fields(
+                place.inner(name, f"{place.label}.{name}", needed), property_rule, value
+            )
     elif isinstance(sample, list) and sample and isinstance(sample[0], dict | list) and place.depth:
         for index, value in enumerate(sample):
             inner = place.inner(str(index), f"{place.label} {index + 1}", place.is_required)
@@ -155,11 +159,11 @@ def _field(place: _Place, rule: Rule, sample: object) -> SampleField:
     return SampleField(place.path, place.label, kind, value, (), place.is_required)
 
 
-def _value(field: SampleField, given: object) -> object:
+def _value(field: SampleField, typed: object) -> object:
     """Return the value of a field. Raise ValueError for what is not a number."""
     if field.kind == "boolean":
-        return given in (True, "true")
-    text = str(given if given is not None else "")
+        return typed in (True, "true")
+    text = str(typed if typed is not None else "")
     if field.kind in ("list", "numbers"):
         lines = [line for line in text.splitlines() if line.strip()]
         return [_number(field, line) for line in lines] if field.kind == "numbers" else lines
@@ -179,10 +183,10 @@ def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _set(found: dict[str, object], path: str, value: object) -> None:
+def _set(values: dict[str, object], path: str, value: object) -> None:
     """Set a value at a path; a number in it is a place in a list, which is filled in order."""
     names = [each.replace("~1", "/").replace("~0", "~") for each in path.split("/")[1:]]
-    place: dict[str, object] | list[object] = found
+    place: dict[str, object] | list[object] = values
     for name, following in zip(names, [*names[1:], None], strict=True):
         empty: object = [] if following is not None and following.isdecimal() else {}
         if isinstance(place, list):

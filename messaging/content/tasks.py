@@ -9,5 +9,5 @@ from rme.core.db import availability
 @shared_task(name="messaging.publish_templates")
 @availability.unlimited()
 def publish_templates() -> None:
-    """Make versions active whose time has come; the next run goes on with what is left."""
+    """Make versions active whose time has come; the next run continues."""
     publishing.publish_due()

@@ -2,21 +2,22 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from messaging.content import rendering
+from messaging.content import costly_steps, rendering
 from messaging.models import Partial, Template, TemplateVersion
+from messaging.store import versions as store
+from messaging.store.versions import TEXTS
 from rme.core.cache import TtlCache
-from rme.core.db import sql
 from rme.core.errors import Detail, InvalidPayload
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ActiveTemplate:
     """The active version of a template, ready to render."""
 
@@ -31,7 +32,16 @@ class ActiveTemplate:
     defaults: Mapping[str, Any] = field(repr=False)
     """Values from the schema for variables that a request leaves out."""
     texts: Mapping[str, Any] = field(repr=False)
-    compiled: rendering.Compiled = field(repr=False)
+    partials: Mapping[str, str] | None = field(repr=False)
+    """The organization's partials, if it uses any."""
+
+    @cached_property
+    def compiled(self) -> rendering.Compiled:
+        """Return its parsed texts. Raises TemplateSyntax.
+
+        Parsing may take long: workers do it, and errands of web processes.
+        """
+        return rendering.compile_source(self.texts, self.partials or {})
 
 
 TemplateKey = tuple[str, str, str]
@@ -44,18 +54,7 @@ _versions: TtlCache[int, ActiveTemplate] = TtlCache(seconds=3600, size=512)
 _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
 """The partials of an organization, by name."""
 
-TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link")
-
 _WRITTEN = (*TEXTS, "variables")
-_TEMPLATE_COLUMNS = ("organization_id", "name", "language", "channel", "category")
-_VERSION_COLUMNS = ("id", "version", "variables", "compiled_html", *TEXTS)
-_VERSIONS = f"""
-SELECT t.{", t.".join(_TEMPLATE_COLUMNS)}, v.{", v.".join(_VERSION_COLUMNS)}
-FROM unnest(%s::bigint[], %s::text[]) wanted(id, organization_id)
-JOIN {TemplateVersion._meta.db_table} v ON {sql.by_key("v.id", "wanted.id")}
-JOIN {Template._meta.db_table} t ON {sql.by_key("t.id", "v.template_id")}
-  AND t.organization_id || '' = wanted.organization_id
-"""
 
 
 def source_texts(version: TemplateVersion) -> dict[str, object]:
@@ -65,12 +64,14 @@ def source_texts(version: TemplateVersion) -> dict[str, object]:
     """
     texts = {name: getattr(version, name) for name in TEXTS if name != "mjml"}
     if version.mjml:
-        texts["html"] = version.compiled_html or rendering.compile_mjml(version.mjml)
+        texts["html"] = version.compiled_html or costly_steps.compile_mjml(
+            version.template.organization_id, version.mjml
+        )
     return texts
 
 
-def compile_version(version: TemplateVersion) -> ActiveTemplate:
-    """Compile a version, active or not. Raises TemplateSyntax."""
+def template_of(version: TemplateVersion) -> ActiveTemplate:
+    """Return a version, active or not, as a template. Raises TemplateSyntax for a draft's MJML."""
     template = version.template
     texts = source_texts(version)
     return ActiveTemplate(
@@ -83,27 +84,29 @@ def compile_version(version: TemplateVersion) -> ActiveTemplate:
         variables=version.variables,
         defaults=rendering.defaults(version.variables),
         texts=texts,
-        compiled=_compiled(template.organization_id, texts),
+        partials=partials(template.organization_id) if rendering.used_partials(texts, {}) else None,
     )
 
 
-def _compiled(organization_id: str, texts: Mapping[str, object]) -> rendering.Compiled:
-    used = rendering.used_partials(texts, {})
-    return rendering.compile_source(texts, partials(organization_id) if used else {})
+def to_render(template: ActiveTemplate, context: Mapping[str, object]) -> rendering.VersionToRender:
+    """Return what another process needs to render a template."""
+    return rendering.VersionToRender(
+        template.channel, template.texts, template.partials or {}, context
+    )
 
 
 def partials(organization_id: str) -> dict[str, str]:
-    """Return the texts of an organization's partials by name, cached for two seconds."""
+    """Return the active texts of an organization's partials by name, cached for two seconds."""
 
     def load() -> dict[str, str]:
-        rows = Partial.objects.filter(organization_id=organization_id)
+        rows = Partial.objects.filter(organization_id=organization_id, is_published=True)
         return dict(rows.values_list("name", "text"))
 
     return _partials.get(organization_id, load) or {}
 
 
 def locked_partials(organization_id: str) -> dict[str, str]:
-    """Return the partials as stored now, and lock them until the transaction ends."""
+    """Return the active texts as stored now, and lock all partials until the transaction ends."""
     return _locked_partials([organization_id]).get(organization_id, {})
 
 
@@ -111,10 +114,11 @@ def _locked_partials(organization_ids: Collection[str]) -> dict[str, dict[str, s
     if not organization_ids:
         return {}
     rows = Partial.objects.filter(organization_id__in=organization_ids).order_by("pk")
-    found: dict[str, dict[str, str]] = {}
-    for owner, name, text in rows.select_for_update().values_list("organization", "name", "text"):
-        found.setdefault(owner, {})[name] = text
-    return found
+    texts: dict[str, dict[str, str]] = {}
+    for row in rows.select_for_update():
+        if row.is_published:
+            texts.setdefault(row.organization_id, {})[row.name] = row.text
+    return texts
 
 
 def forget_partials(organization_id: str) -> None:
@@ -149,7 +153,7 @@ def _read_active(missing: list[tuple[str, str]]) -> dict[tuple[str, str], Active
     for row in rows:
         owner = (row.template.organization_id, row.template.name)
         if owner in missing:  # several organizations may each want another name
-            found = compile_version(row)
+            found = template_of(row)
             loaded.setdefault(owner, {})[found.name, found.language, found.channel] = found
     return loaded
 
@@ -193,24 +197,14 @@ def _read_versions(
     owners: Mapping[int, str], version_ids: Collection[int]
 ) -> dict[int, ActiveTemplate]:
     """Return versions by id, by one query; one whose organization is another is left out."""
-    wanted = [
-        sql.array([str(version_id) for version_id in version_ids]),
-        sql.array([owners[version_id] for version_id in version_ids]),
-    ]
-    (rows,) = sql.read([sql.Step(_VERSIONS, wanted)])
-    found: dict[int, ActiveTemplate] = {}
-    for row in rows:
-        template = Template(**dict(zip(_TEMPLATE_COLUMNS, row, strict=False)))
-        columns = zip(_VERSION_COLUMNS, row[len(_TEMPLATE_COLUMNS) :], strict=True)
-        version = TemplateVersion(template=template, **dict(columns))
-        found[version.pk] = compile_version(version)
-    return found
+    rows = store.read({version_id: owners[version_id] for version_id in version_ids})
+    return {row.pk: template_of(row) for row in rows}
 
 
 def _current(organization_id: str, template: ActiveTemplate) -> ActiveTemplate:
-    if not template.compiled.partials:
+    if template.partials is None:
         return template
-    return replace(template, compiled=_compiled(organization_id, template.texts))
+    return replace(template, partials=partials(organization_id))
 
 
 def add_draft(template: Template, texts: Mapping[str, object]) -> TemplateVersion:
@@ -234,11 +228,12 @@ def activate(version: TemplateVersion) -> None:
 
 
 def activate_many(
-    versions: Sequence[TemplateVersion],
-) -> dict[int, list[rendering.TemplateProblem]]:
-    """Make versions active, each of another template; return what prevents it, by version.
+    versions: Sequence[TemplateVersion], *, in_worker: bool = False
+) -> dict[int, Sequence[rendering.TemplateProblem]]:
+    """Make versions of different templates active; return what prevents it, by version.
 
-    The number of statements does not grow with the versions, nor with the organizations.
+    The number of statements does not grow with the versions, nor with the organizations. Outside a
+    worker, costly checks count against the organizations' budgets. Raises RateLimited.
     """
     texts = {each.pk: {name: getattr(each, name) for name in _WRITTEN} for each in versions}
     with transaction.atomic():
@@ -246,12 +241,22 @@ def activate_many(
         owners = {row.pk: row for row in wanted.select_for_update().order_by("pk")}
         uses = any(rendering.used_partials(each, {}) for each in texts.values())
         known = _locked_partials({row.organization_id for row in owners.values()} if uses else ())
-        problems = {
-            each.pk: rendering.check(
-                texts[each.pk], known.get(owners[each.template_id].organization_id, {})
+        problems: dict[int, Sequence[rendering.TemplateProblem]] = {}
+        for organization_id in {row.organization_id for row in owners.values()}:
+            organization_versions = [
+                version
+                for version in versions
+                if owners[version.template_id].organization_id == organization_id
+            ]
+            checked = costly_steps.check_versions(
+                None if in_worker else organization_id,
+                [
+                    (texts[each.pk], known.get(organization_id, {}))
+                    for each in organization_versions
+                ],
             )
-            for each in versions
-        }
+            for version, result in zip(organization_versions, checked, strict=True):
+                problems[version.pk], version.compiled_html = result
         _make_active([each for each in versions if not problems[each.pk]])
     for row in owners.values():
         forget(row)
@@ -259,7 +264,7 @@ def activate_many(
 
 
 def _make_active(versions: Sequence[TemplateVersion]) -> None:
-    """Make checked versions active, and archive those that were."""
+    """Make checked versions active, with their compiled HTML, and archive the active ones."""
     owners = {each.template_id for each in versions}
     before = TemplateVersion.objects.filter(
         template__in=owners, state=TemplateVersion.State.ACTIVE
@@ -267,7 +272,6 @@ def _make_active(versions: Sequence[TemplateVersion]) -> None:
     before.update(state=TemplateVersion.State.ARCHIVED)
     for each in versions:
         each.state = TemplateVersion.State.ACTIVE
-        each.compiled_html = rendering.compile_mjml(each.mjml) if each.mjml else ""
         each.activated_at = Now()
         each.publish_at = None
     columns = ["state", "compiled_html", "activated_at", "publish_at"]

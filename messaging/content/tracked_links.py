@@ -16,9 +16,9 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.encoding import iri_to_uri
 
-from messaging.content.links import BadLink
+from messaging.links import BadLink
 from messaging.models import Hit
-from rme.core.html_entities import unescape
+from rme.core.html_entities import unescape_attribute
 
 OPEN, CLICK = Hit.Kind.OPEN, Hit.Kind.CLICK
 _MAC = 16
@@ -61,7 +61,7 @@ def track(html: str, delivery_id: UUID, *, opens: bool, clicks: bool) -> str:
     if opens:
         image = f'<img src="{open_url(delivery_id)}" width="1" height="1" alt="" border="0">'
         # searched in the original: lower case may be longer (İ becomes two characters)
-        place = max((found.start() for found in _BODY.finditer(html)), default=len(html))
+        place = max((match.start() for match in _BODY.finditer(html)), default=len(html))
         html = html[:place] + image + html[place:]
     return html
 
@@ -69,15 +69,15 @@ def track(html: str, delivery_id: UUID, *, opens: bool, clicks: bool) -> str:
 def _link(piece: str, delivery_id: UUID) -> str:
     if piece[:2].lower() != "<a" or piece[-1] != ">":
         return piece
-    return piece[:2] + _ATTRIBUTES.sub(lambda each: _attribute(each, delivery_id), piece[2:])
+    return piece[:2] + _ATTRIBUTES.sub(lambda match: _attribute(match, delivery_id), piece[2:])
 
 
-def _attribute(found: re.Match[str], delivery_id: UUID) -> str:
-    name, between, value = found.groups()
+def _attribute(match: re.Match[str], delivery_id: UUID) -> str:
+    name, between, value = match.groups()
     if name.lower() != "href" or value is None:
-        return found[0]
-    url = unescape(value.strip("\"'")).strip()
-    return f'{name}{between}"{click_url(delivery_id, url)}"' if _is_trackable(url) else found[0]
+        return match[0]
+    url = unescape_attribute(value.strip("\"'")).strip()
+    return f'{name}{between}"{click_url(delivery_id, url)}"' if _is_trackable(url) else match[0]
 
 
 def _is_trackable(url: str) -> bool:
@@ -88,8 +88,8 @@ def _is_trackable(url: str) -> bool:
         or len(iri_to_uri(url)) > MAX_URL_LENGTH
     ):
         return False
-    own = settings.BASE_URL.lower()
-    if url.lower().startswith((f"{own}/p/", f"{own}/t/")):
+    base = settings.BASE_URL.lower()
+    if url.lower().startswith((f"{base}/p/", f"{base}/t/")):
         return False  # unsubscribing must work without any detour
     try:
         return bool(urlsplit(url).hostname)

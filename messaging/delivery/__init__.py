@@ -7,5 +7,6 @@ Other packages use:
 - `manual_review`: deliveries with an unknown outcome that a person decides
 
 The way of a batch: `tasks` → `claims` → `deliver` (the send loop), which prepares (`prepare`),
-records (`record`), hands over (`in_flight`) and applies outcomes (`next_steps`).
+records (`record`), hands over (`in_flight`) and applies outcomes (`outgoing`, by
+`messaging.domain.next_steps`).
 """

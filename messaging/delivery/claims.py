@@ -4,29 +4,20 @@ A claim is a compare-and-set from ACCEPTED to SENDING with a lease and a fencing
 never hold the same delivery, and a worker whose lease has ended cannot write any more.
 """
 
-import json
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from time import monotonic
-from typing import Any, NamedTuple
 
-import orjson
-import structlog
 from django.conf import settings
 
-from messaging.delivery import fairness
-from messaging.delivery.fairness import WaitingOrganization
-from messaging.models import ContentBody, Delivery, Message, MessageContent
-from messaging.models.statuses import Status
-from messaging.models.transitions import claim_update
+from messaging.domain.deliveries import ClaimedDelivery
+from messaging.domain.statuses import Status
+from messaging.store import claims as store
+from messaging.store import due_organizations
+from messaging.store.claims import Claim
+from messaging.store.due_organizations import WaitingOrganization
 from messaging.telemetry import spans
-from rme.core.db import clock, sql
-from rme.tenants import cells
-
-log = structlog.get_logger(__name__)
 
 WINDOW = 50
 """The most sends of a process that are in doubt when it dies."""
@@ -41,117 +32,12 @@ ORGANIZATIONS = 256
 """The most that `ready` returns."""
 FIRST_ORGANIZATIONS = 4
 """The number of organizations in a task's first claim."""
-CLAIM_BYTES = 32 * 2**20
-"""A claim ends with the message whose content takes it to this size."""
 
-_D = Delivery._meta.db_table
-_CONTENT = MessageContent._meta.db_table
-_ACCEPTED = f"FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %s AND d.priority ="
-_NOW = "statement_timestamp()"
-_SEARCH = fairness.DueStatement(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
-
-
-class ClaimedDelivery(NamedTuple):
-    """A delivery of a batch, with what is to be sent."""
-
-    organization_id: str
-    id: str
-    message_id: str
-    contact_id: str
-    category: str
-    channels: list[str]
-    """The channels to fall back to."""
-    channel: str
-    address: str | None
-    template_version_id: int | None
-    fence: int
-    """The fencing token of this claim."""
-    tries: int
-    expires_at: datetime
-    test: bool
-    template: str | None
-    fallback_after: int | None
-    """FIRST_DELIVERED: the seconds to wait for a confirmation before the next channel is tried."""
-    previous_account_id: int | None
-    """The account of the last try, if there was one."""
-    ready_since: float | None
-    """When it was accepted, or the time it is scheduled for, in seconds since 1970."""
-    body: ContentBody
-
-    @property
-    def traceparent(self) -> str:
-        """Return the context of its message's trace; empty if that is not traced."""
-        return str(self.body.get("traceparent", ""))
-
-
-_COLUMNS = {
-    "organization_id": "d.organization_id",
-    "id": "d.id",
-    "message_id": "d.message_id",
-    "contact_id": "d.contact_id",
-    "category": "d.category",
-    "channels": "coalesce(d.channels, '{}')",
-    "channel": "d.channel",
-    "address": "d.address",
-    "template_version_id": "d.template_version_id",
-    "fence": "d.fence",
-    "tries": "d.tries",
-    "expires_at": "extract(epoch FROM d.expires_at)::float8",
-    "test": "d.test",
-    "template": "m.template",
-    "fallback_after": (
-        "CASE m.strategy WHEN 'FIRST_DELIVERED' THEN coalesce(m.fallback_after, 300) END"
-    ),
-    "previous_account_id": "CASE WHEN d.fence > 1 THEN d.account_id END",
-    "ready_since": "extract(epoch FROM coalesce(d.scheduled_for, d.accepted_at))::float8",
-}
-"""The SQL of each field of a `ClaimedDelivery` but `body`, which its message has."""
-_SELECTED = ", ".join(_COLUMNS[name] for name in ClaimedDelivery._fields if name != "body")
-
-_LEASE = f"{_NOW} + make_interval(secs => %s)"
-# A content is read once, however many recipients of its message are claimed. The columns are JSON
-# texts: PostgreSQL sends rows as it makes them, and the process would wake for every few.
-_CLAIM = f"""
-WITH locked AS MATERIALIZED (
-  SELECT found.*, row_number() OVER () AS place FROM (
-    SELECT d.id, d.message_id
-    FROM (
-      SELECT * FROM unnest(%s::text[], %s::int[]) given(organization_id, most)
-      WHERE {cells.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
-      SELECT d.id, d.message_id {_ACCEPTED} %s
-        AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}
-      ORDER BY d.due_at LIMIT wanted.most FOR UPDATE SKIP LOCKED) d
-    LIMIT %s) found
-), beyond AS MATERIALIZED (
-  SELECT min(place) AS place FROM (
-    SELECT place, sum(bytes) OVER (ORDER BY place) - bytes AS before FROM (
-      SELECT first.place, coalesce(c.size, octet_length(c.body::text)) AS bytes
-      FROM (SELECT message_id, min(place) AS place FROM locked GROUP BY message_id) first
-      JOIN {_CONTENT} c ON {sql.by_key("c.id", "first.message_id")}) sized) summed
-  WHERE before >= {CLAIM_BYTES}
-), picked AS MATERIALIZED (
-  SELECT id FROM locked WHERE place < coalesce((SELECT place FROM beyond), place + 1)
-), claimed AS (
-  {claim_update(_LEASE)}
-)
-SELECT (
-  SELECT json_agg(json_build_array({_SELECTED}) ORDER BY d.id)::text
-  FROM claimed d, LATERAL (  -- OFFSET keeps the order of this join
-    SELECT m.template, m.strategy, m.fallback_after FROM {Message._meta.db_table} m
-    WHERE m.id = d.message_id AND m.organization_id = d.organization_id OFFSET 0) m
-), (
-  SELECT json_agg(json_build_array(c.id, c.body))::text
-  FROM (SELECT DISTINCT message_id FROM claimed) d
-  JOIN {_CONTENT} c ON {sql.by_key("c.id", "d.message_id")}
-), (SELECT place FROM beyond) IS NOT NULL
-"""
-
-_EXPIRES_AT = ClaimedDelivery._fields.index("expires_at")
-_FENCE = ClaimedDelivery._fields.index("fence")
+_SEARCH = due_organizations.DueStatement(Status.ACCEPTED, ORGANIZATIONS, by_channel=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ClaimedBatch:
     """The deliveries of one organization on one channel that were claimed together."""
 
     organization_id: str
@@ -174,14 +60,14 @@ def ready(channel: str, without: Collection[str] = ()) -> list[WaitingOrganizati
 
 
 def choose(
-    waiting: Sequence[WaitingOrganization], count: int = FIRST_ORGANIZATIONS
+    organizations: Sequence[WaitingOrganization], count: int = FIRST_ORGANIZATIONS
 ) -> list[WaitingOrganization]:
     """Return the organizations to claim of next: at most `count`, all of the first priority.
 
     They are few, so that a higher priority that arrives meanwhile does not wait for long.
     """
-    first = waiting[0].priority
-    return [each for each in waiting if each.priority == first][:count]
+    first = organizations[0].priority
+    return [each for each in organizations if each.priority == first][:count]
 
 
 def next_organizations(count: int, seconds: float) -> int:
@@ -198,16 +84,18 @@ def next_size(count: int, seconds: float) -> int:
     return min(max(int(windows) * WINDOW, WINDOW), BATCH_LIMIT)
 
 
-def claim(organization_id: str, channel: str, priority: int, limit: int = BATCH_LIMIT) -> Batch:
-    """Claim the oldest deliveries that are ready, up to a limit, by one statement."""
+def claim(
+    organization_id: str, channel: str, priority: int, limit: int = BATCH_LIMIT
+) -> ClaimedBatch:
+    """Claim the oldest deliveries that are ready, up to a limit, by one transaction."""
     batches = claim_many(channel, priority, {organization_id: limit}, limit)
-    return batches[0] if batches else Batch(organization_id, channel, [], full=False)
+    return batches[0] if batches else ClaimedBatch(organization_id, channel, [], full=False)
 
 
 def claim_many(
     channel: str, priority: int, limits: Mapping[str, int], limit: int = BATCH_LIMIT
-) -> list[Batch]:
-    """Claim the oldest deliveries that are ready of several organizations, by one statement.
+) -> list[ClaimedBatch]:
+    """Claim the oldest deliveries that are ready of several organizations, by one transaction.
 
     `limits` has how many to claim of each at most, and `limit` of all together. An organization of
     which nothing was claimed has no batch.
@@ -217,75 +105,27 @@ def claim_many(
         return []
     began = monotonic()
     until = began + settings.LEASE_SECONDS / 2
-    wanted = [sql.array(limits), sql.array([str(count) for count in limits.values()])]
-    ((rows, contents, cut),) = sql.read_in_order(
-        _CLAIM,
-        [*wanted, channel, priority, limit, settings.LEASE_SECONDS],
-        setting=sql.BY_GENERIC_PLAN,
-    )
-    bodies = dict(_rows(contents))
-    claimed: dict[str, list[ClaimedDelivery]] = defaultdict(list)
-    unreadable: dict[str, list[ClaimedDelivery]] = defaultdict(list)
-    for row in _rows(rows):
-        organization_id, delivery_id, message_id, *_ = row
-        try:
-            claimed[organization_id].append(_claimed(row, bodies.get(message_id)))
-        except Exception:
-            log.exception(
-                "claim.unreadable", delivery_id=delivery_id, organization_id=organization_id
+    claimed = store.claim(channel, priority, limits, limit, settings.LEASE_SECONDS)
+    if not (claimed.deliveries or claimed.unreadable):
+        return []
+    spans.claimed(channel, chain.from_iterable(claimed.deliveries.values()), monotonic() - began)
+    batches = []
+    is_full = claimed.is_cut or sum(_count(claimed, each) for each in limits) == limit
+    for organization_id, limit_here in limits.items():
+        if count := _count(claimed, organization_id):
+            batch = ClaimedBatch(
+                organization_id,
+                channel,
+                claimed.deliveries.get(organization_id, ()),
+                is_full or count == limit_here,
+                claimed.unreadable.get(organization_id, ()),
+                until,
             )
-            unreadable[organization_id].append(_unreadable(row, channel))
-    spans.claimed(channel, chain.from_iterable(claimed.values()), monotonic() - began)
-    counts = {each: len(claimed[each]) + len(unreadable[each]) for each in limits}
-    is_full = cut or sum(counts.values()) == limit
-    return [
-        Batch(
-            each, channel, claimed[each], is_full or counts[each] == most, unreadable[each], until
-        )
-        for each, most in limits.items()
-        if counts[each]
-    ]
+            batches.append(batch)
+    return batches
 
 
-def _rows(text: str | None) -> list[list[Any]]:
-    """Parse rows. PostgreSQL keeps numbers in JSON that no float holds, and orjson refuses; one
-    such number must not make all rows unreadable.
-    """
-    try:
-        rows: list[list[Any]] = orjson.loads(text or "[]")
-    except orjson.JSONDecodeError:
-        rows = json.loads(text or "[]")
-    return rows
-
-
-def _claimed(row: list[Any], body: object) -> ClaimedDelivery:
-    """Return the delivery of a row. Raises where a column is not what it should be."""
-    if not isinstance(body, dict):
-        raise TypeError("the body of a message is no object")
-    row[_EXPIRES_AT] = clock.of_epoch(row[_EXPIRES_AT])
-    return ClaimedDelivery._make([*row, body])
-
-
-def _unreadable(row: list[Any], channel: str) -> ClaimedDelivery:
-    """Return what is needed to fail a delivery whose row cannot be read."""
-    organization_id, delivery_id, message_id, *_ = row
-    return ClaimedDelivery(
-        organization_id=organization_id,
-        id=delivery_id,
-        message_id=message_id,
-        contact_id="",
-        category="",
-        channels=[],
-        channel=channel,
-        address=None,
-        template_version_id=None,
-        fence=row[_FENCE],
-        tries=0,
-        expires_at=clock.now(),
-        test=False,
-        template=None,
-        fallback_after=None,
-        previous_account_id=None,
-        ready_since=None,
-        body={},
+def _count(claimed: Claim, organization_id: str) -> int:
+    return len(claimed.deliveries.get(organization_id, ())) + len(
+        claimed.unreadable.get(organization_id, ())
     )

@@ -18,16 +18,18 @@ from time import monotonic
 import structlog
 
 from messaging.consent import gate_lock, gates
-from messaging.delivery import accounts, late_outcomes, prepare, record, render_limit
-from messaging.delivery.accounts import circuit_history, concurrency
-from messaging.delivery.claims import CLAIM_SECONDS, Batch
+from messaging.delivery import accounts, prepare, record, render_limit
+from messaging.delivery.accounts import circuit_history
+from messaging.delivery.claims import CLAIM_SECONDS, ClaimedBatch
 from messaging.delivery.in_flight import Window
 from messaging.delivery.late_outcomes import FollowUp
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.delivery.prepare import BatchProgress
 from messaging.delivery.record import Answered
-from messaging.feedback.receipts import Receipt
-from messaging.models.statuses import Status, WaitReason
+from messaging.delivery.sending_process import SendingProcess
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import Status, WaitReason
+from messaging.store import attempts
 from rme.core.db import clock, prepared_statements
 from rme.transport import Transport
 
@@ -43,30 +45,41 @@ SHARE = 10
 
 
 def deliver(
-    batches: Sequence[Batch],
+    batches: Sequence[ClaimedBatch],
     transport: Transport,
+    process: SendingProcess,
     on_receipts: Callable[[Sequence[Receipt]], object],
     on_room: Callable[[], object] = tuple,
 ) -> dict[str, int]:
     """Send batches of one channel, all together; return how many were sent of each organization.
 
-    Deliveries that were released do not count. `on_receipts` is called with the receipts that came
+    Deliveries that were released do not count. `process` has what is in flight.
+    `on_receipts` is called with the receipts that came
     with outcomes (the simulator's) once these are recorded, `on_room` when all late outcomes are
     stored and there is room for more.
     """
     if not batches:
         return {}
-    return _SendLoop(batches, transport, FollowUp(on_receipts, on_room)).run()
+    return _SendLoop(batches, transport, process, FollowUp(on_receipts, on_room)).run()
 
 
 class _SendLoop:
     """Sends batches. While it commits the outcomes of a window, it opens the next."""
 
-    def __init__(self, batches: Sequence[Batch], transport: Transport, follow_up: FollowUp) -> None:
-        self.transport, self.follow_up = transport, follow_up
+    def __init__(
+        self,
+        batches: Sequence[ClaimedBatch],
+        transport: Transport,
+        process: SendingProcess,
+        follow_up: FollowUp,
+    ) -> None:
+        self.transport, self.process, self.follow_up = transport, process, follow_up
         self.channel = batches[0].channel
         contacts = prepare.read_ahead(batches)
-        self.batches = [BatchProgress(each, contacts.get(each.organization_id)) for each in batches]
+        self.batches = [
+            BatchProgress(each, contacts.get(each.organization_id), process.render_timers)
+            for each in batches
+        ]
         self.until = min(batch.until for batch in batches)
         self.turn_until = min(self.until, monotonic() + TURN_SECONDS)
         self.failing: set[int] = set()
@@ -84,7 +97,7 @@ class _SendLoop:
                 self._apply_outcomes(self._hand_over(open_batches))
         except BaseException:
             # It stays in doubt, and nothing leaves in its place until it is recorded.
-            late_outcomes.store_again(self.answered, self.follow_up)
+            self.process.late_outcomes.store_again(self.answered, self.follow_up)
             raise
         return {each.batch.organization_id: each.sent_count for each in self.batches}
 
@@ -94,7 +107,7 @@ class _SendLoop:
         """Fill the next window: with what fails over, and with a share for each organization."""
         for each in batches:
             each.set_decided_apart()
-        free = concurrency.window() - sum(len(each.window) for each in batches)
+        free = self.process.load.window() - sum(len(each.window) for each in batches)
         fresh = [each for each in batches if each.fresh]
         is_full = free <= 0 and not any(each.window for each in batches)
         if is_full or monotonic() > self.turn_until:
@@ -107,14 +120,16 @@ class _SendLoop:
         """Fill free places. Rooms are read only for the batches that could fill them."""
         until = monotonic() + FILL_SECONDS
         rooms: dict[str, int] = {}
-        with render_limit.timers():
+        with render_limit.running(self.process.render_timers):
             for place, each in enumerate(fresh):
                 if free <= 0:
                     break
                 if each.batch.organization_id not in rooms:
                     nearest = _enough(fresh[place:], free)
                     rooms |= accounts.process_rooms(
-                        {each.batch.organization_id: free for each in nearest}, self.channel
+                        {each.batch.organization_id: free for each in nearest},
+                        self.channel,
+                        self.process.load,
                     )
                 room = rooms[each.batch.organization_id]
                 if monotonic() > self.turn_until or not (room or each.window):
@@ -127,7 +142,7 @@ class _SendLoop:
 
     def _admit(self, batches: Sequence[BatchProgress]) -> None:
         """Take out of the window what the accounts' health makes wait."""
-        accounts.admit(_window(batches), self.failing, clock.now())
+        accounts.admit(_window(batches), self.failing, self.process.load, clock.now())
         for each in batches:
             each.set_decided_apart()
 
@@ -139,12 +154,12 @@ class _SendLoop:
         leaving = [each.batch.organization_id for each in batches if each.window]
         window = _window(batches)
         steps = dict(record.outcomes(self.answered))
-        with _transaction(decided, window):
-            gate_lock.take_shared(leaving)
+        with _transaction(decided, window) as batch:
+            gate_lock.take_shared(leaving, batch)
             # before the gates, so that frequency caps count it
             steps["attempts"] = record.begin_attempts(window)
-            changed = record.record(decided, steps)
-            check = _begin_check(window)
+            changed = record.record(decided, steps, batch)
+            check = _begin_check(window, batch)
         answered, self.answered = self.answered, []
         record.log_fenced(decided, changed)
         record.count_sent(decided)
@@ -161,8 +176,8 @@ class _SendLoop:
         for each in batches:
             each.set_decided_apart()
         decided = [delivery for each in batches for delivery in each.decided]
-        with prepared_statements.transaction():
-            changed = record.record(decided, {"not_made": record.removal(stopped)})
+        with prepared_statements.transaction() as batch:
+            changed = record.record(decided, {"not_made": attempts.removal_step(stopped)}, batch)
         record.log_fenced(decided, changed)
         for each in batches:
             each.decided = []
@@ -172,7 +187,7 @@ class _SendLoop:
         window = _window(batches)
         if not window:
             return []
-        answered = Window(window, self.until, self.follow_up).send(self.transport)
+        answered = Window(window, self.until, self.follow_up, self.process).send(self.transport)
         ids = {id(delivery) for delivery in answered}
         for each in batches:
             each.window = [delivery for delivery in each.window if id(delivery) in ids]
@@ -211,15 +226,17 @@ def _window(batches: Sequence[BatchProgress]) -> list[OutgoingDelivery]:
 
 def _transaction(
     decided: Sequence[OutgoingDelivery], window: Sequence[OutgoingDelivery]
-) -> AbstractContextManager[None]:
+) -> AbstractContextManager[prepared_statements.Batch]:
     """Open the transaction: as one pipeline, unless an answer is needed before its end."""
-    needs_answers = any(each.hard_bounced for each in decided) or any(
+    needs_answers = any(each.suppress_as for each in decided) or any(
         each.rules.cap for each in window
     )
     return prepared_statements.transaction() if needs_answers else prepared_statements.pipeline()
 
 
-def _begin_check(window: Sequence[OutgoingDelivery]) -> gates.PendingCheck | None:
+def _begin_check(
+    window: Sequence[OutgoingDelivery], batch: prepared_statements.Batch
+) -> gates.PendingCheck | None:
     """Begin the last check of pauses, suppressions and consent, in the attempts' transaction."""
     candidates = [
         gates.Candidate(
@@ -229,10 +246,11 @@ def _begin_check(window: Sequence[OutgoingDelivery]) -> gates.PendingCheck | Non
             delivery.address,
             delivery.rules,
             delivery.claimed.id,
+            delivery.claimed.test,
         )
         for delivery in window
     ]
-    return gates.begin_check(candidates) if candidates else None
+    return gates.begin_check(candidates, batch) if candidates else None
 
 
 def _apply_check(window: Sequence[OutgoingDelivery], check: gates.PendingCheck) -> list[str]:

@@ -7,7 +7,6 @@ long as their accounts usually take. Then it continues with the deliveries that 
 others stay in flight, and `late_outcomes` stores their outcomes when they come.
 """
 
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,15 +15,15 @@ from time import monotonic
 
 import structlog
 
-from messaging.delivery import late_outcomes
 from messaging.delivery.accounts import concurrency
 from messaging.delivery.accounts.concurrency import LeftSends
 from messaging.delivery.late_outcomes import FollowUp
-from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
+from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
+from messaging.delivery.sending_process import SendingProcess
 from messaging.policy.organization_policy import Account
 from messaging.telemetry import spans
 from rme.core.outcomes import NOT_TRIED, Outcome, Unknown
-from rme.core.process.threads import Threads
+from rme.core.process.threads import end_process
 from rme.core.provider import Dispatch, Progress, Provider, send_together
 from rme.core.telemetry import tracing
 from rme.transport import Transport
@@ -34,20 +33,20 @@ log = structlog.get_logger(__name__)
 MARGIN = 1.5
 """A window waits for so many times the time to answer: threads hand in what was answered."""
 
-_threads = Threads(concurrency.THREADS, "sending")
-
-
-os.register_at_fork(after_in_child=_threads.forget)
-
 
 class Window:
     """Deliveries that leave together, and the outcomes of their attempts so far."""
 
     def __init__(
-        self, deliveries: Sequence[OutgoingDelivery], until: float, follow_up: FollowUp
+        self,
+        deliveries: Sequence[OutgoingDelivery],
+        until: float,
+        follow_up: FollowUp,
+        process: SendingProcess,
     ) -> None:
         """Take deliveries whose attempts are stored. Nothing begins after `until` (monotonic)."""
         self.deliveries, self.until, self.follow_up = deliveries, until, follow_up
+        self.process, self.load = process, process.load
         self.lock = threading.Lock()
         self.complete = threading.Event()
         """Set once all outcomes are known, or the process is to end."""
@@ -64,63 +63,94 @@ class Window:
 
         The others are no longer the caller's. Raises what ended a sending thread.
         """
-        parts = self._split()
+        parts = self._split(transport.per_host)
         for part in parts:
-            _threads.submit(partial(part.run, transport))
+            self.process.threads.submit(partial(part.run, transport))
         self.complete.wait(MARGIN * max(part.answer_seconds for part in parts))
         with self.lock:
             if self.error:
                 raise self.error
             for part in parts:
                 part.close()
-            answered = [each for each in self.deliveries if _is_answered(each)]
+            answered_deliveries = [each for each in self.deliveries if _is_answered(each)]
             self.has_gone_on = True
-            concurrency.add_in_doubt(len(self.deliveries) - len(answered))
-        return answered
+            self.load.add_in_doubt(len(self.deliveries) - len(answered_deliveries))
+        return answered_deliveries
 
-    def _split(self) -> "list[WindowPart]":
-        """Return the parts. The window does not keep them, since they keep it: only the cycle
-        collector would free it then, with all that was sent.
+    def count_begun(self, account: Account) -> int:
+        """Return how many of an account's attempts began, in all parts."""
+        return sum(
+            attempt.account is account and attempt.outcome is not NOT_TRIED
+            for delivery in self.deliveries
+            for attempt in delivery.attempts
+        )
+
+    def _split(self, connections: int) -> "list[WindowPart]":
+        """Return the parts; `connections`: how many a thread has to one host. The window doesn't
+        keep the parts, since they keep it: only the cycle collector would then free it, with all
+        sent mails.
         """
         by_part: dict[int | None, list[SendAttempt]] = defaultdict(list)
         for delivery in self.deliveries:
             for attempt in delivery.attempts:
-                by_part[_part_key(attempt.account)].append(attempt)
-        return [WindowPart(self, attempts) for attempts in by_part.values()]
+                by_part[self._part_key(attempt.account)].append(attempt)
+        return [
+            WindowPart(self, attempts, 0 if place else len(of_key))
+            for key, of_key in by_part.items()
+            for place, attempts in enumerate(
+                self._chunks(of_key, connections if key is not None else len(of_key))
+            )
+        ]
 
-    def add_outcomes(self, part: "WindowPart", known: Iterable[tuple[int, Outcome]]) -> None:
+    def _part_key(self, account: Account) -> int | None:
+        """Return what a part's attempts have in common: an account, or None for the shared part."""
+        is_shared = account.provider is not None and account.provider.sends_requests
+        return None if is_shared and not self.load.is_slow(account) else id(account)
+
+    def _chunks(self, attempts: Sequence[SendAttempt], size: int) -> list[Sequence[SendAttempt]]:
+        """Divide the attempts of a slow account among threads, each with `size` connections. One
+        thread would leave the others' connections unused, and the account would seem to take no
+        more.
+        """
+        room = self.load.free_parts(attempts[0].account)
+        starts = range(0, len(attempts), size)[:room]
+        return [attempts[i : i + size if i < starts[-1] else None] for i in starts]
+
+    def add_outcomes(self, part: "WindowPart", outcomes: Iterable[tuple[int, Outcome]]) -> None:
         """Set outcomes of a part as they come, by place. A late delivery is stored once all its
         outcomes are known.
         """
         seconds = monotonic() - part.started
         with self.lock:
-            late: dict[int, OutgoingDelivery] = {}
-            for place, outcome in known:
+            late_deliveries: dict[int, OutgoingDelivery] = {}
+            for place, outcome in outcomes:
                 attempt = part.attempts[place]
                 if attempt.outcome is not None:
                     continue
                 attempt.outcome, attempt.latency_ms = outcome, int(seconds * 1000)
                 self.awaited -= 1
                 if self.has_gone_on:
-                    concurrency.answered_late(part.left[id(attempt.account)], outcome, seconds)
+                    self.load.answered_late(part.left[id(attempt.account)], outcome, seconds)
                     delivery = self.delivery_of[attempt.id]
-                    late[id(delivery)] = delivery
+                    late_deliveries[id(delivery)] = delivery
             if not self.awaited:
                 self.complete.set()
-        ended = [each for each in late.values() if _is_answered(each)]
+        ended = [each for each in late_deliveries.values() if _is_answered(each)]
         if ended:
-            late_outcomes.store_late(ended, self.follow_up)
+            self.process.late_outcomes.store_late(ended, self.follow_up)
 
 
 class WindowPart:
     """The attempts of a window that one thread makes: by one account, or by several."""
 
-    def __init__(self, window: Window, attempts: Sequence[SendAttempt]) -> None:
-        self.window, self.attempts = window, attempts
-        self.answer_seconds = max(
-            concurrency.answer_seconds(attempt.account) for attempt in attempts
-        )
-        self.is_slow = concurrency.is_slow(attempts[0].account)
+    def __init__(self, window: Window, attempts: Sequence[SendAttempt], of_window: int) -> None:
+        """Take attempts. `of_window`: how many the window has for a slow account, but 0 in all of
+        its parts but one, so that the account's limit grows once per window.
+        """
+        self.window, self.attempts, self.of_window = window, attempts, of_window
+        self.load = window.load
+        self.answer_seconds = max(self.load.answer_seconds(each.account) for each in attempts)
+        self.is_slow = self.load.is_slow(attempts[0].account)
         self.left: dict[int, LeftSends] = {}
         """What the accounts, by identity, left unanswered when the loop went on."""
         self.started, self.begun = monotonic(), False
@@ -136,10 +166,16 @@ class WindowPart:
             self._add_outcomes([NOT_TRIED] * len(self.attempts))
             return
         try:
-            own = transport.for_worker(
+            worker_transport = transport.for_worker(
                 number, start_timeout=self.answer_seconds, streams=concurrency.STREAMS
             )
-            self._add_outcomes(self._send(own, lambda known: self.window.add_outcomes(self, known)))
+            self._add_outcomes(
+                self._send(
+                    worker_transport, lambda outcomes: self.window.add_outcomes(self, outcomes)
+                )
+            )
+        except MemoryError as error:
+            end_process("a send had no memory", error=str(error))
         except Exception:
             ids = sorted({attempt.account.id or 0 for attempt in self.attempts})
             log.exception("deliver.provider", account_ids=ids)
@@ -149,8 +185,8 @@ class WindowPart:
             self.window.complete.set()
         finally:
             with self.window.lock:
-                for left in self.left.values():
-                    concurrency.part_ended(left.account)
+                for left_sends in self.left.values():
+                    self.load.part_ended(left_sends.account)
 
     def _send(self, transport: Transport, progress: Progress) -> list[Outcome]:
         """Return the outcomes in the order of the attempts."""
@@ -200,22 +236,17 @@ class WindowPart:
     def _adapt_limit(self, account: Account, attempts: Sequence[SendAttempt]) -> None:
         unanswered = sum(attempt.outcome is None for attempt in attempts)
         not_tried = sum(attempt.outcome is NOT_TRIED for attempt in attempts)
+        count = self.of_window if self.is_slow else len(attempts)
         if unanswered:
-            left = concurrency.left_unanswered(account, len(attempts), unanswered)
-            self.left[id(account)] = left
+            left_sends = self.load.left_unanswered(account, count, unanswered)
+            self.left[id(account)] = left_sends
         if not unanswered and not not_tried:
             seconds = max(attempt.latency_ms or 0 for attempt in attempts) / 1000
-            concurrency.answered_in_time(account, len(attempts), seconds)
+            self.load.answered_in_time(account, count, seconds)
         elif not self.is_slow:
-            concurrency.cut_limit(account, len(attempts) - unanswered - not_tried)
+            self.load.cut_limit(account, len(attempts) - unanswered - not_tried)
         elif not_tried:  # what began has not been waited for
-            concurrency.cut_limit(account, len(attempts) - not_tried)
-
-
-def _part_key(account: Account) -> int | None:
-    """Return what the attempts of a part have in common: an account, or None for the shared one."""
-    is_shared = account.provider is not None and account.provider.sends_requests
-    return None if is_shared and not concurrency.is_slow(account) else id(account)
+            self.load.cut_limit(account, self.window.count_begun(account))
 
 
 def _is_answered(delivery: OutgoingDelivery) -> bool:

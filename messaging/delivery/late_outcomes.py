@@ -6,7 +6,6 @@ whose outcomes cannot be stored (the database is away, its disk full) has no roo
 window, and sends nothing before a write has succeeded.
 """
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,10 +24,12 @@ from django.db import (
 
 from messaging.delivery import record
 from messaging.delivery.accounts import circuit_history, concurrency
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.accounts.concurrency import ProcessLoad
+from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.delivery.record import Answered
-from messaging.feedback.receipts import Receipt
+from messaging.domain.receipts import Receipt
 from rme.core.db import availability, clock, prepared_statements
+from rme.core.process import threads
 
 log = structlog.get_logger(__name__)
 
@@ -56,22 +57,61 @@ class _Item:
     follow_up: FollowUp
 
 
-def store_late(deliveries: Sequence[OutgoingDelivery], follow_up: FollowUp) -> None:
-    """Apply and store the outcomes of deliveries whose last outcome came late. They are in doubt
-    until then.
-    """
-    _storing.add(_Item([Answered(each, []) for each in deliveries], follow_up))
+class LateOutcomes:
+    """The outcomes that a process has to store, and the thread that stores them."""
 
+    def __init__(self, load: ProcessLoad) -> None:
+        """Count in `load` what is in doubt."""
+        self._load = load
+        self._items: SimpleQueue[_Item] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
 
-def store_again(answered: Sequence[Answered], follow_up: FollowUp) -> None:
-    """Store outcomes that the send loop could not store, and apply those that it had not applied.
+    def store_late(self, deliveries: Sequence[OutgoingDelivery], follow_up: FollowUp) -> None:
+        """Apply and store the outcomes of deliveries whose last outcome came late. They are in
+        doubt until then.
+        """
+        self._add(_Item([Answered(each, []) for each in deliveries], follow_up))
 
-    Deliveries that were about to fail over are released.
-    """
-    if answered:
-        item = _Item([_without_failover(each) for each in answered], follow_up)
-        concurrency.add_in_doubt(len(answered))
-        _storing.add(item)
+    def store_again(self, answered: Sequence[Answered], follow_up: FollowUp) -> None:
+        """Store outcomes that the send loop could not store, and apply those that it had not
+        applied.
+
+        Deliveries that were about to fail over are released.
+        """
+        if answered:
+            item = _Item([_without_failover(each) for each in answered], follow_up)
+            self._load.add_in_doubt(len(answered))
+            self._add(item)
+
+    def finish(self, seconds: float) -> bool:
+        """Wait until nothing of this process is in doubt; return whether that is so."""
+        until = monotonic() + seconds
+        while self._load.in_doubt and monotonic() < until:
+            sleep(0.02)
+        return not self._load.in_doubt
+
+    def _add(self, item: _Item) -> None:
+        self._items.put(item)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threads.start(self._run, name="late outcomes")
+
+    def _run(self) -> None:
+        while True:
+            item = self._items.get()
+            try:
+                _store(item)
+            except MemoryError as error:
+                threads.end_process("an outcome had no memory", error=str(error))
+            except Exception:
+                ids = [each.delivery.claimed.id for each in item.answered]
+                log.exception("deliver.left_behind", delivery_ids=ids)
+            finally:
+                self._load.add_in_doubt(-len(item.answered))
+                if self._items.empty():
+                    connections.close_all()
+                    item.follow_up.on_room()
 
 
 def _without_failover(answered: Answered) -> Answered:
@@ -84,54 +124,6 @@ def _without_failover(answered: Answered) -> Answered:
     not_made = delivery.cancel_attempts()
     delivery.release(clock.now())
     return Answered(delivery, attempts, not_made)
-
-
-def finish(seconds: float) -> bool:
-    """Wait until nothing of this process is in doubt; return whether that is so."""
-    until = monotonic() + seconds
-    while concurrency.in_doubt() and monotonic() < until:
-        sleep(0.02)
-    return not concurrency.in_doubt()
-
-
-class _Storing:
-    """What this process has to store, and the thread that stores it."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Start empty: after a fork the child has no thread, and nothing to store."""
-        self.items: SimpleQueue[_Item] = SimpleQueue()
-        self.lock = threading.Lock()
-        self.thread: threading.Thread | None = None
-
-    def add(self, item: _Item) -> None:
-        self.items.put(item)
-        with self.lock:
-            if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="late outcomes", daemon=True)
-                self.thread.start()
-
-    def _run(self) -> None:
-        while True:
-            item = self.items.get()
-            try:
-                _store(item)
-            except Exception:
-                ids = [each.delivery.claimed.id for each in item.answered]
-                log.exception("deliver.left_behind", delivery_ids=ids)
-            finally:
-                concurrency.add_in_doubt(-len(item.answered))
-                if self.items.empty():
-                    connections.close_all()
-                    item.follow_up.on_room()
-
-
-_storing = _Storing()
-
-
-os.register_at_fork(after_in_child=_storing.reset)
 
 
 def _store(item: _Item) -> None:
@@ -166,14 +158,14 @@ def _store(item: _Item) -> None:
 
 def _record(answered: Sequence[Answered]) -> None:
     deliveries = [each.delivery for each in answered]
-    with prepared_statements.transaction():
-        changed = record.record(deliveries, record.outcomes(answered))
+    with prepared_statements.transaction() as batch:
+        changed = record.record(deliveries, record.outcomes(answered), batch)
     record.log_fenced(deliveries, changed)
     record.count_sent(deliveries)
 
 
 def _record_alone(answered: Answered) -> None:
-    """Store one delivery of several of which one cannot be stored; the log shows which."""
+    """Store one delivery of a set that can't be stored together; the log shows which one failed."""
     try:
         _record([answered])
     except _ROW_ERRORS:

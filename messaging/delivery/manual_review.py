@@ -7,36 +7,28 @@ there what may have left since.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
+from messaging.domain.statuses import EventType, Status, StatusReason
+from messaging.domain.transitions import Transition
 from messaging.models import Delivery
-from messaging.models.statuses import EventType, Status, StatusReason
-from messaging.models.transitions import Transition, apply_transitions
 from messaging.policy import organization_policy
-from messaging.webhooks.events import EventRow, write_events
-from rme.core.db import clock, sql
+from messaging.store import due_work
+from messaging.store.due_work import NewDueTime
+from messaging.store.events import EventRow, write_events
+from messaging.store.transitions import apply_transitions
+from rme.core.db import clock
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
 HELD = Q(status=Status.UNKNOWN, due_at__isnull=True)
-COUNTED = 1000
-"""The most that are counted for an organization."""
-
-_COUNTS = f"""
-SELECT o, (SELECT count(*) FROM (
-  SELECT FROM {Delivery._meta.db_table} WHERE organization_id = o AND status = 'UNKNOWN'
-    AND due_at IS NULL LIMIT {COUNTED}) held)
-FROM unnest(%s::text[]) o
-"""
-
-
 _BATCH = 1000
 _LEASE_MARGIN = timedelta(minutes=1)
 _TO_UNKNOWN = {
@@ -60,13 +52,6 @@ _EVENTS = {
 }
 
 
-def counts(organization_ids: Sequence[str]) -> dict[str, int]:
-    """Return how many deliveries each organization has in review, up to COUNTED; one query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [list(organization_ids)])
-        return dict(cursor.fetchall())
-
-
 def decide(
     organization_id: str,
     delivery_ids: Collection[UUID],
@@ -85,10 +70,10 @@ def decide(
         # PostgreSQL checks the condition again after waiting for a receipt's lock. Rows are locked
         # in the order in which receipts lock them, so that the two cannot deadlock.
         rows = Delivery.objects.filter(HELD, organization_id=organization_id, pk__in=delivery_ids)
-        found = list(rows.order_by("pk").select_for_update())
+        rows_to_decide = list(rows.order_by("pk").select_for_update())
         now = clock.now()
-        changed = apply_transitions([_transition(row, decision, now) for row in found])
-        decided = [row for row in found if row.pk in changed]
+        changed = apply_transitions([_transition(row, decision, now) for row in rows_to_decide])
+        decided = [row for row in rows_to_decide if row.pk in changed]
         write_events([_event(row, decision, reason, now) for row in decided])
         changes: audit.Values = {"decision": ["held", str(decision)]}
         entries = [
@@ -99,40 +84,40 @@ def decide(
 
 
 def doubtful(until: datetime) -> Q:
-    """Return the condition of what a service that stopped at `until` may have sent, and this
-    database of a moment before does not know of: all that was due until then and has not ended.
+    """Return the condition of deliveries that a service that ended at `until` may have sent, while
+    this older database has no trace of it: those that were due until then and have not ended.
     """
-    found = Q()
+    condition = Q()
     for status, moment in _moments(until).items():
-        found |= Q(status=status, due_at__lte=moment)
-    return found
+        condition |= Q(status=status, due_at__lte=moment)
+    return condition
 
 
 def hold_doubtful(until: datetime, reason: str) -> Counter[tuple[str, str]]:
     """Put what is doubtful into manual review, in batches that commit; return how many, by
     organization and the status they had.
 
-    What was SENT stays so and loses its fallback, because it may have been confirmed since. The
+    A delivery that was SENT stays so and loses its fallback: it may have been confirmed since. The
     workers must not run yet.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for status, moment in _moments(until).items():
-        while found := _hold_batch(status, moment, reason):  # which then match no more
-            counts.update((row.organization_id, status) for row in found)
+        while batch := _hold_batch(status, moment, reason):  # which then match no more
+            counts.update((row.organization_id, status) for row in batch)
     return counts
 
 
 def _moments(until: datetime) -> dict[Status, datetime]:
     """Return by status until when a delivery has to be due to be doubtful. Leases end later."""
-    waiting = (Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT)
+    statuses = (Status.ACCEPTED, Status.SCHEDULED, Status.UNKNOWN, Status.SENT)
     leases_end = until + timedelta(seconds=settings.LEASE_SECONDS) + _LEASE_MARGIN
-    return {**dict.fromkeys(waiting, until), Status.SENDING: leases_end}
+    return {**dict.fromkeys(statuses, until), Status.SENDING: leases_end}
 
 
 def _hold_batch(status: Status, moment: datetime, reason: str) -> list[Delivery]:
     with transaction.atomic():
         rows = Delivery.objects.filter(status=status, due_at__lte=moment)
-        found = list(rows.select_for_update()[:_BATCH])
+        batch = list(rows.select_for_update()[:_BATCH])
         now = clock.now()
         steps = _TO_UNKNOWN.get(status, ())
         for target in steps:
@@ -145,15 +130,15 @@ def _hold_batch(status: Status, moment: datetime, reason: str) -> list[Delivery]
                         reason=StatusReason.UNKNOWN_OUTCOME,
                         detail=None,
                     )
-                    for row in found
+                    for row in batch
                 ]
             )
         if not steps:
-            sql.update(Delivery, [{"id": row.pk, "due_at": None} for row in found])
+            due_work.set_due([NewDueTime(row.pk, None) for row in batch])
         if status != Status.SENT:
             detail = {"decision": "HOLD", "reason": reason}
-            write_events([_held(row, now, detail) for row in found])
-    return found
+            write_events([_held(row, now, detail) for row in batch])
+    return batch
 
 
 def _held(row: Delivery, now: datetime, detail: Mapping[str, object]) -> EventRow:
@@ -166,6 +151,7 @@ def _held(row: Delivery, now: datetime, detail: Mapping[str, object]) -> EventRo
         channel=row.channel,
         provider=row.provider,
         detail=detail,
+        test=row.test,
     )
 
 
@@ -203,4 +189,5 @@ def _event(delivery: Delivery, decision: Decision, reason: str, now: datetime) -
         channel=delivery.channel,
         provider=delivery.provider,
         detail={"decision": decision, "reason": reason},
+        test=delivery.test,
     )

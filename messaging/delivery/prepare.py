@@ -15,18 +15,20 @@ from django.db import DatabaseError, InterfaceError
 from messaging.content import compose, rendering, templates
 from messaging.delivery import render_limit
 from messaging.delivery.accounts import Router
-from messaging.delivery.claims import Batch, ClaimedDelivery
-from messaging.delivery.next_steps import DeviceContent, OutgoingDelivery
-from messaging.models.statuses import Status, StatusReason, WaitReason
+from messaging.delivery.claims import ClaimedBatch
+from messaging.delivery.outgoing import DeviceContent, OutgoingDelivery
+from messaging.domain.channels import Channel
+from messaging.domain.deliveries import ClaimedDelivery
+from messaging.domain.statuses import Status, StatusReason, WaitReason
+from messaging.domain.timing import quiet_until
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
-from messaging.webhooks import endpoints
-from push.devices import DeviceRecord, active_devices
+from push.active_devices import DeviceRecord, active_devices, reached
 from rme.core import errors
-from rme.core.channels import Channel
 from rme.core.db import clock
+from rme.core.process.time_budget import StepTimers
 from rme.core.provider import Content, Push
-from rme.core.zones import quiet_until, zone
+from rme.core.zones import zone
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import embedded_contacts, get_contacts
 from rme.tenants import organizations
@@ -37,15 +39,14 @@ PLATFORM_RECHECK = timedelta(seconds=30)
 Versions = Mapping[int, templates.ActiveTemplate]
 
 
-def read_ahead(batches: Sequence[Batch]) -> dict[str, dict[str, ContactRecord]]:
-    """Fill the caches that preparing and recording these batches read, by five queries in all.
+def read_ahead(batches: Sequence[ClaimedBatch]) -> dict[str, dict[str, ContactRecord]]:
+    """Fill the caches that preparing and recording these batches read, by four queries in all.
 
     Return the contacts that organizations keep here, by organization.
     """
     organization_ids = [batch.organization_id for batch in batches]
     organizations.get_many(organization_ids)
     organization_policy.of_many(organization_ids)
-    endpoints.subscriptions(organization_ids)
     contacts = embedded_contacts(
         {
             batch.organization_id: list({each.contact_id for each in batch.deliveries})
@@ -72,12 +73,13 @@ class Preparation:
 
     def __init__(
         self,
-        batch: Batch,
+        batch: ClaimedBatch,
         policy: Policy,
-        known: Mapping[str, ContactRecord] | None = None,
+        known: Mapping[str, ContactRecord] | None,
+        timers: StepTimers,
     ) -> None:
         """Read what is not in `known`, the contacts that were read for several batches at once."""
-        self.batch, self.policy = batch, policy
+        self.batch, self.policy, self.timers = batch, policy, timers
         self.channel = Channel(batch.channel)
         self.router = Router(policy, batch.channel)
         self.organization = organizations.get(batch.organization_id)
@@ -89,7 +91,7 @@ class Preparation:
         except errors.Unavailable:  # an organization's platform is away, and delays no other's
             return
         if self.channel is Channel.PUSH:
-            self.devices = active_devices(batch.organization_id, contact_ids)
+            self.devices = active_devices(batch.organization_id, contact_ids, test=True)
 
     def take(
         self, fresh: deque[ClaimedDelivery], count: int, until: float
@@ -119,6 +121,8 @@ class Preparation:
                 self._compose(delivery, versions)
         except (DatabaseError, InterfaceError):
             raise
+        except MemoryError:  # of the process, not of this one
+            raise
         except Exception:
             log.exception(
                 "deliver.failed",
@@ -140,7 +144,8 @@ class Preparation:
             delivery.expire()
             return
         delivery.contact = contacts.get(claimed.contact_id)
-        delivery.devices = self.devices.get(claimed.contact_id, ())
+        known = self.devices.get(claimed.contact_id, ())
+        delivery.devices = reached(known, test=claimed.test)
         if delivery.contact is not None:
             delivery.address = compose.address_of(delivery.contact, self.channel)
         if delivery.address is None and not delivery.devices:
@@ -222,8 +227,9 @@ class Preparation:
             template=template,
             policy=self.policy,
             category=claimed.category,
+            is_outgoing=True,
         )
-        with render_limit.limited(self.organization.id, claimed):
+        with render_limit.limited(self.timers, self.organization.id, claimed):
             match claimed.channel:
                 case Channel.EMAIL:
                     return [DeviceContent(None, compose.email(request))]
@@ -239,8 +245,10 @@ class Preparation:
 class BatchProgress:
     """The part of one organization's batch in the windows of the send loop."""
 
-    def __init__(self, batch: Batch, contacts: Mapping[str, ContactRecord] | None) -> None:
-        self.batch, self.contacts = batch, contacts
+    def __init__(
+        self, batch: ClaimedBatch, contacts: Mapping[str, ContactRecord] | None, timers: StepTimers
+    ) -> None:
+        self.batch, self.contacts, self.timers = batch, contacts, timers
         self.policy = organization_policy.of(batch.organization_id)
         self.fresh = deque(batch.deliveries)
         """Deliveries that are not prepared yet."""
@@ -253,7 +261,7 @@ class BatchProgress:
     @cached_property
     def preparation(self) -> Preparation:
         """Read what preparing needs, once, when the first delivery is about to leave."""
-        return Preparation(self.batch, self.policy, self.contacts)
+        return Preparation(self.batch, self.policy, self.contacts, self.timers)
 
     @property
     def is_open(self) -> bool:

@@ -3,33 +3,26 @@ statuses and events.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import structlog
 
 from messaging.consent import suppressions
-from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt, storable
-from messaging.feedback import provider_references
-from messaging.feedback.receipts import Receipt
-from messaging.models import Attempt, ProviderReference, short_provider_id
-from messaging.models.statuses import EventType, Status
-from messaging.models.transitions import transition_step
+from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import Status
+from messaging.domain.timing import ASK_AFTER
+from messaging.store import attempts
+from messaging.store.attempts import AttemptResult, NewAttempt, SentAttempt
+from messaging.store.feedback import references
+from messaging.store.feedback.references import NewReference
 from messaging.telemetry import spans, timings
-from messaging.webhooks.events import DerivedEvent, event_steps
 from push import feedback
 from rme.core.db import clock, prepared_statements, sql
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
-
-_TRANSITIONS, _OUTCOMES = "transitions", "outcomes"
-"""The names of two steps."""
-# An attempt stands for the event `sent` if its delivery became SENT by the same statement. It keeps
-# the event if its outcome is stored again, because the answer to the first commit was lost.
-_BECAME = f"t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS}))"
-_SENT_AT = f"coalesce(t.sent_at, CASE WHEN {_BECAME} THEN r.sent_at END)"
-_NEWLY_SENT = f"RETURNING CASE WHEN t.sent_at IS NOT NULL AND {_BECAME} THEN t.id END AS id"
-_NONE_SENT = "RETURNING NULL::uuid AS id"
 
 
 class Answered(NamedTuple):
@@ -45,138 +38,123 @@ class Answered(NamedTuple):
 def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
     """Begin the next attempts of deliveries, and return the step that writes them."""
     now = clock.now()
-    return sql.insert_step(
-        Attempt,
+    return attempts.insert_step(
         [
-            {
-                "id": attempt.id,
-                "organization_id": delivery.claimed.organization_id,
-                "message_id": _other_than(delivery.claimed.id, delivery.claimed.message_id),
-                "delivery_id": delivery.claimed.id,
-                "fence": delivery.claimed.fence,
-                "channel": delivery.claimed.channel,
-                "provider": attempt.account.name,
-                "account_id": attempt.account.id,
-                "device_id": attempt.device_id,
-                "started_at": now,
-            }
+            NewAttempt(
+                attempt.id,
+                claimed.organization_id,
+                claimed.message_id,
+                claimed.id,
+                claimed.fence,
+                claimed.channel,
+                attempt.account.name,
+                attempt.account.id,
+                attempt.device_id,
+                now,
+            )
             for delivery in deliveries
+            for claimed in (delivery.claimed,)
             for attempt in delivery.begin_attempts(now)
-        ],
+        ]
     )
 
 
 def outcomes(answered: Sequence[Answered]) -> sql.Steps:
     """Return the steps that write the outcomes of attempts, and which push tokens are dead."""
-    rows, reported, references = [], [], []
+    results, device_outcomes, own_ids = [], [], []
     not_made: list[str] = []
     now = clock.now()
-    for delivery, attempts, cancelled in answered:
+    for delivery, attempted, cancelled in answered:
         not_made += cancelled
         organization_id = delivery.claimed.organization_id
-        for attempt in attempts:
-            account, outcome = attempt.account, attempt.outcome
+        for attempt in attempted:
+            outcome = attempt.outcome
             assert outcome is not None  # it was answered
             if outcome is NOT_TRIED:
                 not_made.append(attempt.id)
                 continue
-            references += provider_references.reference_rows(
-                attempt.id, account.id, account.provider, outcome
-            )
+            if reference := _reference(attempt, now):
+                own_ids.append(reference)
             if attempt.device_id:
-                reported.append(
+                device_outcomes.append(
                     feedback.DeviceOutcome(
-                        organization_id, attempt.device_id, attempt.started_at, outcome
+                        organization_id,
+                        attempt.device_id,
+                        attempt.started_at,
+                        outcome,
+                        delivery.claimed.test,
                     )
                 )
             if isinstance(outcome, Accepted):
                 reason, provider_id = "", outcome.provider_id
             else:
                 reason, provider_id = outcome.reason, ""
-            rows.append(
-                {
-                    "id": attempt.id,
-                    "organization_id": organization_id,
-                    "outcome": type(outcome).__name__,
-                    "reason": storable(reason[:200]) or None,
-                    "provider_id": _stored(provider_id, delivery.claimed.id),
-                    "latency_ms": attempt.latency_ms,
-                    "sent_at": now if attempt.id == delivery.sent_by else None,
-                }
+            results.append(
+                AttemptResult(
+                    attempt.id,
+                    organization_id,
+                    delivery.claimed.id,
+                    type(outcome).__name__,
+                    reason,
+                    provider_id,
+                    attempt.latency_ms,
+                    now if attempt.id == delivery.sent_by else None,
+                )
             )
-    any_sent = any(row["sent_at"] for row in rows)
     return {
-        _OUTCOMES: sql.update_step(
-            Attempt,
-            rows,
-            {"sent_at": _SENT_AT} if any_sent else {},
-            _NEWLY_SENT if any_sent else _NONE_SENT,
-            setting=sql.BY_GENERIC_PLAN,
-        ),
-        "provider_references": sql.insert_step(
-            ProviderReference, references, "ON CONFLICT DO NOTHING"
-        ),
-        "feedback": feedback.insert_statement(reported) if reported else None,
-        "not_made": removal(not_made),
+        **attempts.result_step(results),
+        "provider_references": references.insert_step(own_ids),
+        "feedback": feedback.insert_statement(device_outcomes) if device_outcomes else None,
+        "not_made": attempts.removal_step(not_made),
     }
 
 
-def _other_than(delivery_id: str, message_id: str) -> str | None:
-    return message_id if message_id != delivery_id else None
-
-
-def _stored(provider_id: str, delivery_id: str) -> str | None:
-    return short_provider_id(storable(provider_id[:255]), delivery_id)[:255] or None
-
-
-def removal(attempt_ids: Sequence[str]) -> sql.Step | None:
-    """Return the step that removes attempts that were not made after all."""
-    if not attempt_ids:
+def _reference(attempt: SendAttempt, now: datetime) -> NewReference | None:
+    """Return the provider's own id of a message to store: none for most providers."""
+    account, outcome = attempt.account, attempt.outcome
+    provider = account.provider
+    if provider is None or not (provider.names_its_own_ids or provider.polls):
         return None
-    text = f"DELETE FROM {Attempt._meta.db_table} WHERE id = ANY(%s::uuid[])"
-    return sql.Step(text, [sql.array(attempt_ids)])
+    if account.id is None or not isinstance(outcome, Accepted) or not outcome.provider_id:
+        return None
+    ask_at = now + ASK_AFTER if provider.polls else None
+    return NewReference(attempt.id, account.id, outcome.provider_id[:255], ask_at)
 
 
 def record(
-    decided: Sequence[OutgoingDelivery], steps: sql.Steps
+    decided: Sequence[OutgoingDelivery], steps: sql.Steps, batch: prepared_statements.Batch
 ) -> prepared_statements.PendingRows:
-    """Execute the steps, and write the new statuses and events of deliveries; return the count of
-    those that changed.
+    """Add to a batch what executes the steps, and writes the new statuses and events of deliveries;
+    return the count of those that changed.
 
-    All of it is one statement; addresses that bounced hard, which are few, are another.
+    This takes one statement, and another one for the few addresses that are suppressed.
     """
     now = clock.now()
-    changed = sql.send(
-        {
-            _TRANSITIONS: transition_step([delivery.transition() for delivery in decided]),
-            **steps,
-            **event_steps(
-                [row for delivery in decided for row in delivery.event_rows(now)],
-                _TRANSITIONS,
-                [
-                    DerivedEvent(each.claimed.organization_id, EventType.SENT, each.sent_by)
-                    for each in decided
-                    if each.sent_by
-                ],
-                _OUTCOMES,
-            ),
-            "answer": sql.Step(f"SELECT count(*) FROM {_TRANSITIONS}") if decided else None,
-        }
+    changed = attempts.store(
+        [delivery.transition() for delivery in decided],
+        steps,
+        [row for delivery in decided for row in delivery.event_rows(now)],
+        [
+            SentAttempt(delivery.claimed.organization_id, delivery.sent_by, delivery.claimed.test)
+            for delivery in decided
+            if delivery.sent_by
+        ],
+        batch,
     )
-    if bounced := [each for each in decided if each.hard_bounced]:
-        suppressions.suppress(
-            [
-                suppressions.NewSuppression(
-                    each.claimed.organization_id,
-                    each.claimed.channel,
-                    each.address,
-                    "HARD_BOUNCE",
-                    "PROVIDER",
-                )
-                for each in bounced
-                if each.address
-            ]
+    suppressed = [
+        suppressions.NewSuppression(
+            delivery.claimed.organization_id,
+            delivery.claimed.channel,
+            delivery.address,
+            delivery.suppress_as,
+            "PROVIDER",
+            test=delivery.claimed.test,
         )
+        for delivery in decided
+        if delivery.suppress_as and delivery.address
+    ]
+    if suppressed:
+        suppressions.suppress(suppressed)
     return changed
 
 
@@ -190,18 +168,18 @@ def count_sent(decided: Sequence[OutgoingDelivery]) -> None:
     )
 
 
-def count_outcomes(attempts: Iterable[SendAttempt]) -> None:
+def count_outcomes(send_attempts: Iterable[SendAttempt]) -> None:
     """Count how long attempts took whose outcomes have become known, and end their spans."""
-    known = list(attempts)
-    for each in known:
-        if each.span:
-            spans.end_attempt(each.span, each.outcome, (each.latency_ms or 0) / 1000)
+    with_outcome = list(send_attempts)
+    for attempt in with_outcome:
+        if attempt.span:
+            spans.end_attempt(attempt.span, attempt.outcome, (attempt.latency_ms or 0) / 1000)
     timings.PROVIDER_SECONDS.observe_each(
         (
             (each.latency_ms or 0) / 1000,
             (each.account.kind, type(each.outcome).__name__),
         )
-        for each in known
+        for each in with_outcome
         if each.outcome is not None and each.outcome is not NOT_TRIED
     )
 

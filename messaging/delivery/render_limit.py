@@ -17,30 +17,33 @@ from django.conf import settings
 from django.db import Error, connection, transaction
 
 from messaging.content.rendering import RenderLimit
-from messaging.delivery.claims import ClaimedDelivery
-from messaging.models.statuses import EventType, Status, StatusReason
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.webhooks.events import EventRow, write_events
+from messaging.domain.deliveries import ClaimedDelivery
+from messaging.domain.statuses import EventType, Status, StatusReason
+from messaging.domain.transitions import Transition
+from messaging.store.events import EventRow, write_events
+from messaging.store.transitions import apply_transitions
 from rme.core.db import clock
-from rme.core.process import time_budget
+from rme.core.process.time_budget import StepOverrun, StepTimers, TimedStep
 
 log = structlog.get_logger(__name__)
 
 REASON = "rendering takes too long"
 
 
-def timers() -> AbstractContextManager[None]:
+def running(timers: StepTimers) -> AbstractContextManager[None]:
     """Run the timers while several deliveries are rendered, which costs less than for each."""
-    return time_budget.timers(settings.RENDER_SECONDS)
+    return timers.running(settings.RENDER_SECONDS)
 
 
-def limited(organization_id: str, claimed: ClaimedDelivery) -> AbstractContextManager[None]:
+def limited(
+    timers: StepTimers, organization_id: str, claimed: ClaimedDelivery
+) -> AbstractContextManager[None]:
     """Return the context to render a delivery in: it raises RenderLimit if that takes too long."""
-    step = [organization_id, claimed.message_id, claimed.id, claimed.fence, claimed.channel]
-    return _RenderStep(settings.RENDER_SECONDS, orjson.dumps(step))
+    step = [claimed.message_id, claimed.id, claimed.fence, claimed.channel, claimed.test]
+    return _RenderStep(timers, settings.RENDER_SECONDS, orjson.dumps([organization_id, *step]))
 
 
-class _RenderStep(time_budget.TimedStep):
+class _RenderStep(TimedStep):
     __slots__ = ()
 
     def __exit__(
@@ -50,7 +53,7 @@ class _RenderStep(time_budget.TimedStep):
         trace: TracebackType | None,
     ) -> None:
         super().__exit__(kind, error, trace)
-        if isinstance(error, (time_budget.Overrun, SoftTimeLimitExceeded)):
+        if isinstance(error, (StepOverrun, SoftTimeLimitExceeded)):
             raise RenderLimit(REASON) from None
 
 
@@ -77,7 +80,7 @@ def _fail_until_done(step: bytes) -> None:
 
 def fail(step: bytes) -> None:
     """Fail the delivery of a step that ended its process, unless another worker has claimed it."""
-    organization_id, message_id, delivery_id, fence, channel = orjson.loads(step)
+    organization_id, message_id, delivery_id, fence, channel, is_test = orjson.loads(step)
     failed = Transition(
         id=delivery_id,
         fence=fence,
@@ -94,6 +97,7 @@ def fail(step: bytes) -> None:
         clock.now(),
         channel=channel,
         detail={"reason": StatusReason.TEMPLATE_ERROR},
+        test=is_test,
     )
     with transaction.atomic():
         if apply_transitions([failed]):

@@ -5,98 +5,25 @@ Any number of processes may run this at once: rows are locked with SKIP LOCKED a
 compare-and-set.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
-from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
-from messaging.delivery import fairness
-from messaging.models import Attempt, Delivery, SendingRules
-from messaging.models.statuses import EventType, Status, StatusReason
-from messaging.models.transitions import Transition, apply_transitions
+from messaging.domain.deliveries import DueDelivery
+from messaging.domain.statuses import EventType, Status, StatusReason
+from messaging.domain.timing import is_released_late
+from messaging.domain.transitions import Transition
+from messaging.domain.unknown_outcomes import UnknownAttempts, resend_at
+from messaging.models import SendingRules
 from messaging.policy import organization_policy
-from messaging.webhooks.events import EventRow, write_events
-from rme.core.channels import Channel
-from rme.core.db import sql
-from rme.tenants import cells
+from messaging.store import due_work
+from messaging.store.due_work import NewDueTime
+from messaging.store.events import EventRow, write_events
+from messaging.store.transitions import apply_transitions
 
 BATCH = 1000
-
-_D = Delivery._meta.db_table
-
-ORGANIZATIONS = 20
-"""The most organizations in a batch, chosen at random: one that has a million deliveries due does
-not delay the others.
-"""
-
-
-class DueDelivery(NamedTuple):
-    """A delivery that is due and locked; `now` is the database's time."""
-
-    id: UUID
-    organization_id: str
-    message_id: UUID
-    category: str
-    priority: int
-    channel: str
-    scheduled_for: datetime | None
-    due_at: datetime
-    fence: int
-    expires_at: datetime
-    tries: int
-    channels: list[str]
-    now: datetime
-
-    def event(self, kind: EventType, detail: Mapping[str, object] | None = None) -> EventRow:
-        """Return an event of this delivery, of now."""
-        return EventRow(
-            self.organization_id,
-            self.message_id,
-            self.id,
-            kind,
-            self.now,
-            channel=self.channel,
-            detail=detail,
-        )
-
-
-_COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name not in ("channels", "now"))
-_COLUMNS += ", coalesce(d.channels, '{}'), statement_timestamp()"
-
-
-def _due_where(here: str) -> str:
-    return f"""
-SELECT {_COLUMNS} FROM {_D} d
-WHERE d.status = %s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NULL
-  AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED')) AND {here}
-ORDER BY d.due_at LIMIT %s FOR UPDATE SKIP LOCKED
-"""
-
-
-_DUE = _due_where(cells.here("d.organization_id"))
-_DUE_LEAVING = _due_where(cells.here("d.organization_id", leaving=True))
-"""What a dead worker held is taken back for an organization that leaves the cell, too."""
-
-_SEARCH = fairness.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
-
-_RELEASED = f"""
-SELECT {_COLUMNS} FROM json_to_recordset(%s) chosen(priority smallint, organization_id varchar),
-LATERAL (
-  SELECT * FROM {_D} WHERE status = 'SCHEDULED' AND priority = chosen.priority
-    AND organization_id = chosen.organization_id AND due_at <= statement_timestamp()
-  ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED
-) d
-"""
-
-# The attempts without an outcome, of the claims (delivery and fence) that made them.
-_OPEN = f"""
-SELECT a.delivery_id FROM unnest(%s::uuid[], %s::int[]) held(id, fence)
-JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "held.id")} AND a.fence = held.fence
-WHERE a.outcome IS NULL
-"""
 
 
 # --- scheduled deliveries -------------------------------------------------------------------------
@@ -110,37 +37,40 @@ def release(batch: int = BATCH) -> int:
     TRANSACTIONAL.
     """
     with transaction.atomic():
-        due = _released(batch)
+        due = due_work.lock_scheduled(batch)
         grace = _graces({each.organization_id for each in due if each.priority > 0})
-        late = {
+        late_ids = {
             each.id
             for each in due
             if each.priority > 0
-            and each.scheduled_for is not None
-            and each.now - each.scheduled_for > grace[each.organization_id]
+            and is_released_late(each.scheduled_for, each.now, grace[each.organization_id])
         }
-        apply_transitions([_expired(each) if each.id in late else _accepted(each) for each in due])
-        write_events([each.event(EventType.EXPIRED) for each in due if each.id in late])
+        apply_transitions(
+            [_expired(each) if each.id in late_ids else _accepted(each) for each in due]
+        )
+        write_events([_event(each, EventType.EXPIRED) for each in due if each.id in late_ids])
     return len(due)
 
 
-def _expired(each: DueDelivery) -> Transition:
-    return Transition(id=each.id, status=Status.EXPIRED, due_at=None, reason=StatusReason.EXPIRED)
+def _expired(delivery: DueDelivery) -> Transition:
+    reason = StatusReason.EXPIRED
+    return Transition(id=delivery.id, status=Status.EXPIRED, due_at=None, reason=reason)
 
 
-def _accepted(each: DueDelivery) -> Transition:
-    return Transition(id=each.id, status=Status.ACCEPTED, due_at=each.due_at, reason=None)
+def _accepted(delivery: DueDelivery) -> Transition:
+    due_at = delivery.due_at
+    return Transition(id=delivery.id, status=Status.ACCEPTED, due_at=due_at, reason=None)
 
 
 def _graces(organization_ids: Collection[str]) -> dict[str, timedelta]:
     """Return how late each organization lets a scheduled delivery be; one query for all."""
-    found = dict(
+    graces = dict(
         SendingRules.objects.filter(organization_id__in=organization_ids).values_list(
             "organization_id", "schedule_grace"
         )
     )
     usual = SendingRules().schedule_grace
-    return {each: timedelta(seconds=found.get(each, usual)) for each in organization_ids}
+    return {each: timedelta(seconds=graces.get(each, usual)) for each in organization_ids}
 
 
 # --- leases ---------------------------------------------------------------------------------------
@@ -154,12 +84,10 @@ def reclaim() -> int:
     Otherwise nothing left, and the delivery is ready again at once.
     """
     with transaction.atomic():
-        due = _due(Status.SENDING)
+        due = due_work.lock_due(Status.SENDING, BATCH)
         if not due:
             return 0
-        with connection.cursor() as cursor:
-            cursor.execute(_OPEN, [[each.id for each in due], [each.fence for each in due]])
-            in_doubt = {delivery_id for (delivery_id,) in cursor.fetchall()}
+        in_doubt = due_work.open_attempts(due)
         wait = timedelta(seconds=settings.UNKNOWN_SECONDS)
         apply_transitions(
             [
@@ -178,25 +106,6 @@ def reclaim() -> int:
 
 # --- unknown outcomes -----------------------------------------------------------------------------
 
-# An attempt that turned out to be accepted after it was sent again counts as well: it made a copy.
-_IN_DOUBT = f"""
-SELECT id, count(DISTINCT fence), max(started_at) FROM (
-  SELECT due.id, a.fence, a.started_at,
-    bool_or(a.outcome IS DISTINCT FROM 'Accepted') OVER (PARTITION BY due.id, a.device_id)
-      AS is_in_doubt
-  FROM unnest(%s::uuid[], %s::text[]) due(id, channel)
-  JOIN {Attempt._meta.db_table} a ON {sql.by_key("a.delivery_id", "due.id")}
-  WHERE a.channel = due.channel AND (a.outcome IS NULL OR a.outcome IN ('Unknown', 'Accepted'))
-) sent WHERE is_in_doubt GROUP BY id
-"""
-
-
-class UnknownAttempts(NamedTuple):
-    """How often a delivery was sent with an unknown outcome, and when last."""
-
-    times: int
-    last: datetime
-
 
 def resolve_unknown() -> int:
     """Decide unknown outcomes for which no receipt came: send again, or leave to manual review.
@@ -205,67 +114,60 @@ def resolve_unknown() -> int:
     delivery goes to manual review: a provider that accepts messages and never answers would get
     copies for ever. In manual review it is still UNKNOWN, and a receipt still ends it.
 
-    What is sent again has been tried: where that is too late it becomes FAILED, which a receipt may
-    still turn to DELIVERED, and not EXPIRED.
+    A delivery that is sent again has been tried: if it is too late it becomes FAILED, which a
+    receipt may still turn to DELIVERED, and not EXPIRED.
     """
     with transaction.atomic():
-        due = _due(Status.UNKNOWN)
-        attempts = _unknown_attempts(due)
-        waiting: list[sql.Row] = []
+        due = due_work.lock_due(Status.UNKNOWN, BATCH)
+        attempts = due_work.unknown_attempts(due)
+        new_times: list[NewDueTime] = []
         again: list[Transition] = []
         events: list[EventRow] = []
-        for each in due:
-            sent = attempts.get(each.id, UnknownAttempts(1, each.now))
-            waits_until = _waits_until(each, sent)
-            if waits_until is None or waits_until > each.now:
-                waiting.append({"id": each.id, "due_at": waits_until})
-            elif each.expires_at <= each.now:
+        for delivery in due:
+            sent = attempts.get(delivery.id, UnknownAttempts(1, delivery.now))
+            waits_until = _waits_until(delivery, sent)
+            if waits_until is None or waits_until > delivery.now:
+                new_times.append(NewDueTime(delivery.id, waits_until))
+            elif delivery.expires_at <= delivery.now:
                 again.append(
                     Transition(
-                        id=each.id,
+                        id=delivery.id,
                         status=Status.FAILED,
                         due_at=None,
                         reason=StatusReason.PROVIDER_ERROR,
-                        tries=each.tries,
+                        tries=delivery.tries,
                     )
                 )
-                events.append(each.event(EventType.FAILED))
+                events.append(_event(delivery, EventType.FAILED))
             else:
                 again.append(
                     Transition(
-                        id=each.id,
+                        id=delivery.id,
                         status=Status.ACCEPTED,
-                        due_at=each.now,
+                        due_at=delivery.now,
                         reason=None,
-                        tries=each.tries + 1,
+                        tries=delivery.tries + 1,
                     )
                 )
                 limit = len(settings.UNKNOWN_BACKOFF_SECONDS)
                 reason = f"resent: outcome unknown ({sent.times} of {limit})"
                 detail = {"decision": "RESEND", "reason": reason}
-                events.append(each.event(EventType.DEFERRED, detail))
+                events.append(_event(delivery, EventType.DEFERRED, detail))
         apply_transitions(again)
         write_events(events)
-        sql.update(Delivery, waiting)
+        due_work.set_due(new_times)
     return len(due)
 
 
-def _waits_until(each: DueDelivery, sent: UnknownAttempts) -> datetime | None:
-    """Return when a delivery is to be sent again; None: it waits for manual review."""
-    rules = organization_policy.of(each.organization_id).rules(each.category)
-    waits = settings.UNKNOWN_BACKOFF_SECONDS
-    if not (rules.resend_unknown or each.channel == Channel.PUSH) or sent.times > len(waits):
-        return None
-    wait = waits[sent.times - 1]
-    return sent.last + timedelta(seconds=settings.UNKNOWN_SECONDS + wait) if wait else each.now
-
-
-def _unknown_attempts(due: Sequence[DueDelivery]) -> dict[UUID, UnknownAttempts]:
-    if not due:
-        return {}
-    with connection.cursor() as cursor:
-        cursor.execute(_IN_DOUBT, [[each.id for each in due], [each.channel for each in due]])
-        return {key: UnknownAttempts(times, last) for key, times, last in cursor.fetchall()}
+def _waits_until(delivery: DueDelivery, sent: UnknownAttempts) -> datetime | None:
+    """Return when a delivery is sent again; None: it waits for manual review."""
+    return resend_at(
+        delivery,
+        sent,
+        organization_policy.of(delivery.organization_id).rules(delivery.category),
+        receipt_seconds=settings.UNKNOWN_SECONDS,
+        backoff_seconds=settings.UNKNOWN_BACKOFF_SECONDS,
+    )
 
 
 # --- fallback -------------------------------------------------------------------------------------
@@ -274,7 +176,7 @@ def _unknown_attempts(due: Sequence[DueDelivery]) -> dict[UUID, UnknownAttempts]
 def fall_back() -> int:
     """Move deliveries that were not confirmed in time on to the next channel; return how many."""
     with transaction.atomic():
-        due = _due(Status.SENT)
+        due = due_work.lock_due(Status.SENT, BATCH)
         changed = apply_transitions(
             [
                 Transition(
@@ -288,26 +190,21 @@ def fall_back() -> int:
                 for each in due
             ]
         )
-        write_events([each.event(EventType.FALLBACK) for each in due if each.id in changed])
+        write_events([_event(each, EventType.FALLBACK) for each in due if each.id in changed])
     return len(due)
 
 
-# --- what is due ----------------------------------------------------------------------------------
-
-
-def _due(status: Status) -> list[DueDelivery]:
-    """Lock and return the deliveries of a status that are due, oldest first."""
-    text = _DUE_LEAVING if status is Status.SENDING else _DUE
-    return [DueDelivery(*row) for row in sql.read_in_order(text, [status, BATCH])]
-
-
-def _released(batch: int) -> list[DueDelivery]:
-    """Lock and return scheduled deliveries that are due: of some organizations, as many of each."""
-    waiting = _SEARCH.find(without=cells.absent())
-    first = [each for each in waiting if each.priority == waiting[0].priority]
-    if not first:
-        return []
-    chosen = [each._asdict() for each in first]
-    with connection.cursor() as cursor:
-        cursor.execute(_RELEASED, [sql.as_json(chosen), batch // len(first)])
-        return [DueDelivery(*row) for row in cursor.fetchall()]
+def _event(
+    delivery: DueDelivery, kind: EventType, detail: Mapping[str, object] | None = None
+) -> EventRow:
+    """Return an event of a delivery, of now."""
+    return EventRow(
+        delivery.organization_id,
+        delivery.message_id,
+        delivery.id,
+        kind,
+        delivery.now,
+        channel=delivery.channel,
+        detail=detail,
+        test=delivery.test,
+    )

@@ -6,17 +6,19 @@ it loses nothing.
 """
 
 import time
-from functools import partial
+from functools import cache, partial
 
 from celery import shared_task
 
-from messaging.delivery import accounts, claims, deliver, fairness, sweeper, wakeups
+from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
+from messaging.delivery.sending_process import SendingProcess
 from messaging.feedback import receipts
+from messaging.store import due_organizations
 from rme.core.outbound import outbound_transport
 from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
 from rme.core.redis import heartbeats
-from rme.tenants import cells
+from rme.transport import Transport
 
 RUN_SECONDS = 5.0
 """How long one run goes on while there is work; then it requests another."""
@@ -28,24 +30,45 @@ together: a claim and a window cost the same for one as for ten. The first never
 
 @shared_task(name=wakeups.SEND_READY)
 def send_ready(channel: str) -> None:
+    """Send what is ready on a channel."""
+    send(channel, outbound_transport(), this_process())
+
+
+@cache
+def this_process() -> SendingProcess:
+    """Return what this process has, for its tasks: nobody can pass it to them. A worker's process
+    makes it when it starts (`worker_process`).
+    """
+    return SendingProcess()
+
+
+def send(channel: str, transport: Transport, process: SendingProcess) -> None:
     """Send what is ready on a channel, claim by claim."""
     clear_wakeup(channel)
     until = time.monotonic() + RUN_SECONDS
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
     limits: dict[str, int] = {}  # by organization: one's slow texts make no other's claim smaller
     full: set[str] = set()  # their accounts take no more now; the sweeper wakes them later
-    while waiting := claims.ready(channel, full | cells.absent()):
+    while ready_organizations := claims.ready(channel, full):
         started = time.monotonic()
-        chosen = [each.organization_id for each in claims.choose(waiting, organizations)]
-        rooms = accounts.rooms({each: limits.get(each, claims.WINDOW) for each in chosen}, channel)
+        organization_ids = [
+            each.organization_id for each in claims.choose(ready_organizations, organizations)
+        ]
+        rooms = accounts.rooms(
+            {each: limits.get(each, claims.WINDOW) for each in organization_ids},
+            channel,
+            process.load,
+        )
         full.update(each for each, room in rooms.items() if not room)
-        batches = claims.claim_many(channel, waiting[0].priority, rooms)
-        has_more = len(waiting) > len(chosen) or any(batch.full for batch in batches)
+        batches = claims.claim_many(channel, ready_organizations[0].priority, rooms)
+        has_more = len(ready_organizations) > len(organization_ids) or any(
+            batch.full for batch in batches
+        )
         if any(batch.full for batch in batches) and not has_woken:
             wakeups.wake([channel])  # there is more than that: another worker joins
             has_woken = True
         counts = deliver.deliver(
-            batches, outbound_transport(), receipts.apply, partial(wakeups.wake, [channel])
+            batches, transport, process, receipts.apply, partial(wakeups.wake, [channel])
         )
         seconds = time.monotonic() - started
         limits |= {each: claims.next_size(count, seconds) for each, count in counts.items()}
@@ -64,15 +87,14 @@ def sweep() -> None:
     Beat requests it every second; any number may run at once.
     """
     until = time.monotonic() + RUN_SECONDS
-    cells.end_abandoned_pauses()
     while sweeper.release() and time.monotonic() < until:
-        wakeups.wake(fairness.waiting_channels(), retry=True)
+        wakeups.wake(due_organizations.waiting_channels(), retry=True)
     while sweeper.reclaim() == sweeper.BATCH:
         pass
     while sweeper.resolve_unknown() == sweeper.BATCH:
         pass
     while sweeper.fall_back() == sweeper.BATCH:
         pass
-    wakeups.wake(fairness.waiting_channels(), retry=True)
+    wakeups.wake(due_organizations.waiting_channels(), retry=True)
     if not worker.is_unprompted():
         heartbeats.mark_alive("scheduler")

@@ -7,21 +7,25 @@ from billiard.process import current_process
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown
 from django.conf import settings
 
-from messaging.delivery import late_outcomes, render_limit
-from messaging.delivery.tasks import send_ready
+from messaging.delivery import render_limit
+from messaging.delivery.tasks import send_ready, this_process
+from messaging.domain.channels import Channel
 from messaging.feedback import listeners
 from messaging.feedback.tasks import request_callbacks
-from rme.core.channels import Channel
 from rme.core.db import availability
-from rme.core.process import time_budget, worker
+from rme.core.process import worker
+from rme.core.process.time_budget import ProcessPlace
 from rme.core.redis import counters
 from rme.core.telemetry import tracing
 
+_places: list[ProcessPlace] = []
+"""The places of the pool's processes, which a process that takes another's place finds again."""
+
 
 @worker_init.connect
-def allocate_slots(sender: Any, **_: Any) -> None:
-    """Allocate a slot for each process of the pool, which holds what it is rendering."""
-    time_budget.prepare(sender.concurrency)
+def make_places(sender: Any, **_: Any) -> None:
+    """Make a place for each process of the pool: it shows what the process is rendering."""
+    _places[:] = [ProcessPlace() for _ in range(sender.concurrency)]
 
 
 @worker_process_init.connect
@@ -29,18 +33,23 @@ def begin_process(**_: object) -> None:
     """Bound the waits for the database, listen to providers, and look for work without a task."""
     availability.limit(settings.LEASE_SECONDS / 2)
     tracing.start()
+    this_process()  # made now, after the fork
     # The queue of SMS has the receipts, and the default one answers some inbound SMS.
     if {"sms", "default"} & worker.queues():
         listeners.start(request_callbacks)
-    own = [channel for channel in Channel if channel.lower() in worker.queues()]
-    sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in own]
+    channels = [channel for channel in Channel if channel.lower() in worker.queues()]
+    sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in channels]
     worker.begin([worker.Expected(*each) for each in sends])
 
 
 @worker_process_init.connect
-def take_slot(**_: object) -> None:
-    """Fail the delivery whose rendering ended the process that had this slot before."""
-    if step := time_budget.begin(current_process().index):  # type: ignore[attr-defined]  # the pool sets it
+def take_place(**_: object) -> None:
+    """Fail the delivery whose rendering ended the process that had this place before."""
+    index: int = current_process().index  # type: ignore[attr-defined]  # the pool sets it
+    if index >= len(_places):
+        return
+    this_process().render_timers.place = _places[index]
+    if step := _places[index].take():
         render_limit.fail_later(step)
 
 
@@ -50,7 +59,7 @@ def end_process(**_: object) -> None:
     process ends.
     """
     worker.end(settings.LEASE_SECONDS / 2)
-    late_outcomes.finish(settings.LEASE_SECONDS / 2)
+    this_process().late_outcomes.finish(settings.LEASE_SECONDS / 2)
     listeners.stop()
     tracing.stop()
     counters.flush()

@@ -4,10 +4,9 @@ Other packages use:
 
 - `receipts`: `apply` receipts to deliveries; `Receipt`
 - `tracking`: store opens and clicks
-- `provider_references`: store providers' own ids
 - `listeners`: keep providers' connections in a worker process
 - `tasks`: request a worker for stored callbacks
-- `callbacks`, `sms_parts`, `tracking`, `provider_references`: `purge`
+- `callbacks`, `sms_parts`, `tracking`: `purge`
 - `callback_log`: the verdicts on provider callbacks; `purge`
 - `views`: the endpoint of provider callbacks
 """

@@ -13,28 +13,19 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
 from messaging.models import CallbackLogEntry
+from messaging.store.feedback import callbacks
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock, sql
 from rme.core.provider import CallbackRequest
-from rme.tenants.models import Organization
 
 Verdict = CallbackLogEntry.Verdict
 SHOWN = 50
 SCANNED = 5000
 """The entries that a page of the log looks through."""
 PURGE_BATCH, PURGE_SECONDS = 5000, 10.0
-
-_T = CallbackLogEntry._meta.db_table
-_OLD = f"""
-DELETE FROM {_T} WHERE (organization_id, id) IN (
-  SELECT old.organization_id, old.id FROM {Organization._meta.db_table} o, LATERAL (
-    SELECT organization_id, id FROM {_T} WHERE organization_id = o.id AND id < %s
-    ORDER BY id LIMIT {PURGE_BATCH}) old LIMIT {PURGE_BATCH})
-"""
 
 _recent: TtlCache[int, bool] = TtlCache(seconds=1)
 _unwritten: Counter[int] = Counter()
@@ -82,18 +73,15 @@ def find(
         rows = rows.filter(account_id=account_id)
     if verdict:
         rows = rows.filter(verdict=verdict)
-    found = list(rows[: SHOWN + 1])
-    if len(found) > SHOWN:
-        return LogPage(found[:SHOWN], found[SHOWN - 1].id)
-    return LogPage(found, last)
+    entries = list(rows[: SHOWN + 1])
+    if len(entries) > SHOWN:
+        return LogPage(entries[:SHOWN], entries[SHOWN - 1].id)
+    return LogPage(entries, last)
 
 
 def purge() -> None:
     """Delete entries that were kept for CALLBACK_LOG_DAYS, in batches."""
     oldest = ids.at_least(clock.now() - timedelta(days=settings.CALLBACK_LOG_DAYS))
     until = monotonic() + PURGE_SECONDS
-    deleted = PURGE_BATCH
-    while deleted == PURGE_BATCH and monotonic() < until:
-        with connection.cursor() as cursor:
-            cursor.execute(_OLD, [oldest])
-            deleted = cursor.rowcount
+    while callbacks.delete_notes(oldest, PURGE_BATCH) == PURGE_BATCH and monotonic() < until:
+        pass

@@ -8,30 +8,32 @@ message left: the final state is the same.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
 from uuid import UUID
 
 import orjson
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from messaging.consent import gate_lock, keywords
 from messaging.consent.keywords import Word
-from messaging.feedback import inbound_sms, provider_references, receipts
+from messaging.domain.channels import Channel
+from messaging.feedback import inbound_sms, receipts
 from messaging.feedback.inbound_sms import KeywordReply
 from messaging.feedback.receipts import AccountReceipt
 from messaging.feedback.sms_parts import ReceivedSms
-from messaging.models import Callback, CallbackLogEntry, ProviderAccount
+from messaging.models import Callback, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
+from messaging.store.feedback import callbacks as stored
+from messaging.store.feedback import references
+from messaging.store.feedback.callbacks import LogNote, NewCallback, StoredCallback, Verdict
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.provider import (
     CallbackContent,
@@ -41,64 +43,21 @@ from rme.core.provider import (
     Provider,
     UnknownCode,
 )
-from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
-BATCH = 500
 STORED_DAYS = 7
 INBOUND_STORED_DAYS = 400
 """How long the digest of an inbound SMS stays, so that a repeated callback is recognized."""
 REPEAT_SECONDS = 600
 """An inbound SMS without an id counts as repeated only in the same span of this length."""
-RETRY_DAYS = 1
-"""How long a receipt is tried again that comes before the record of its attempt."""
 UNKNOWN_TRIES = 9
-"""How often a receipt for an unknown message is tried, over eight minutes. An account may be shared
-with other systems, whose receipts come to us too."""
+"""How often a receipt is tried whose message is not found, over eight minutes; then it is unknown.
+An account may be shared with other systems, whose receipts come to us too."""
 DETAIL_LIMIT = 32
-Verdict = CallbackLogEntry.Verdict
-_T = Callback._meta.db_table
 _HEADERS = ("content-type", "user-agent")
 """The headers to store. The signature was checked, and other headers may hold secrets."""
 _SECRET = re.compile(r"(?<![^&])key=[^&]*")
-
-_LOG = CallbackLogEntry._meta.db_table
-_VALUES = "(%s::uuid, %s, %s::bigint, %s, %s, %s, %s::jsonb, %s::bytea, %s::timestamptz)"
-_INSERT = f"""
-WITH given(id, organization_id, account_id, digest, method, query, headers, body, received_at) AS (
-  VALUES {{}}
-), stored AS (
-  INSERT INTO {_T} (id, organization_id, account_id, digest, method, query, headers, body,
-    received_at, tries)
-  SELECT *, 0 FROM given ON CONFLICT (digest) DO NOTHING RETURNING id
-), repeated AS (
-  INSERT INTO {_LOG} (organization_id, id, account_id, verdict, detail, method, size, count, at)
-  SELECT organization_id, id, account_id, '{Verdict.DUPLICATE.value}', '', method, length(body), 1,
-    received_at
-  FROM given WHERE id NOT IN (SELECT id FROM stored)
-)
-SELECT count(*){{}} FROM stored
-"""
-_DUE = f"""
-SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
-FROM {_T} t WHERE due_at <= statement_timestamp() AND {cells.here("t.organization_id")}
-ORDER BY due_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
-"""
-_DONE = f"""
-WITH noted AS (
-  INSERT INTO {_LOG} (organization_id, id, account_id, verdict, detail, method, size, count, at)
-  SELECT c.organization_id, c.id, c.account_id, v.verdict, v.detail, c.method, length(c.body), 1,
-    c.received_at
-  FROM unnest(%s::uuid[], %s::text[], %s::text[]) v(id, verdict, detail)
-  JOIN {_T} c ON c.id = v.id
-  ON CONFLICT DO NOTHING
-)
-UPDATE {_T} SET tries = tries + 1, letter = id = ANY(%s), due_at = CASE
-  WHEN id = ANY(%s) AND received_at > statement_timestamp() - make_interval(days => {RETRY_DAYS})
-  THEN statement_timestamp() + make_interval(secs => least(300, power(2, least(tries, 10)))) END
-WHERE id = ANY(%s)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +68,6 @@ class CallbackAccount:
     organization_id: str
     url: str
     provider: Provider
-
-
-class _StoredCallback(NamedTuple):
-    """A callback that is due, as stored."""
-
-    id: UUID
-    organization_id: str
-    account_id: int
-    method: str
-    query: str
-    headers: str | Mapping[str, str]
-    body: bytes
-    received_at: datetime
-    tries: int
 
 
 _accounts: TtlCache[str, CallbackAccount] = TtlCache(seconds=2)
@@ -151,37 +96,27 @@ def _callback_account(row: ProviderAccount) -> CallbackAccount | None:
 def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
     """Store authentic callbacks by one statement, each once; return whether any is new.
 
-    It also notes those that came before. Raise what `cells.require_here` raises, and store nothing.
+    It also notes those that came before. If it raises what `placement.require_here` raises, nothing
+    is stored.
     """
-    owners = [account.organization_id]
-    check = cells.accepted_here(owners)
-    values = [value for request in requests for value in _values(account, request)]
-    rows = ", ".join([_VALUES] * len(requests))
-    text = _INSERT.format(rows, f", ({check.text})" if check else "")
-    with cells.refusals(owners), connection.cursor() as cursor:
-        cursor.execute(text, [*values, *(check.parameters if check else ())])
-        count, *_ = cursor.fetchone()
-    return bool(count)
+    new = [_new_callback(account, request) for request in requests]
+    return bool(stored.store(account.organization_id, account.account_id, new))
 
 
-def _values(account: CallbackAccount, request: CallbackRequest) -> list[Any]:
-    """Return the values of a row, in the order of `_INSERT`."""
+def _new_callback(account: CallbackAccount, request: CallbackRequest) -> NewCallback:
     callback_id = ids.new_id()
     call = [account.account_id, request.method, request.query]
     call += _distinction(account, request, callback_id)
-    digest = hashlib.sha256(orjson.dumps(call) + request.body).hexdigest()
     headers = {name: request.headers[name] for name in _HEADERS if name in request.headers}
-    return [
+    return NewCallback(
         callback_id,
-        account.organization_id,
-        account.account_id,
-        digest,
+        hashlib.sha256(orjson.dumps(call) + request.body).hexdigest(),
         request.method,
         _SECRET.sub("key=", request.query),
         orjson.dumps(headers).decode(),
         request.body,
         request.received_at,
-    ]
+    )
 
 
 def _distinction(
@@ -195,22 +130,15 @@ def _distinction(
     if Channel.SMS not in account.provider.channels:
         return []
     items = _read(account, request, callback_id) or ()
-    texts = [item.text for item in items if isinstance(item, InboundSms) and not item.id]
-    found = [keywords.find(text) for text in texts]
-    if any(keyword and keyword.word is Word.STOP for keyword in found):
+    texts = [item for item in items if isinstance(item, InboundSms) and not item.id]
+    keyword_matches = [keywords.find(item.text, item.taken_as) for item in texts]
+    if any(keyword and keyword.word is Word.STOP for keyword in keyword_matches):
         return [str(callback_id)]
     return [int(request.received_at.timestamp() // REPEAT_SECONDS)] if texts else []
 
 
 Receipts = dict[UUID, list[AccountReceipt]]
 """The receipts that each callback brought, by the callback's id."""
-
-
-class LogNote(NamedTuple):
-    """What the log of callbacks says of one."""
-
-    verdict: Verdict
-    detail: str = ""
 
 
 OUTDATED = LogNote(Verdict.NO_NEWS, "put off for a day")
@@ -220,7 +148,7 @@ OUTDATED = LogNote(Verdict.NO_NEWS, "put off for a day")
 class _Batch:
     """What the callbacks of one batch contain."""
 
-    def __init__(self, rows: Sequence[_StoredCallback]) -> None:
+    def __init__(self, rows: Sequence[StoredCallback]) -> None:
         """Read each callback by its account's provider."""
         self.rows = rows
         self.receipts: Receipts = defaultdict(list)
@@ -228,8 +156,8 @@ class _Batch:
         """Receipts that name only the provider's own id."""
         self.inbound: list[ReceivedSms] = []
         self.verdicts = {row.id: LogNote(Verdict.NO_NEWS) for row in rows}
-        known = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
-        accounts = {pk: _callback_account(row) for pk, row in known.items()}
+        account_rows = ProviderAccount.objects.in_bulk({row.account_id for row in rows})
+        accounts = {pk: _callback_account(row) for pk, row in account_rows.items()}
         for row in rows:
             if account := accounts.get(row.account_id):
                 items = _read(account, _request(account, row), row.id)
@@ -241,7 +169,7 @@ class _Batch:
     def _add(
         self,
         account: CallbackAccount,
-        row: _StoredCallback,
+        row: StoredCallback,
         item: DeliveryReceipt | InboundSms | UnknownCode,
     ) -> None:
         if isinstance(item, UnknownCode):
@@ -264,35 +192,35 @@ class _Batch:
 
         All are locked at once and before any row of a delivery; another order could deadlock.
         """
-        found = {sms.organization_id for sms in self.inbound}
+        of_inbound = {sms.organization_id for sms in self.inbound}
         deciding = {
             callback_id
             for receipts_by_id in (self.receipts, self.by_provider_id)
             for callback_id, entries in receipts_by_id.items()
             if any(receipts.needs_gate_lock(entry.receipt) for entry in entries)
         }
-        return found | {row.organization_id for row in self.rows if row.id in deciding}
+        return of_inbound | {row.organization_id for row in self.rows if row.id in deciding}
 
     def notes(
         self, unknown: Collection[UUID], early: Collection[UUID], applied: Collection[UUID]
     ) -> dict[UUID, LogNote]:
         """Return what the log says of the callbacks that are not tried again.
 
-        `unknown` are those that name no known message, `early` those of which a receipt was put
-        off, and `applied` those of which one was not.
+        `unknown` name no known message, `early` have a receipt that was put off, and `applied` have
+        one that was not.
         """
-        last = clock.now() - timedelta(days=RETRY_DAYS)
-        found = {}
+        last = clock.now() - timedelta(days=stored.RETRY_DAYS)
+        notes = {}
         for row in self.rows:
             if row.id in early and row.received_at > last:
                 continue
-            found[row.id] = self.verdicts[row.id]
-            if found[row.id].verdict is Verdict.APPLIED and row.id in unknown:
-                found[row.id] = LogNote(Verdict.UNKNOWN_ID)
+            notes[row.id] = self.verdicts[row.id]
+            if notes[row.id].verdict is Verdict.APPLIED and row.id in unknown:
+                notes[row.id] = LogNote(Verdict.UNKNOWN_ID)
             elif row.id in early and row.id not in applied:
-                found[row.id] = OUTDATED
+                notes[row.id] = OUTDATED
                 log.warning("callback.outdated", callback=str(row.id), account_id=row.account_id)
-        return found
+        return notes
 
     def resolve_provider_ids(self) -> set[UUID]:
         """Find the attempts of receipts that name a provider's own id.
@@ -300,17 +228,21 @@ class _Batch:
         Return the callbacks whose id is unknown: the worker has not recorded it yet, or the message
         was sent by another system.
         """
-        found = provider_references.find(
+        attempt_ids = references.find(
             {
-                (entry.account_id, entry.receipt.provider_id)
+                (entry.account_id, reference)
                 for entries in self.by_provider_id.values()
                 for entry in entries
+                for reference in (entry.receipt.provider_id, entry.receipt.former_provider_id)
+                if reference
             }
         )
         unknown: set[UUID] = set()
         for callback_id, entries in self.by_provider_id.items():
             for account_id, receipt in entries:
-                attempt_id = found.get((account_id, receipt.provider_id))
+                attempt_id = attempt_ids.get((account_id, receipt.provider_id)) or attempt_ids.get(
+                    (account_id, receipt.former_provider_id)
+                )
                 if attempt_id is None:
                     unknown.add(callback_id)
                 else:
@@ -326,29 +258,24 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
     this at once.
     """
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(_DUE)
-            rows = [_StoredCallback(*row) for row in cursor.fetchall()]
+        rows = stored.lock_due()
         if not rows:
             return 0, []
         batch = _Batch(rows)
         gate_lock.take_exclusive(batch.organizations_to_lock())
         unknown = batch.resolve_provider_ids()
         applied = receipts.apply_provider_receipts(batch.receipts)
-        retried = {row.id for row in rows if row.id in unknown and row.tries < UNKNOWN_TRIES}
+        unknown_ids = unknown | applied.missing
+        retried = {row.id for row in rows if row.id in unknown_ids and row.tries < UNKNOWN_TRIES}
         early = applied.early | retried
         notes = batch.notes(unknown | applied.unknown, early, applied.applied)
         replies = inbound_sms.apply(batch.inbound)
         inbound = [UUID(sms.callback_id) for sms in batch.inbound]
-        with connection.cursor() as cursor:
-            verdicts = [each.verdict.value for each in notes.values()]
-            details = [each.detail for each in notes.values()]
-            done = [row.id for row in rows]
-            cursor.execute(_DONE, [list(notes), verdicts, details, inbound, list(early), done])
+        stored.finish(rows, notes, early=early, inbound=inbound)
     return len(rows), replies
 
 
-def _request(account: CallbackAccount, row: _StoredCallback) -> CallbackRequest:
+def _request(account: CallbackAccount, row: StoredCallback) -> CallbackRequest:
     """Return a stored callback as it arrived."""
     headers = orjson.loads(row.headers) if isinstance(row.headers, str) else row.headers
     return CallbackRequest(
@@ -369,12 +296,14 @@ def _read(
     """
     try:
         return account.provider.read_callback(request)
+    except MemoryError:  # of the process, not of this one
+        raise
     except Exception:
         log.exception("callback.unreadable", kind=account.provider.kind, callback=str(callback_id))
         return None
 
 
-def _count_unknown_code(account: CallbackAccount, row: _StoredCallback, item: UnknownCode) -> None:
+def _count_unknown_code(account: CallbackAccount, row: StoredCallback, item: UnknownCode) -> None:
     """Count and log a code that the provider's tables lack, at the callback's first try only."""
     if row.tries:
         return

@@ -1,8 +1,8 @@
 """Listeners: one thread in each worker process keeps the sessions on which providers report.
 
 Every few seconds it reads which accounts exist, and has their providers keep a session; paused
-accounts too, since receipts come later. The account of an organization that another cell serves has
-none here. What arrives is stored before it is answered, and applied like the callbacks that come
+accounts too, since receipts come later. The account of an organization that is elsewhere has no
+session here. What arrives is stored before it is answered, and applied like the callbacks that come
 over HTTP.
 """
 
@@ -18,12 +18,12 @@ from messaging import providers
 from messaging.feedback import callbacks
 from messaging.feedback.callbacks import CallbackAccount
 from messaging.models import ProviderAccount
-from rme.core import ids
+from rme.core import ids, placement
 from rme.core.db import clock
 from rme.core.errors import Misdirected, Unavailable
 from rme.core.provider import CallbackRequest
-from rme.tenants import cells
-from rme.transport import AddressPolicy, smpp
+from rme.transport import smpp
+from rme.transport.addresses import AddressPolicy
 
 log = structlog.get_logger(__name__)
 
@@ -71,11 +71,11 @@ def open_sessions(
 ) -> None:
     """Have the provider of every listening account keep a session, unless stopped.
 
-    The sessions of accounts that are gone, or in another cell, are closed.
+    The sessions of accounts that are gone, or elsewhere, are closed.
     """
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    rows = ProviderAccount.objects.filter(cells.is_here(leaving=True), kind__in=kinds)
+    rows = ProviderAccount.objects.filter(placement.is_here(leaving=True), kind__in=kinds)
     live = rows.exclude(state=ProviderAccount.State.DRAFT).order_by("id")
     public_ids = [str(each) for each in live.values_list("public_id", flat=True)]
     _close_others(public_ids)
@@ -103,7 +103,7 @@ def store_received(
 ) -> bool:
     """Store what came over an account's session; return whether it is stored.
 
-    It is not while another cell serves the organization, or it is paused: the SMSC delivers again
+    It is not while the organization is elsewhere, or moves: the SMSC delivers again
     what is not confirmed. Equal bodies are stored each: two persons' STOP may be equal byte for
     byte, and a receipt changes nothing the second time.
     """

@@ -59,26 +59,28 @@ def assemble(received: Sequence[ReceivedSms]) -> list[ReceivedSms]:
     of the organizations: two workers with a part each would not see each other's. Two statements,
     and none if there are no parts.
     """
-    digests = [_digest(each, each.sms.part) if each.sms.part else "" for each in received]
-    wanted = set(digests) - {""}
-    if not wanted:
+    digests = [
+        _digest(inbound, inbound.sms.part) if inbound.sms.part else "" for inbound in received
+    ]
+    part_digests = set(digests) - {""}
+    if not part_digests:
         return list(received)
-    known = {
+    parts_by_digest = {
         row.digest: _Parts(row.texts, row.complete)
-        for row in InboundSmsParts.objects.filter(pk__in=wanted)
+        for row in InboundSmsParts.objects.filter(pk__in=part_digests)
     }
     complete: list[ReceivedSms] = []
     changed: dict[str, InboundSmsParts] = {}
-    for digest, each in zip(digests, received, strict=True):
-        part = each.sms.part
+    for digest, inbound in zip(digests, received, strict=True):
+        part = inbound.sms.part
         if part is None:
-            complete.append(each)
+            complete.append(inbound)
             continue
-        parts = known.setdefault(digest, _Parts())
-        text = parts.add(part, each.sms.text)
+        parts = parts_by_digest.setdefault(digest, _Parts())
+        text = parts.add(part, inbound.sms.text)
         if text is not None:
-            complete.append(replace(each, sms=replace(each.sms, text=text, part=None)))
-        changed[digest] = _row(digest, each, parts)
+            complete.append(replace(inbound, sms=replace(inbound.sms, text=text, part=None)))
+        changed[digest] = _row(digest, inbound, parts)
     InboundSmsParts.objects.bulk_create(
         changed.values(), update_conflicts=True, unique_fields=["digest"], update_fields=_UPDATED
     )

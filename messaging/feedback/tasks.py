@@ -6,6 +6,8 @@ import structlog
 from celery import shared_task
 
 from messaging.feedback import callbacks, inbound_sms, polling, tracking
+from messaging.store.feedback import callbacks as stored_callbacks
+from messaging.store.feedback import hits
 from messaging.webhooks import device_events
 from push import feedback as push_feedback
 from rme.core.outbound import outbound_transport
@@ -28,14 +30,14 @@ def apply_callbacks() -> None:
     """Apply stored callbacks and tracking hits, batch by batch; a later run goes on."""
     task_requests.clear_wakeup(_CALLBACKS)
     until = time.monotonic() + RUN_SECONDS
-    applied = callbacks.BATCH
-    while applied == callbacks.BATCH:
+    applied = stored_callbacks.BATCH
+    while applied == stored_callbacks.BATCH:
         applied, replies = callbacks.apply_due()
         inbound_sms.send_replies(replies, outbound_transport())
         if time.monotonic() > until:
             request_callbacks()
             return
-    while tracking.apply_due() == tracking.BATCH:
+    while tracking.apply_due() == hits.BATCH:
         if time.monotonic() > until:
             request_callbacks()
             return
@@ -50,9 +52,9 @@ def poll() -> None:
 @shared_task(name="push.retire_devices")
 def retire_devices() -> None:
     """Deactivate the devices whose tokens were reported dead."""
-    taken = push_feedback.BATCH
-    while taken == push_feedback.BATCH:
-        taken, retired = push_feedback.retire(device_events.write)
+    count_read = push_feedback.BATCH
+    while count_read == push_feedback.BATCH:
+        count_read, retired = push_feedback.retire(device_events.write)
         if retired:
             log.info("push.retired", count=retired)
 

@@ -9,11 +9,10 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
 from messaging.feedback import callback_log, callbacks, tasks
+from rme.core import placement
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
-from rme.core.http.api import set_error_renderer
 from rme.core.provider import CallbackRequest
-from rme.tenants import cells
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +41,7 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
     account = callbacks.find_account(public_id)
     if account is None:
         return _answer(404)
-    cells.require_here(account.organization_id)
+    placement.require_here(account.organization_id)
     callback = CallbackRequest(
         url=account.url,
         method=str(request.method),
@@ -63,12 +62,9 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
     return _answer(200)
 
 
-def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Build the response to an error before the view: no text either."""
     return _answer(error.status, **error.headers)
-
-
-set_error_renderer(_error_response, receive)
 
 
 def _answer(status: int, **headers: str) -> HttpResponse:

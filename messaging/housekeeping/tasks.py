@@ -2,21 +2,17 @@
 
 from celery import shared_task
 
-from messaging.consent import retention
 from messaging.delivery import accounts
-from messaging.feedback import (
-    callback_log,
-    callbacks,
-    provider_references,
-    sms_parts,
-    tracking,
-)
+from messaging.feedback import callback_log, callbacks, sms_parts, tracking
 from messaging.models import partition_periods
 from messaging.statistics import minutes
+from messaging.store import retention
+from messaging.store.feedback import references
 from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
-from rme.tenants import applications, request_log
-from rme.tenants.oauth import assertions, tokens
+from rme.tenants.access import guess_limits, single_use
+from rme.tenants.audit import request_log
+from rme.tenants.oauth import applications, tokens
 
 
 @shared_task(name="messaging.housekeeping")
@@ -27,11 +23,12 @@ def housekeeping() -> None:
     callback_log.purge()
     accounts.purge_history()
     sms_parts.purge()
-    provider_references.purge()
+    references.purge()
     tracking.purge()
     delivery_log.purge()
     minutes.purge()
-    assertions.purge()
+    single_use.purge()
+    guess_limits.purge()
     tokens.purge()
     applications.delete_expired_secrets()
     for table, period in {**partition_periods(), **request_log.partition_periods()}.items():

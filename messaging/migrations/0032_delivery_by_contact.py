@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from messaging.models.delivery_lookup import Hash
+from messaging.models.delivery_indexes import Hash
 from rme.core.db.partitions.indexes import AddPartitionedIndex
 
 

@@ -1,7 +1,6 @@
 """Models of the messaging service, by noun.
 
-Other packages import the models from here, and use `statuses`, `transitions`, `derived_events`,
-`delivery_lookup`, `decisions` (the reasons in a plan) and `endpoints`.
+Other packages import the models from here, and use `endpoints` and `delivery_indexes`.
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
@@ -9,40 +8,35 @@ from messaging.models.console import BulkAction, SavedFilter
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.messages import (
     PARTITIONED,
-    TRACEPARENT,
     Attempt,
-    ContentBody,
     Delivery,
     Event,
     IdempotencyKey,
-    LiteralContent,
     Message,
     MessageContent,
-    PushOverrides,
-    Sender,
     partition_periods,
-    sender_of,
-    short_provider_id,
-    stored_sender,
 )
 from messaging.models.people import (
+    AddressOptOut,
     ConsentEntry,
+    ConsentEntryInTest,
     LedgerCheck,
     PrivacyFile,
     PrivacyRequest,
     Suppression,
     SuppressionImport,
     SuppressionImportPart,
+    SuppressionInTest,
 )
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.statistics import CountedOutcome, CountedUntil, HourCount, MinuteCount
-from messaging.models.templates import Partial, Template, TemplateVersion
+from messaging.models.templates import Partial, PartialVersion, Template, TemplateVersion, Version
 
 __all__ = [
     "PARTITIONED",
-    "TRACEPARENT",
+    "AddressOptOut",
     "ArchiveErasure",
     "ArchiveFile",
     "ArchiveProgress",
@@ -53,7 +47,7 @@ __all__ = [
     "Category",
     "CircuitChange",
     "ConsentEntry",
-    "ContentBody",
+    "ConsentEntryInTest",
     "CountedOutcome",
     "CountedUntil",
     "Delivery",
@@ -63,30 +57,27 @@ __all__ = [
     "IdempotencyKey",
     "InboundSmsParts",
     "LedgerCheck",
-    "LiteralContent",
     "Message",
     "MessageContent",
     "MinuteCount",
     "Partial",
+    "PartialVersion",
     "Pause",
     "PrivacyFile",
     "PrivacyRequest",
     "ProviderAccount",
     "ProviderReference",
-    "PushOverrides",
     "SavedFilter",
-    "Sender",
     "SenderDomain",
     "SendingRules",
     "Suppression",
     "SuppressionImport",
     "SuppressionImportPart",
+    "SuppressionInTest",
     "Template",
     "TemplateVersion",
+    "Version",
     "WebhookDelivery",
     "WebhookEndpoint",
     "partition_periods",
-    "sender_of",
-    "short_provider_id",
-    "stored_sender",
 ]

@@ -13,7 +13,7 @@ from rme.tenants.models import Organization, User
 class BulkAction(models.Model):
     """An action on the rows that a person chose, carried out by a worker in slices.
 
-    `targets` was fixed when the person confirmed the number; `done + failed` of them are through,
+    `targets` was fixed when the person confirmed the number; the first `done + failed` are through,
     in their order. So a worker that takes over continues where the one before ended.
     """
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Now
 
-from messaging.models.statuses import EventType
+from messaging.domain.statuses import EventType
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization
 
@@ -43,6 +43,8 @@ class WebhookEndpoint(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="webhook_endpoints")
     url = models.CharField("URL", max_length=500)
     description = models.CharField(max_length=200, blank=True)
+    test = models.BooleanField(default=False, db_default=False, editable=False)
+    """Whether it belongs to TEST applications, and only gets events of TEST data."""
     types = ArrayField(models.CharField(max_length=40))
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=200, blank=True, db_default="")

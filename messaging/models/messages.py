@@ -5,100 +5,21 @@ are written in sets by `rme.core.db.sql`. Foreign keys are plain columns: partit
 whole, and a message is always written together with its rows.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal, TypedDict
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from messaging.models import delivery_lookup
-from messaging.models.statuses import Status
+from messaging.domain.statuses import Status
+from messaging.models import delivery_indexes
 from rme.core import ids
 from rme.core.db.periods import Period
-
-TRACEPARENT: Final = "traceparent"
-"""The key of a content with the context of its message's trace, if that is traced."""
-
-
-class LiteralContent(TypedDict, total=False):
-    """Texts that stand in the request itself; which of them a channel needs, `accept` checks."""
-
-    subject: str
-    text: str
-    html: str
-    title: str
-    body: str
-    data: dict[str, Any]
-    badge: int
-
-
-class PushOverrides(TypedDict, total=False):
-    """What a request sets for pushes beyond their template."""
-
-    data: dict[str, Any]
-    badge: int
-    image: str
-    link: str
-    ttl: int
-    collapse_key: str
-    priority: Literal["HIGH", "NORMAL"]
-
-
-class Sender(TypedDict, total=False):
-    """The sender of an email, and in `name` that of an SMS; empty once a content is erased."""
-
-    domain: str | None
-    local_part: str | None
-    name: str
-
-
-StoredSender = list[str | None] | Sender
-"""A sender as stored: its values in order, as the names would be in each row. Contents of former
-releases have the names.
-"""
-
-
-class ContentBody(TypedDict, total=False):
-    """The body of a `MessageContent`: what rendering needs beside the template.
-
-    A key without a value is absent, and an erased body is empty. It is stored as JSON as it is, and
-    read without being checked, once for each message that is sent.
-    """
-
-    content: LiteralContent
-    """Absent where there is a template."""
-    push: PushOverrides
-    sender: StoredSender
-    """Read by `sender_of`."""
-    record: Mapping[str, Any]
-    """The record of the context, as it was when the message was accepted."""
-    variables: Mapping[str, Any]
-    """Those of the context, for all recipients."""
-    recipients: Mapping[str, Mapping[str, Any]]
-    """Those of single recipients, by delivery id."""
-    traceparent: str
-
-
-def stored_sender(domain: str | None, local_part: str | None, name: str) -> StoredSender:
-    """Return a sender as a content stores it."""
-    return [domain, local_part, name]
-
-
-def sender_of(body: ContentBody) -> Sender:
-    """Return the sender of a content; empty if it has none."""
-    stored = body.get("sender", Sender())
-    if not isinstance(stored, list):
-        return stored
-    domain, local_part, name = stored
-    return Sender(domain=domain, local_part=local_part, name=name or "")
 
 
 class Message(models.Model):
     """One accepted request: what is the same for all its recipients."""
-
-    USUAL_STRATEGY = "FIRST_REACHABLE"
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)
@@ -131,7 +52,7 @@ class MessageContent(models.Model):
     id = models.UUIDField(primary_key=True)  # the message's
     organization_id = models.CharField(max_length=64)
     body = models.JSONField()
-    """A `ContentBody`."""
+    """A `messaging.domain.contents.ContentBody`."""
     size = models.IntegerField(null=True)
     """Bytes of the body as JSON, so that a claim is limited without reading it; None: not known."""
 
@@ -142,7 +63,7 @@ class MessageContent(models.Model):
 class Delivery(models.Model):
     """One channel to one recipient of a message, and its status.
 
-    That of the first recipient has the message's id (see `delivery_lookup`).
+    That of the first recipient has the message's id (see `messaging.store.lookups`).
     `due_at` is when the row is to be processed next. By status, it is: SCHEDULED the time to send,
     ACCEPTED the time from which it is ready, SENDING the end of the lease, UNKNOWN the time to
     decide, SENT the time to fall back. It is null where nothing is to be done. `fence` is the
@@ -174,10 +95,10 @@ class Delivery(models.Model):
     tries = models.IntegerField(default=0)
     test = models.BooleanField(default=False)
     trace = models.JSONField(null=True)
-    """How accept decided, as `messaging.models.decisions` encodes it."""
+    """How accept decided, as `messaging.domain.decisions` encodes it."""
     updated_at = models.DateTimeField(db_default=Now())
     accepted_at = models.DateTimeField(null=True)
-    """With this, the row stands for its event `accepted` too (`derived_events`)."""
+    """With this, the row stands for its event `accepted` too (`messaging.store.event_view`)."""
     accepted_channel = models.CharField(max_length=10, null=True)
     accepted_provider = models.CharField(max_length=64, null=True)
     """What channel and provider were when it was accepted, once they have changed."""
@@ -185,14 +106,14 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes: ClassVar[list[Any]] = [
-            # read by delivery_lookup, for all who start from messages; has nothing of a
+            # read by store.lookups, for all who start from messages; has nothing of a
             # message to one person
             models.Index(
-                fields=["message_id"], name="delivery_of_other", condition=delivery_lookup.OTHER
+                fields=["message_id"], name="delivery_of_other", condition=delivery_indexes.OTHER
             ),
-            # read by delivery_lookup, for the history with contactId and for frequency caps
+            # read by store.lookups, for the history with contactId and for frequency caps
             models.Index(
-                delivery_lookup.Hash("contact_id"), "message_id", name="delivery_by_contact"
+                delivery_indexes.Hash("contact_id"), "message_id", name="delivery_by_contact"
             ),
             # read by claims: what is ready, fair between organizations
             models.Index(
@@ -200,7 +121,7 @@ class Delivery(models.Model):
                 name="delivery_ready",
                 condition=models.Q(status="ACCEPTED"),
             ),
-            # read by fairness: is anything due, and which organization has the oldest. The
+            # read by due_organizations: is anything due, and which organization has the oldest. The
             # order of nulls (there are none) keeps claims from using it in place of delivery_ready
             models.Index(
                 "status",
@@ -257,11 +178,11 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, null=True)
     reason = models.CharField(max_length=200, null=True)
     provider_id = models.CharField(max_length=255, null=True)
-    """As `short_provider_id` returns it; read by `full_provider_id`."""
+    """Encoded: see `messaging.store.encodings`."""
     started_at = models.DateTimeField(db_default=Now())
     latency_ms = models.IntegerField(null=True)
     sent_at = models.DateTimeField(null=True)
-    """With this, the row stands for its delivery's event `sent` too (`derived_events`)."""
+    """With this, the row stands for the event `sent` too (`messaging.store.event_view`)."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
@@ -274,30 +195,9 @@ class Attempt(models.Model):
     def __str__(self) -> str:
         return str(self.id)
 
-    @property
-    def full_provider_id(self) -> str | None:
-        """Return the provider's id for the message."""
-        stored = self.provider_id
-        if not stored or not stored.startswith("@"):
-            return stored
-        return stored[1:] if stored.startswith("@@") else f"{self.delivery_id}{stored}"
-
-
-def short_provider_id(provider_id: str, delivery_id: str) -> str:
-    """Return a provider's id as an attempt stores it.
-
-    The Message-ID of a mail is the delivery's id, `@` and a domain: from the `@` on. An id that has
-    nothing before an `@` gets another one in front.
-    """
-    rest = provider_id.removeprefix(delivery_id)
-    is_message_id = rest != provider_id and rest.startswith("@") and not rest.startswith("@@")
-    if is_message_id:
-        return rest
-    return f"@{provider_id}" if provider_id.startswith("@") else provider_id
-
 
 class Event(models.Model):
-    """An entry of a delivery's history. Some have no row: see `messaging.models.derived_events`."""
+    """An entry of a delivery's history. Some have no row: see `messaging.store.event_view`."""
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from messaging.domain.channels import ALL
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
-from rme.core.channels import ALL
+from rme.tenants.imports import CheckedPart, PreparedImport
 from rme.tenants.models import Organization
-from rme.tenants.prepared_imports import CheckedPart, PreparedImport
 
 ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
 
@@ -51,7 +51,7 @@ class ConsentEntry(models.Model):
     class Meta:
         verbose_name_plural = "consent entries"
         indexes: ClassVar[list[Any]] = [
-            # read by consent.gates.current_consent when accepting and before sending
+            # read by store.gates.current_consent when accepting and before sending
             models.Index(
                 fields=["organization", "contact_id", "channel", "category", "-occurred_at"],
                 name="consent_of_contact",
@@ -62,6 +62,37 @@ class ConsentEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.contact_id} {self.status} {self.channel}/{self.category}"
+
+
+class AddressOptOut(models.Model):
+    """A recipient's objection, by the address that the mail or SMS went to.
+
+    It applies to every contact with the address, including later ones, until that contact opts in
+    again. The ledger has the same objection for the contact that got the message.
+    """
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE, db_index=False)
+    address = models.CharField(max_length=320)
+    """In its normal form."""
+    channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
+    category = models.CharField(max_length=64)
+    """A category's name, or ALL."""
+    occurred_at = models.DateTimeField()
+    entry = models.UUIDField()
+    """The entry of the ledger."""
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # read by store.gates.address_opt_outs when accepting and before sending
+            models.UniqueConstraint(
+                fields=["organization", "address", "channel", "category"],
+                name="address_opt_out_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.address} OPTED_OUT {self.channel}/{self.category}"
 
 
 class Suppression(models.Model):
@@ -88,7 +119,7 @@ class Suppression(models.Model):
 
     class Meta:
         constraints: ClassVar[list[Any]] = [
-            # both are read by consent.gates.active_suppressions when accepting and before sending
+            # both are read by store.gates.active_suppressions when accepting and before sending
             models.UniqueConstraint(
                 fields=["organization", "address", "channel"],
                 condition=~models.Q(address=""),
@@ -110,11 +141,81 @@ class Suppression(models.Model):
         return f"{self.address or self.contact_id} on {self.channel}: {self.reason}"
 
 
+class ConsentEntryInTest(models.Model):
+    """A decision that a TEST application recorded, in the layer above the live ones.
+
+    The TEST layer has its own tables, so that LIVE code can't read it by mistake: only sends of
+    TEST applications read both. Its entries prove nothing, so they form no chain.
+    """
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    contact_id = models.CharField(max_length=64)
+    channel = models.CharField(max_length=10, choices=ANY_CHANNEL_CHOICES)
+    category = models.CharField(max_length=64)
+    status = models.CharField(max_length=10, choices=ConsentEntry.Status.choices)
+    source = models.CharField(max_length=16, choices=ConsentEntry.Source.choices)
+    evidence = models.JSONField(default=dict)
+    occurred_at = models.DateTimeField()
+    recorded_at = models.DateTimeField(db_default=Now(), editable=False)
+    recorded_by = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        indexes: ClassVar[list[Any]] = [
+            # read by store.gates.current_consent for sends of TEST applications
+            models.Index(
+                fields=["organization", "contact_id", "channel", "category", "-occurred_at"],
+                name="test_consent_of_contact",
+            ),
+            # read by consent.entries.page
+            models.Index(fields=["organization", "-id"], name="test_consent_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.contact_id} {self.status} {self.channel}/{self.category} (test)"
+
+
+class SuppressionInTest(models.Model):
+    """A suppression in the TEST layer, with the columns of `Suppression`."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    channel = models.CharField(max_length=10, choices=ANY_CHANNEL_CHOICES)
+    address = models.CharField(max_length=320, blank=True)
+    contact_id = models.CharField(max_length=64, blank=True)
+    reason = models.CharField(max_length=16, choices=Suppression.Reason.choices)
+    note = models.CharField(max_length=500, blank=True)
+    source = models.CharField(max_length=16, default="API", editable=False)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # both are read by store.gates.active_suppressions for sends of TEST applications
+            models.UniqueConstraint(
+                fields=["organization", "address", "channel"],
+                condition=~models.Q(address=""),
+                name="test_suppressed_address_once",
+            ),
+            models.UniqueConstraint(
+                fields=["organization", "contact_id", "channel"],
+                condition=~models.Q(contact_id=""),
+                name="test_suppressed_contact_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.address or self.contact_id} on {self.channel}: {self.reason} (test)"
+
+
 class SuppressionImport(PreparedImport):
     """One imported file, in parts, so that any worker can continue after another.
 
     `unchanged` rows were already listed with a reason as strong.
     """
+
+    line_limit: ClassVar[int] = 16 * 1024
+    """Several times the longest entry."""
 
     class Meta:
         indexes: ClassVar[list[Any]] = [

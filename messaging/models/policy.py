@@ -1,14 +1,17 @@
 """An organization's policy: categories, sending rules, pauses, sender domains, accounts."""
 
+import re
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from messaging import providers
-from rme.core.channels import Channel
+from messaging.domain.channels import Channel
+from push.models import Device
+from rme.core import addresses
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization, new_text_id
 
@@ -127,8 +130,26 @@ class Pause(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
-        what = " ".join(filter(None, [self.channel, self.category, self.template]))
-        return f"Pause of {what or 'everything'}"
+        scope = " ".join(filter(None, [self.channel, self.category, self.template]))
+        return f"Pause of {scope or 'everything'}"
+
+
+def _country_prefix(text: str) -> str | None:
+    """Return a prefix of numbers in the form of E.164, or None."""
+    match = re.fullmatch(r"(?:\+|00)?([1-9][0-9]{0,14})", addresses.cleaned(text))
+    return f"+{match[1]}" if match else None
+
+
+def _platform_or_app(text: str) -> str:
+    """Return a platform's name in capitals; the name of an app stays as it is."""
+    name = text.strip()
+    return name.upper() if name.upper() in Device.Platform.values else name
+
+
+_MATCHES = (
+    (addresses.domain, "a domain like example.com"),
+    (_country_prefix, "the beginning of numbers, like +41"),
+)
 
 
 class SenderDomain(models.Model):
@@ -171,7 +192,26 @@ class SenderDomain(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.domain
+        return self.shown
+
+    @property
+    def shown(self) -> str:
+        """Return the domain as people read it (U-labels, RFC 5890)."""
+        return addresses.shown_domain(self.domain)
+
+    def clean(self) -> None:
+        """Convert the domain to A-labels, and check the local part. Raise ValidationError."""
+        errors = {}
+        domain = addresses.domain(self.domain)
+        if domain is None:
+            errors["domain"] = "This is not a domain name. Use one like news.example.com."
+        if not addresses.is_local_part(self.local_part):
+            errors["local_part"] = (
+                "Use letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots between them."
+            )
+        if errors:
+            raise ValidationError(errors)
+        self.domain = domain or self.domain
 
 
 class ProviderAccount(models.Model):
@@ -190,7 +230,7 @@ class ProviderAccount(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="accounts")
     public_id = models.CharField(max_length=36, unique=True, default=new_text_id, editable=False)
     name = models.CharField(max_length=64, help_text="Shown as `provider` in the API.")
-    kind = models.CharField(max_length=32, choices=providers.choices)
+    kind = models.CharField(max_length=32)  # a key of `messaging.providers.REGISTRY`
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
     priority = models.PositiveSmallIntegerField(default=100, help_text="Lower goes first.")
     weight = models.PositiveSmallIntegerField(
@@ -227,3 +267,17 @@ class ProviderAccount(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Convert what the account matches to the form of addresses, or of platforms.
+
+        Raise ValidationError.
+        """
+        if self.channel == Channel.PUSH:
+            self.match = list(dict.fromkeys(map(_platform_or_app, self.match)))
+            return
+        read, example = _MATCHES[self.channel == Channel.SMS]
+        normalized = [(each, read(each)) for each in self.match]
+        if wrong := [each for each, normal in normalized if normal is None]:
+            raise ValidationError({"match": f"{wrong[0]} is not {example}."})
+        self.match = list(dict.fromkeys(normal for _, normal in normalized if normal))

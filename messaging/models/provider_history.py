@@ -10,7 +10,7 @@ from rme.core import ids
 class CallbackLogEntry(models.Model):
     """The verdict on a provider callback. It has nothing of the callback's content.
 
-    `count` is more than one for refused callbacks, of which a process writes one entry a second.
+    `count` is more than one for refused callbacks: a process writes one entry a second for them.
     """
 
     class Verdict(models.TextChoices):

@@ -62,9 +62,9 @@ class ProviderReference(models.Model):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by provider_references.find
+            # read by references.find
             models.Index(fields=["account_id", "reference"], name="provider_reference_of"),
-            # read by polling.poll_batch: what is due, fair between accounts
+            # read by references.take_due: what is due, fair between accounts
             models.Index(
                 fields=["account_id", "ask_at"],
                 name="provider_reference_ask",

@@ -40,7 +40,7 @@ class _Count(models.Model):
     reason = models.CharField(max_length=64, help_text="Why it was not sent; otherwise empty.")
     count = models.IntegerField()
     latencies = ArrayField(models.IntegerField(), null=True)
-    """Of `sent`: how many took how long, in the buckets of `messaging.statistics.latencies`."""
+    """Of `sent`: how many took how long, in the buckets of `messaging.store.reports.latencies`."""
 
     class Meta:
         abstract = True

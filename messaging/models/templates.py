@@ -1,5 +1,6 @@
 """Templates with their versions, and partials."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
@@ -39,17 +40,64 @@ class Template(models.Model):
         return f"{self.name} ({self.language}, {self.channel})"
 
 
-class TemplateVersion(models.Model):
-    """One version of a template. A version that was ACTIVE is never edited."""
+class Version(models.Model):
+    """What versions of templates and partials share. One that was ACTIVE is never edited."""
 
     class State(models.TextChoices):
         DRAFT = "DRAFT"
         ACTIVE = "ACTIVE"
         ARCHIVED = "ARCHIVED"
 
-    template = models.ForeignKey(Template, models.CASCADE, related_name="versions")
+    OWNER: ClassVar[str]
+    """The name of the foreign key to what this is a version of."""
+    TEXTS: ClassVar[tuple[str, ...]]
+    """The fields that people write."""
+    UNREVIEWED: ClassVar[Mapping[str, object]] = {"review_by": "", "approved_by": ""}
+    """What a change of a draft resets: its review doesn't count any more."""
+
     version = models.PositiveIntegerField(editable=False)
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    activated_at = models.DateTimeField(null=True, editable=False)
+
+    # A draft: who wrote it, and who is to look at it.
+    revision = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    """Counts the changes of a draft, so that nobody overwrites what they have not seen."""
+    authors = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
+    """The ids of all who wrote it: none of them may be its reviewer."""
+    edited_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    edited_at = models.DateTimeField(null=True, editable=False)
+    review_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    """Who asked for a review; empty: nobody did."""
+    approved_by = models.CharField(max_length=150, default="", db_default="", editable=False)
+    """Who approved it, having written none of it; a change ends that."""
+
+    class Meta:
+        abstract = True
+
+    @property
+    def organization_id(self) -> str:
+        """The id of the organization that the version belongs to."""
+        return str(getattr(self, self.OWNER).organization_id)
+
+
+class TemplateVersion(Version):
+    """One version of a template."""
+
+    OWNER = "template"
+    TEXTS = (
+        *("subject", "text", "html", "mjml", "title", "body", "data", "badge", "image", "link"),
+        "variables",
+    )
+    UNREVIEWED: ClassVar[Mapping[str, object]] = {
+        **Version.UNREVIEWED,
+        "publish_at": None,
+        "publish_by": "",
+        "publish_by_id": None,
+        "publish_problem": "",
+    }
+
+    template = models.ForeignKey(Template, models.CASCADE, related_name="versions")
     subject = models.CharField(max_length=998, blank=True)
     text = models.TextField(blank=True)
     html = models.TextField(blank=True)
@@ -64,20 +112,8 @@ class TemplateVersion(models.Model):
     variables = models.JSONField(
         default=dict, blank=True, help_text="JSON Schema of the variables that the text needs."
     )
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-    activated_at = models.DateTimeField(null=True, editable=False)
 
-    # A draft: who wrote it, who is to look at it, and when it is made active.
-    revision = models.PositiveIntegerField(default=1, db_default=1, editable=False)
-    """Counts the changes of a draft, so that nobody overwrites what they have not seen."""
-    authors = ArrayField(models.BigIntegerField(), default=list, db_default=[], editable=False)
-    """The ids of all who wrote it: none of them may be its reviewer."""
-    edited_by = models.CharField(max_length=150, default="", db_default="", editable=False)
-    edited_at = models.DateTimeField(null=True, editable=False)
-    review_by = models.CharField(max_length=150, default="", db_default="", editable=False)
-    """Who asked for a review; empty: nobody did."""
-    approved_by = models.CharField(max_length=150, default="", db_default="", editable=False)
-    """Who approved it, having written none of it; a change ends that."""
+    # A draft that is made active at a time.
     publish_at = models.DateTimeField(null=True, editable=False)
     publish_by = models.CharField(max_length=150, default="", db_default="", editable=False)
     publish_by_id = models.BigIntegerField(null=True, editable=False)
@@ -113,6 +149,9 @@ class Partial(models.Model):
         max_length=64, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     )
     text = models.TextField(help_text="Liquid. It sees only what `render` gives it.")
+    """The text of the active version. Only `messaging.content.partials` writes it."""
+    is_published = models.BooleanField(default=True, db_default=True, editable=False)
+    """Whether a version is or was active. Templates don't see a partial before that."""
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -122,3 +161,26 @@ class Partial(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class PartialVersion(Version):
+    """One version of a partial."""
+
+    OWNER = "partial"
+    TEXTS = ("text",)
+
+    partial = models.ForeignKey(Partial, models.CASCADE, related_name="versions")
+    text = models.TextField()
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["partial", "version"], name="partial_version_once"),
+            models.UniqueConstraint(
+                fields=["partial"],
+                condition=models.Q(state="ACTIVE"),
+                name="one_active_partial_version",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.partial} v{self.version}"

@@ -2,17 +2,18 @@
 
 from django.template.loader import render_to_string
 
+from messaging import links
 from messaging.accept import Call, Submission, accept
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import SendResult
-from messaging.content import brand, links
-from messaging.content.links import Confirmation
+from messaging.content import brand
+from messaging.domain.policy import TRANSACTIONAL
+from messaging.links import Confirmation
 from messaging.pages.wording import Wording
-from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
 from rme.core.redis.rate_limits import Limit, limiter
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 from rme.tenants.organizations import OrganizationRecord
 
 MAILS_PER_HOUR = Limit(3, 3600)
@@ -65,7 +66,7 @@ def _message(
     }
     return {
         "channel": "EMAIL",
-        "category": organization_policy.TRANSACTIONAL,
+        "category": TRANSACTIONAL,
         "to": [{"contactId": confirmation.link.contact_id}],
         "content": {
             "subject": _one_line(wording.mail_subject.format(**names)),

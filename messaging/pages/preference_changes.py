@@ -7,23 +7,25 @@ from enum import StrEnum
 from django.db import transaction
 
 from messaging.consent import ledger, suppressions
-from messaging.consent.gates import current_consent
-from messaging.content.links import Confirmation, PreferenceLink
+from messaging.domain.channels import ALL, Channel
+from messaging.domain.gates import AddressLevel
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import EventType
 from messaging.feedback import receipts
-from messaging.feedback.receipts import Receipt
+from messaging.links import Confirmation, PreferenceLink
 from messaging.models import ConsentEntry, SendingRules
-from messaging.models.statuses import EventType
 from messaging.pages import confirmation_mail
 from messaging.pages.preferences import (
     CategoryChannel,
     LinkRecipient,
     choices,
     liftable_suppressions,
+    objecting_addresses,
     suppressed_channels,
 )
 from messaging.pages.wording import Wording
+from messaging.store.gates import current_consent
 from rme.core import ids
-from rme.core.channels import ALL, Channel
 
 RECORDED_BY = "recipient"
 Evidence = Mapping[str, str]
@@ -111,10 +113,10 @@ def _has_double_opt_in(recipient: LinkRecipient) -> bool:
 
 def _lift(recipient: LinkRecipient, channels: set[Channel]) -> set[Channel]:
     """Lift the recipient's own suppressions on channels; return all channels that this opened."""
-    if not channels or not (before := suppressed_channels(recipient)):
+    if not channels or not (suppressed := suppressed_channels(recipient)):
         return set()
     suppressions.remove(liftable_suppressions(recipient, channels))
-    return before - suppressed_channels(recipient)
+    return suppressed - suppressed_channels(recipient)
 
 
 def _record(
@@ -123,6 +125,8 @@ def _record(
     source: str,
     evidence: Evidence,
 ) -> None:
+    out = any(status == ConsentEntry.Status.OPTED_OUT for _, status in decisions)
+    addresses = objecting_addresses(recipient) if out else {}
     ledger.record(
         recipient.organization.id,
         [
@@ -135,6 +139,7 @@ def _record(
                 occurred_at=None,
                 evidence=evidence,
                 recorded_by=RECORDED_BY,
+                addresses=addresses,
             )
             for (category, channel), status in decisions
         ],
@@ -152,10 +157,14 @@ def stop(recipient: LinkRecipient, evidence: Evidence) -> ChangeResult:
 def unsubscribe(recipient: LinkRecipient, source: str, evidence: Evidence) -> None:
     """Record, once, an opt-out of the message's category on its channel."""
     link = recipient.link
+    address = objecting_addresses(recipient).get(link.channel, "")
     consent = current_consent.read(
-        link.organization_id, [link.contact_id], [link.channel], [link.category]
+        link.organization_id, [link.contact_id], [link.channel], [link.category], [address]
     )
-    if consent.opted_out(link.contact_id, link.channel, link.category):
+    if consent.opted_out(link.contact_id, link.channel, link.category, address=address):
+        level = AddressLevel(address, link.channel, link.category)
+        if objection := consent.objections.get(level):
+            ledger.repeat_objections(link.organization_id, {level: objection.entry})
         return
     key = (link.category, link.channel)
     _record(recipient, [(key, ConsentEntry.Status.OPTED_OUT)], source, evidence)

@@ -3,25 +3,40 @@
 GET changes nothing, because mail scanners follow links.
 """
 
+import re
+from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote_plus
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from messaging.content import links
+from messaging import links
 from messaging.models import ConsentEntry
 from messaging.pages import preference_changes, preferences
 from messaging.pages.preference_changes import ChangeResult, SubmittedChoices
-from messaging.pages.preferences import CategoryChannel, LinkRecipient
+from messaging.pages.preferences import CategoryChannel, Choice, LinkRecipient, PreviewRecipient
 from messaging.pages.recipient_page import language_of, recipient_page, render_page
-from messaging.pages.wording import LANGUAGES
+from messaging.pages.wording import LANGUAGES, Wording
 from rme.core.http.api import id_of
 from rme.core.http.edge import address_of
 from rme.core.http.pages import see_other
 
-ONE_CLICK = "One-Click"
+ONE_CLICK_BYTES = 64 * 1024
+"""The bytes of a body that are searched: such a request has some hundred."""
+# The pair of RFC 8058 §3.1 as a field of a form, a part of a multipart body, or JSON. Mail clients
+# add line ends, change the case, and name a wrong content type or none.
+_ONE_CLICK = re.compile(
+    r"""(?<![\w-])List-Unsubscribe[\s"':=]*+
+    (?:Content-[\w-]{1,30}+:[^\n]{0,200}+\n[\s"':=]*+){0,5}One-Click(?![\w-])""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
-@recipient_page
+def _preview_context(recipient: PreviewRecipient, wording: Wording) -> dict[str, Any]:
+    return {"categories": _categories(preferences.preview_choices(recipient), wording)}
+
+
+@recipient_page("preferences", _preview_context)
 def show_preferences(request: HttpRequest, token: str) -> HttpResponse:
     """Show the preferences. POST changes them and redirects to the result."""
     recipient = preferences.find_recipient(links.read(token))
@@ -30,10 +45,20 @@ def show_preferences(request: HttpRequest, token: str) -> HttpResponse:
         result = _change(request, recipient)
         # The fragment moves the focus, so that screen readers begin at the result.
         return see_other(f"{request.path}?lang={language}&done={result}#result")
-    done = request.GET.get("done", "")
-    wording = LANGUAGES[language]
+    result_code = request.GET.get("done", "")
+    return render_page(
+        request,
+        "preferences",
+        recipient,
+        categories=_categories(preferences.choices(recipient), LANGUAGES[language]),
+        done=result_code if result_code in list(ChangeResult) else "",
+    )
+
+
+def _categories(choices: Iterable[Choice], wording: Wording) -> list[dict[str, Any]]:
+    """Return the categories with their choices as the page's template reads them."""
     categories: dict[str, dict[str, Any]] = {}
-    for choice in preferences.choices(recipient):
+    for choice in choices:
         name = wording.category(choice.category)
         category = categories.setdefault(
             choice.category,
@@ -46,13 +71,7 @@ def show_preferences(request: HttpRequest, token: str) -> HttpResponse:
                 "on": choice.on,
             }
         )
-    return render_page(
-        request,
-        "preferences",
-        recipient,
-        categories=list(categories.values()),
-        done=done if done in list(ChangeResult) else "",
-    )
+    return list(categories.values())
 
 
 def _change(request: HttpRequest, recipient: LinkRecipient) -> ChangeResult:
@@ -90,13 +109,13 @@ def _evidence(request: HttpRequest, form: str) -> dict[str, str]:
     return {name: text for name, text in evidence.items() if text}
 
 
-@recipient_page
+@recipient_page("unsubscribe")
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     """Unsubscribe from the message's category by one POST (RFC 8058), or by the page's button."""
     recipient = preferences.find_recipient(links.read(token))
     if request.method != "POST":
         return render_page(request, "unsubscribe", recipient)
-    if request.POST.get("List-Unsubscribe") == ONE_CLICK:
+    if _is_one_click(request.body):
         source, form = ConsentEntry.Source.ONE_CLICK, "List-Unsubscribe-Post"
     elif "unsubscribe" in request.POST:
         source, form = ConsentEntry.Source.PREFERENCE_PAGE, "unsubscribe"
@@ -106,15 +125,23 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     return render_page(request, "unsubscribe", recipient, done=True)
 
 
-@recipient_page
+def _is_one_click(body: bytes) -> bool:
+    """Return whether a body asks to unsubscribe by one click, however it is encoded."""
+    text = unquote_plus(body[:ONE_CLICK_BYTES].decode(errors="replace"))
+    return bool(_ONE_CLICK.search(text))
+
+
+@recipient_page("confirm")
 def confirm(request: HttpRequest, token: str) -> HttpResponse:
     """Confirm a choice of the preference page by a mail's link (double opt-in)."""
     confirmation = links.read_confirmation(token)
     recipient = preferences.find_recipient(confirmation.link)
-    done = request.method == "POST"
-    if done:
+    is_confirmed = request.method == "POST"
+    if is_confirmed:
         evidence = _evidence(request, "confirmation")
         preference_changes.confirm(recipient, confirmation.categories, evidence)
     wording = LANGUAGES[language_of(request, recipient.organization)]
     categories = ", ".join(wording.category(name) for name in confirmation.categories)
-    return render_page(request, "confirm", recipient, done=done, names={"category": categories})
+    return render_page(
+        request, "confirm", recipient, done=is_confirmed, names={"category": categories}
+    )

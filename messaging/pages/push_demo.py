@@ -25,11 +25,11 @@ from push.inputs import read_device
 from push.models import Device
 from rme.core import errors
 from rme.core.db.clock import iso
-from rme.core.http.api import error_response, id_of, json_response, set_error_renderer
+from rme.core.http.api import error_response, id_of, json_response
 from rme.core.http.parsing import refuse_nul
 from rme.crm.models import Contact
+from rme.tenants.access.roles import Permission, organizations_for
 from rme.tenants.models import Organization
-from rme.tenants.roles import Permission, organizations_for
 
 SALT = "push-demo"
 APP = "push-demo"
@@ -42,11 +42,13 @@ Call = Callable[[HttpRequest, dict[str, Any]], Mapping[str, Any]]
 def _organization(request: HttpRequest) -> Organization:
     """Return the requested organization, or the first, of those that the user may edit."""
     requested = request.GET.get("org", "").replace("\x00", "")
-    own = organizations_for(request, Permission.CHANGE_PEOPLE)
-    found = own.filter(pk=requested).first() if requested else own.first()
-    if found is None:
+    organizations = organizations_for(request, Permission.CHANGE_PEOPLE)
+    organization = (
+        organizations.filter(pk=requested).first() if requested else organizations.first()
+    )
+    if organization is None:
         raise Http404
-    return found
+    return organization
 
 
 @require_GET
@@ -88,11 +90,10 @@ def _call(call: Call) -> Callable[[HttpRequest], HttpResponse]:
         except errors.ApiError as error:
             return error_response(error, id_of(request))
 
-    set_error_renderer(_error_response, wrapped)
     return wrapped
 
 
-def _error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     return error_response(error, id_of(request))
 
 
@@ -114,8 +115,8 @@ def _body(request: HttpRequest) -> dict[str, object]:
 def register(request: HttpRequest, body: dict[str, object]) -> Mapping[str, object]:
     """Register this browser as a device of a contact."""
     organization = _organization(request)
-    given = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
-    (result,) = devices.register(organization.pk, [given], device_events.write)
+    device = read_device({"name": "Push demo", **body, "platform": "WEB", "app": APP})
+    (result,) = devices.register(organization.pk, [device], device_events.write)
     if isinstance(result, errors.ApiError):
         raise result
     row = result.device

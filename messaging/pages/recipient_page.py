@@ -1,7 +1,8 @@
-"""What recipients' pages share: the link, the headers, the language and the rendering.
+"""Shared code of recipients' pages: the link, the headers, the language and the rendering.
 
 A link identifies its recipient, so there is no log-in, no session and no cookie, and no CSRF token:
-a forged request would have to contain the link.
+a forged request would have to contain the link. A preview link only shows the same
+page: the decorator answers it, so it never reaches a view that changes something.
 """
 
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from messaging.content import brand, links
-from messaging.pages.preferences import LinkRecipient
+from messaging import links
+from messaging.content import brand
+from messaging.pages import preferences
+from messaging.pages.preferences import LinkRecipient, PreviewRecipient
 from messaging.pages.wording import DEFAULT_LANGUAGE, LANGUAGES, Wording
 from rme.tenants.organizations import OrganizationRecord
 
@@ -27,24 +30,60 @@ POLICY = {"script-src": [NONE], "style-src": [SELF, NONCE], "frame-ancestors": [
 _replace_csp = cast(Callable[[View], View], csp_replace(POLICY))
 
 
-def recipient_page(view: View) -> View:
-    """Make a view a recipients' page: 404 with an explanation for a link that is not valid."""
+PreviewContext = Callable[[PreviewRecipient, Wording], dict[str, Any]]
 
-    @csrf_exempt
-    @_replace_csp
-    @require_http_methods(["GET", "HEAD", "POST"])
-    @wraps(view)
-    def wrapped(request: HttpRequest, token: str) -> HttpResponse:
-        try:
-            response = view(request, token)
-        except links.BadLink:
-            response = render_page(request, "gone", None, status=404)
-        response["Cache-Control"] = "no-store"
-        response["Referrer-Policy"] = "no-referrer"  # the URL authorizes its holder
-        response["X-Robots-Tag"] = "noindex"
-        return response
 
-    return wrapped
+def _no_context(recipient: PreviewRecipient, wording: Wording) -> dict[str, Any]:
+    return {}
+
+
+def recipient_page(
+    name: str, preview_context: PreviewContext = _no_context
+) -> Callable[[View], View]:
+    """Make a view a recipients' page: 404 with an explanation for a link that is not valid.
+
+    `name` is the page's template, which a preview link shows without its actions;
+    `preview_context` returns what the template needs besides.
+    """
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @_replace_csp
+        @require_http_methods(["GET", "HEAD", "POST"])
+        @wraps(view)
+        def wrapped(request: HttpRequest, token: str) -> HttpResponse:
+            try:
+                response = view(request, token)
+            except links.BadLink:
+                response = _other_link(request, token, name, preview_context)
+            response["Cache-Control"] = "no-store"
+            response["Referrer-Policy"] = "no-referrer"  # the URL authorizes its holder
+            response["X-Robots-Tag"] = "noindex"
+            return response
+
+        return wrapped
+
+    return decorate
+
+
+def _other_link(
+    request: HttpRequest, token: str, name: str, preview_context: PreviewContext
+) -> HttpResponse:
+    """Answer a link that isn't a recipient's with a preview page or an explanation."""
+    try:
+        recipient = preferences.find_preview(links.read_preview(token))
+    except links.BadLink:
+        return render_page(request, "gone", None, status=404)
+    is_refused = request.method == "POST"
+    return render_page(
+        request,
+        name,
+        recipient,
+        status=403 if is_refused else 200,
+        is_preview=True,
+        is_refused=is_refused,
+        **preview_context(recipient, LANGUAGES[language_of(request, recipient.organization)]),
+    )
 
 
 def language_of(request: HttpRequest, organization: OrganizationRecord | None) -> str:
@@ -53,8 +92,8 @@ def language_of(request: HttpRequest, organization: OrganizationRecord | None) -
     if requested in LANGUAGES:
         return requested
     accepted = accepted_language(request.headers.get("Accept-Language", ""))
-    own = organization.language.partition("_")[0] if organization else ""
-    return accepted or (own if own in LANGUAGES else DEFAULT_LANGUAGE)
+    default = organization.language.partition("_")[0] if organization else ""
+    return accepted or (default if default in LANGUAGES else DEFAULT_LANGUAGE)
 
 
 def accepted_language(header: str) -> str | None:
@@ -78,7 +117,7 @@ def accepted_language(header: str) -> str | None:
 def render_page(
     request: HttpRequest,
     name: str,
-    recipient: LinkRecipient | None,
+    recipient: LinkRecipient | PreviewRecipient | None,
     *,
     status: int = 200,
     **context: Any,

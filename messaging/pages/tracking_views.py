@@ -14,12 +14,11 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from messaging.content import tracked_links
-from messaging.content.links import BadLink
 from messaging.content.tracked_links import Target
 from messaging.feedback import tasks, tracking
+from messaging.links import BadLink
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError, Unavailable
-from rme.core.http.api import set_error_renderer
 
 log = structlog.get_logger(__name__)
 
@@ -77,12 +76,9 @@ def _by_machine(request: HttpRequest) -> bool:
     )
 
 
-def _error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     headers = {**HEADERS, **error.headers}
     return HttpResponse(status=error.status, content_type="text/plain", headers=headers)
-
-
-set_error_renderer(_error_response, show_image, redirect)
 
 
 def _not_found() -> HttpResponse:

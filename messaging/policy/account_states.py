@@ -34,8 +34,8 @@ def needs_check(row: ProviderAccount) -> bool:
 def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: str = "") -> None:
     """Store another state of accounts, and why. Other processes see it within two seconds."""
     with transaction.atomic():
-        chosen = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
-        chosen.update(state=state, state_reason=reason)
+        accounts = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
+        accounts.update(state=state, state_reason=reason)
         changes = [
             audit.about(
                 row, Action.CHANGED, changes={"state": [row.state, str(state)]}, reason=reason
@@ -80,7 +80,7 @@ def _place(row: ProviderAccount) -> RoutingPlace:
 
 def _changes(row: ProviderAccount, place: RoutingPlace) -> audit.Values:
     return {
-        name: [str(before), str(after)]
-        for name, before, after in zip(RoutingPlace._fields, _place(row), place, strict=True)
-        if before != after
+        name: [str(old), str(new)]
+        for name, old, new in zip(RoutingPlace._fields, _place(row), place, strict=True)
+        if old != new
     }

@@ -1,5 +1,8 @@
 """Checks of provider accounts, by a log-in or a test message; what they found is stored."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.db import transaction
 from django.utils.formats import date_format
 
@@ -11,18 +14,51 @@ from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable
 from rme.core.provider import Content, Dispatch, Email, Push, Sms
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
 
 BROKEN = Misconfigured("The account's settings are broken.")
 """The outcome of an account whose stored settings its provider refuses."""
 
 
-def check(row: ProviderAccount) -> Outcome | None:
-    """Log in without sending and store the outcome; None if only a message can show it."""
-    ready = organization_policy.account_of(row)
-    outcome = ready.provider.check(outbound_transport()) if ready.provider else BROKEN
-    if outcome is not None:
-        store(row, outcome)
-    return outcome
+def check(organization_id: str, account_id: int, actor: Actor) -> Mapping[str, Any]:
+    """Log in to an account's provider without sending, and store and audit what came of it.
+
+    Returns nothing where only a message can show whether it works. It waits for the provider's
+    host: no web thread may call it (`rme.core.http.checks`).
+    """
+    row = _account(organization_id, account_id)
+    provider = organization_policy.account_of(row).provider
+    outcome = provider.check(outbound_transport()) if provider else BROKEN
+    if outcome is None:
+        return {"problem": "It cannot be checked without sending: send a test."}
+    store(row, outcome)
+    entry = audit.about(row, Action.TESTED, organization_id, text=f"connection: {in_words(row)}")
+    audit.record(actor, [entry])
+    return {}
+
+
+def send_test(organization_id: str, account_id: int, actor: Actor, to: str) -> Mapping[str, Any]:
+    """Send a test message through one account, and store, audit and return what came of it.
+
+    It waits for the provider's host, as `check` does.
+    """
+    row = _account(organization_id, account_id)
+    provider = organization_policy.account_of(row).provider
+    outcome: Outcome = BROKEN
+    if provider:
+        test = Dispatch(ids.new_text_id(), _test_content(row, to))
+        (outcome,) = provider.send([test], outbound_transport())
+    store(row, outcome)
+    text = outcome_text(outcome)
+    entry = audit.about(row, Action.TESTED, organization_id, text=f"send: {text}")
+    audit.record(actor, [entry])
+    return {"to": to, "text": text, "accepted": isinstance(outcome, Accepted)}
+
+
+def _account(organization_id: str, account_id: int) -> ProviderAccount:
+    rows = ProviderAccount.objects.select_related("organization")
+    return rows.get(pk=account_id, organization_id=organization_id)
 
 
 def store(row: ProviderAccount, outcome: Outcome) -> None:
@@ -35,26 +71,18 @@ def store(row: ProviderAccount, outcome: Outcome) -> None:
     values = {"checked_at": row.checked_at, "check_problem": row.check_problem}
     rows = ProviderAccount.objects.filter(pk=row.pk, organization_id=row.organization_id)
     with transaction.atomic():
-        stored = rows.select_for_update().values_list("credentials", flat=True).first()
-        if stored == row.credentials:  # else others were stored meanwhile
+        locked = rows.select_for_update().only("credentials").first()
+        if locked and locked.credentials == row.credentials:  # else others were stored meanwhile
             rows.update(**values)
 
 
 def has_other_settings(row: ProviderAccount) -> bool:
     """Return whether an account is about to be stored with other settings than it has."""
-    stored = ProviderAccount.objects.get(pk=row.pk, organization_id=row.organization_id)
-    before, after = (organization_policy.account_of(each).provider for each in (stored, row))
-    return not (before and after and before.settings == after.settings)
-
-
-def send_test(account: ProviderAccount, to: str) -> Outcome:
-    """Send a test message through one account; return the outcome."""
-    ready = organization_policy.account_of(account)
-    if ready.provider is None:
-        return BROKEN
-    content = _test_content(account, to)
-    (outcome,) = ready.provider.send([Dispatch(ids.new_text_id(), content)], outbound_transport())
-    return outcome
+    stored_row = ProviderAccount.objects.get(pk=row.pk, organization_id=row.organization_id)
+    old_provider, new_provider = (
+        organization_policy.account_of(each).provider for each in (stored_row, row)
+    )
+    return not (old_provider and new_provider and old_provider.settings == new_provider.settings)
 
 
 def _test_content(account: ProviderAccount, to: str) -> Content:

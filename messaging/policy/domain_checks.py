@@ -1,9 +1,10 @@
 """Checks of sender domains by DNS: on demand, and of each once a day."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import dns.exception
 import dns.resolver
@@ -14,8 +15,8 @@ from dns.rdtypes.ANY.TXT import TXT
 from messaging.models import SenderDomain
 from messaging.policy import domain_records
 from messaging.policy.domain_records import Texts
+from rme.core import placement
 from rme.core.db import clock, locks
-from rme.tenants import cells
 
 EVERY = timedelta(days=1)
 BATCH = 20
@@ -32,22 +33,33 @@ def check(rows: Sequence[SenderDomain]) -> None:
     No transaction is open meanwhile.
     """
     names = (domain_records.names(row.domain, row.dkim_selector) for row in rows)
-    found = look_up(set().union(*names))
+    answers = look_up(set().union(*names))
     now = clock.now()
     for row in rows:
-        results = domain_records.findings(row.domain, row.spf, row.dkim_selector, found)
+        results = domain_records.findings(row.domain, row.spf, row.dkim_selector, answers)
         row.findings = [each.as_json() for each in results]
         row.checked_at = now
     SenderDomain.objects.bulk_update(rows, ["findings", "checked_at"])
 
 
+def check_one(organization_id: str, domain_id: int) -> Mapping[str, Any]:
+    """Check a domain; its row has the findings, so that the result has none.
+
+    It waits for name servers that anybody may run: no web thread may call it
+    (`rme.core.http.checks`).
+    """
+    row = SenderDomain.objects.get(pk=domain_id, organization_id=organization_id)
+    check([row])
+    return {}
+
+
 def check_due() -> int:
     """Check a batch of those that were not checked for a day; return how many. One worker does."""
-    with locks.alone("messaging.check_sender_domains") as alone:
-        if not alone:
+    with locks.alone("messaging.check_sender_domains") as has_lock:
+        if not has_lock:
             return 0
         due = Q(checked_at=None) | Q(checked_at__lt=clock.now() - EVERY)
-        rows = SenderDomain.objects.filter(due, cells.is_here()).order_by(
+        rows = SenderDomain.objects.filter(due, placement.is_here()).order_by(
             F("checked_at").asc(nulls_first=True), "pk"
         )
         batch = list(rows[:BATCH])
@@ -69,10 +81,10 @@ def look_up(names: Collection[str]) -> Texts:
 
 def _resolver() -> dns.resolver.Resolver:
     """Return the resolver of `DNS_RESOLVER`, like 192.0.2.1:53; empty: this machine's."""
-    given: str = settings.DNS_RESOLVER
-    if not given:
+    server: str = settings.DNS_RESOLVER
+    if not server:
         return dns.resolver.Resolver()
-    host, _, port = given.rpartition(":") if given.count(":") == 1 else (given, "", "")
+    host, _, port = server.rpartition(":") if server.count(":") == 1 else (server, "", "")
     resolver = dns.resolver.Resolver(configure=False)
     resolver.nameservers = [host.strip("[]")]
     resolver.port = int(port or PORT)

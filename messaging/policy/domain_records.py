@@ -84,10 +84,10 @@ _Result = tuple[RecordState, str]
 _SILENT: _Result = (RecordState.NO_ANSWER, "No resolver answered. It is asked again in a day.")
 
 
-def _spf(found: Sequence[str] | None, wanted: str) -> _Result:
-    if found is None:
+def _spf(texts: Sequence[str] | None, mechanism: str) -> _Result:
+    if texts is None:
         return _SILENT
-    records = [each for each in found if each.lower().split(" ")[0] == "v=spf1"]
+    records = [each for each in texts if each.lower().split(" ")[0] == "v=spf1"]
     if not records:
         return RecordState.MISSING, "There is no SPF record."
     if len(records) > 1:
@@ -95,20 +95,20 @@ def _spf(found: Sequence[str] | None, wanted: str) -> _Result:
     terms = records[0].lower().split()
     if "+all" in terms or "all" in terms:
         return RecordState.WRONG, "The SPF record lets anybody send: it has +all."
-    if not wanted:
+    if not mechanism:
         return RecordState.UNSET, "There is an SPF record. Enter the mechanism of your provider."
-    lacking = [each for each in wanted.lower().split() if each not in terms]
+    lacking = [each for each in mechanism.lower().split() if each not in terms]
     if lacking:
         return RecordState.WRONG, f"The SPF record lacks {' '.join(lacking)}."
-    return RecordState.RIGHT, f"The SPF record has {wanted}."
+    return RecordState.RIGHT, f"The SPF record has {mechanism}."
 
 
-def _dkim(found: Sequence[str] | None, selector: str) -> _Result:
+def _dkim(texts: Sequence[str] | None, selector: str) -> _Result:
     if not selector:
         return RecordState.UNSET, "Enter the selector that your provider names."
-    if found is None:
+    if texts is None:
         return _SILENT
-    keys = [tags["p"] for each in found if "p" in (tags := _tags(each))]
+    keys = [tags["p"] for each in texts if "p" in (tags := _tags(each))]
     if not keys:
         return RecordState.MISSING, f"There is no DKIM key at the selector {selector}."
     if len(keys) > 1:
@@ -118,8 +118,8 @@ def _dkim(found: Sequence[str] | None, selector: str) -> _Result:
     return RecordState.RIGHT, f"There is a DKIM key at the selector {selector}."
 
 
-def _dmarc(found: Sequence[Sequence[str] | None]) -> _Result:
-    for texts in found:
+def _dmarc(answers: Sequence[Sequence[str] | None]) -> _Result:
+    for texts in answers:
         if texts is None:
             return _SILENT
         records = [tags for each in texts if (tags := _tags(each)).get("v") == "DMARC1"]

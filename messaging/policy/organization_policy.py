@@ -4,7 +4,7 @@ domains, provider accounts and sending rules. Every accept and every window of s
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -15,50 +15,25 @@ from django.conf import settings
 from pydantic import ValidationError
 
 from messaging import providers
+from messaging.domain.channels import Channel
+from messaging.domain.policy import (
+    BUILT_IN,
+    DEFAULT_CHANNEL_ORDER,
+    CategoryRules,
+    Domain,
+    FrequencyCap,
+    SendingRulesRecord,
+    quiet_hours,
+    rules_of,
+)
 from messaging.models import Category, ProviderAccount, SenderDomain, SendingRules
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import sql
-from rme.core.db.encrypted_fields import decrypted
+from rme.core.db.encrypted_fields import Ciphertext
 from rme.core.provider import Provider
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
-
-TRANSACTIONAL = "TRANSACTIONAL"
-MARKETING = "MARKETING"
-DEFAULT_CHANNEL_ORDER = (Channel.PUSH, Channel.EMAIL, Channel.SMS)
-
-
-class FrequencyCap(NamedTuple):
-    """How many messages of a category a contact gets at most within a window."""
-
-    limit: int
-    window: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryRules:
-    """A category as sending needs it."""
-
-    name: str
-    opt_in: bool
-    resend_unknown: bool
-    expires_after: timedelta
-    cap: FrequencyCap | None = None
-    channel_order: tuple[Channel, ...] = DEFAULT_CHANNEL_ORDER
-
-    @property
-    def priority(self) -> int:
-        """Return 0 for TRANSACTIONAL, which goes before 1, all else."""
-        return 0 if self.name == TRANSACTIONAL else 1
-
-
-BUILT_IN = {
-    TRANSACTIONAL: CategoryRules(TRANSACTIONAL, False, True, timedelta(hours=24)),
-    MARKETING: CategoryRules(MARKETING, True, False, timedelta(hours=4)),
-}
-"""The categories that every organization has, unless a row of the same name replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +57,14 @@ class Account:
     """The URL for the provider's callbacks."""
 
     @property
+    def platforms(self) -> frozenset[str]:
+        """Return the platforms of the devices that it reaches; empty for all."""
+        return self.provider.platforms if self.provider else frozenset()
+
+    @property
     def kind(self) -> str:
         """Return the kind of its provider; empty where its settings are broken."""
         return self.provider.kind if self.provider else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """A verified sender domain."""
-
-    domain: str
-    local_part: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SendingRulesRecord:
-    """How an organization sends: quiet hours by channel, and ceilings on what is accepted."""
-
-    quiet_hours: Mapping[str, Mapping[str, str]]
-    quiet_transactional: bool
-    schedule_grace: timedelta
-    sends_per_second: int | None
-    sends_per_day: int
-    double_opt_in: bool
-    track_opens: bool
-    track_clicks: bool
-    review_templates: bool = False
-    """Whether a second person must agree before a version of a template is made active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +81,11 @@ class Policy:
 
     def rules(self, category: str) -> CategoryRules:
         """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
-        found = self.categories.get(category)
-        return found or replace(self.categories[MARKETING], name=category)
+        return rules_of(self.categories, category)
 
     def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
         """Return the quiet hours (`from`, `until`: HH:MM) of a category on a channel."""
-        if rules.name == TRANSACTIONAL and not self.sending.quiet_transactional:
-            return None
-        return self.sending.quiet_hours.get(channel)
+        return quiet_hours(self.sending, channel, rules)
 
 
 def _category(row: Category) -> CategoryRules:
@@ -164,7 +116,7 @@ def _provider_of(row: ProviderAccount) -> Provider | None:
     """Return an account's provider; None if its settings are invalid, which is logged."""
     try:
         return _provider(row.kind, row.credentials)
-    except ValueError as error:
+    except ValueError as error:  # UnreadableSecret is one, too
         # The settings hold secrets: only the names of the invalid fields are logged.
         fields = [p["loc"] for p in error.errors()] if isinstance(error, ValidationError) else []
         log.error("account.broken", account_id=row.pk, fields=fields)  # noqa: TRY400 (see above)
@@ -226,11 +178,11 @@ class _Query(NamedTuple):
 
     def by_organization(self, rows: sql.Rows) -> defaultdict[str, list[Any]]:
         """Return the rows that were read, as instances of the model."""
-        found: defaultdict[str, list[Any]] = defaultdict(list)
+        rows_by_organization: defaultdict[str, list[Any]] = defaultdict(list)
         for organization_id, *values in rows:
             row = self.model(**dict(zip(self.columns, values, strict=True)))
-            found[organization_id].append(row)
-        return found
+            rows_by_organization[organization_id].append(row)
+        return rows_by_organization
 
 
 _QUERIES = (
@@ -305,7 +257,7 @@ def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
     )
     for rows in accounts.values():
         for row in rows:
-            row.credentials = decrypted(row.credentials)
+            row.credentials = Ciphertext(row.credentials)
     return {
         each: _policy(
             categories[each], domains[each], accounts[each], rules[each], each in with_simulator
@@ -341,7 +293,7 @@ def of(organization_id: str) -> Policy:
 
 
 def of_many(organization_ids: Sequence[str]) -> dict[str, Policy]:
-    """Return the policies of organizations: one query for all that are not cached."""
+    """Return the policies of organizations: one query for those that are not cached."""
     return _policies.get_many(organization_ids, _read)
 
 

@@ -2,8 +2,8 @@
 
 from django.db.models.functions import Now
 
+from messaging.domain.statuses import Status, WaitReason
 from messaging.models import Delivery
-from messaging.models.statuses import Status, WaitReason
 
 
 def resume(organization_id: str) -> int:
@@ -11,7 +11,7 @@ def resume(organization_id: str) -> int:
 
     Those that another pause covers will wait again.
     """
-    waiting = Delivery.objects.filter(
+    paused = Delivery.objects.filter(
         organization_id=organization_id, status=Status.ACCEPTED, waiting=WaitReason.PAUSED
     )
-    return waiting.update(due_at=Now())
+    return paused.update(due_at=Now())

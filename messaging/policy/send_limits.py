@@ -4,7 +4,7 @@ Messages count when they are accepted, all of a call or none. What TEST applicat
 count.
 """
 
-from messaging.policy.organization_policy import SendingRulesRecord
+from messaging.domain.policy import SendingRulesRecord
 from rme.core import errors
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
 
@@ -30,19 +30,19 @@ def take_each(
 ) -> list[errors.RateLimited | None]:
     """Count messages one by one; return for each the error if it exceeds a ceiling.
 
-    One call to Redis, as long as all of them are below the ceilings.
+    One call to Redis, as long as every limit is below its ceiling.
     """
     key = _key(organization_id)
     # As a whole they must not exceed what single messages may, unlike a bulk.
     if count > 1 and limiter.take(key, *_limits(sending), cost=count).allowed:
         return [None] * count
-    found: list[errors.RateLimited | None] = []
-    while len(found) < count:
+    refusals: list[errors.RateLimited | None] = []
+    while len(refusals) < count:
         decision = limiter.take(key, *_limits(sending, LARGEST))
         if not decision.allowed:  # nor are those that follow
-            return found + [_error(decision) for _ in range(count - len(found))]
-        found.append(None)
-    return found
+            return refusals + [_error(decision) for _ in range(count - len(refusals))]
+        refusals.append(None)
+    return refusals
 
 
 def _error(decision: LimitDecision) -> errors.RateLimited:

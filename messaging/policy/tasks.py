@@ -9,5 +9,5 @@ from rme.core.db import availability
 @shared_task(name="messaging.check_sender_domains")
 @availability.unlimited()
 def check_sender_domains() -> None:
-    """Check a batch of sender domains; the next run goes on with what is left."""
+    """Check a batch of sender domains; the next run continues."""
     domain_checks.check_due()

@@ -38,6 +38,6 @@ REGISTRY: dict[str, type[Provider]] = {provider.kind: provider for provider in _
 def choices() -> list[tuple[str, str]]:
     """Return the kinds for a form, as `[("smtp", "SMTP"), …]`.
 
-    The model refers to this function, so a new provider needs no migration.
+    The first migration refers to this function.
     """
     return [(kind, provider.label) for kind, provider in REGISTRY.items()]

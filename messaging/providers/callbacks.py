@@ -65,10 +65,10 @@ def signed_url(dispatch: Dispatch, secret: str) -> str:
 
 def is_signed(callback: CallbackRequest, secret: str) -> bool:
     """Return whether a call came to a signed URL, for an attempt that is not too old."""
-    given = parameters(callback)
-    attempt_id = given.get("attempt", "")
+    values = parameters(callback)
+    attempt_id = values.get("attempt", "")
     expected = _sign(callback.url, attempt_id, secret)
-    if not secret or not hmac.compare_digest(expected.encode(), given.get("sign", "").encode()):
+    if not secret or not hmac.compare_digest(expected.encode(), values.get("sign", "").encode()):
         return False
     parsed = ids.parse(attempt_id)
     return parsed is not None and is_recent(ids.moment(parsed), callback, RECEIPT_AGE)
@@ -76,8 +76,8 @@ def is_signed(callback: CallbackRequest, secret: str) -> bool:
 
 def has_secret(callback: CallbackRequest, secret: str) -> bool:
     """Return whether a call has the secret as its `key`, for services that can do no better."""
-    given = parameters(callback).get("key", "") or callback.headers.get("x-callback-key", "")
-    return bool(secret) and hmac.compare_digest(given.encode(), secret.encode())
+    key = parameters(callback).get("key", "") or callback.headers.get("x-callback-key", "")
+    return bool(secret) and hmac.compare_digest(key.encode(), secret.encode())
 
 
 def _sign(url: str, attempt_id: str, secret: str) -> str:

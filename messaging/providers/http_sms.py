@@ -21,10 +21,10 @@ from urllib.parse import urlencode
 import orjson
 from pydantic import Field, SecretStr, field_validator
 
+from messaging.domain.channels import Channel
 from messaging.providers import callbacks
 from rme.core import ids
-from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Outcome
+from rme.core.outcomes import Accepted, OptOut, Outcome
 from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
@@ -37,7 +37,7 @@ from rme.core.provider import (
     refusals,
 )
 from rme.core.provider.refusals import RefusalMeaning
-from rme.transport import Failure, Reply, Request
+from rme.transport.messages import Failure, Reply, Request
 
 Words = list[Annotated[str, Field(max_length=100)]]
 STATUSES = {
@@ -61,8 +61,15 @@ class HttpSmsSettings(http.HttpSettings):
     id_path: str = Field(default="id", description="Like messages.0.id")
     code_path: str = Field(default="", description="Like error.code; empty: the HTTP status.")
     dead_codes: Words = Field(default=[], description="The number does not exist.")
+    stop_codes: Words = Field(
+        default=[], description="This recipient wrote STOP to the service: suppresses them."
+    )
     recipient_codes: Words = Field(default=[], description="This recipient cannot be reached.")
     content_codes: Words = Field(default=[], description="The text is refused.")
+    sender_codes: Words = Field(default=[], description="The service refuses the sender.")
+    route_codes: Words = Field(
+        default=[], description="The account does not send there; another account may."
+    )
     account_codes: Words = Field(default=[], description="The account's settings are wrong.")
     later_codes: Words = Field(default=[], description="Not taken; another try may work.")
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
@@ -74,6 +81,9 @@ class HttpSmsSettings(http.HttpSettings):
     delivered_words: Words = ["delivered"]
     failed_words: Words = ["failed", "undelivered", "expired", "rejected"]
     dead_words: Words = []
+    stop_words: Words = Field(
+        default=[], description="Failed words that mean: the recipient wrote STOP to the service."
+    )
     soft_words: Words = Field(
         default=["expired"], description="Failed words that mean: unreachable for now."
     )
@@ -82,6 +92,9 @@ class HttpSmsSettings(http.HttpSettings):
     )
     from_field: str = "from"
     text_field: str = "text"
+    opt_out_field: str = Field(
+        default="", description="The field of an inbound SMS that says STOP or START."
+    )
     inbound_id_field: str = Field(
         default="", description="Where an inbound SMS has an id, so that repeated calls are known."
     )
@@ -132,8 +145,8 @@ class HttpSms(Provider):
             case "QUERY":
                 url, method = f"{url}{'&' if '?' in url else '?'}{urlencode(filled)}", "GET"
         headers = {"Content-Type": kind, "Authorization": account.authorization.get_secret_value()}
-        given = tuple((name, value) for name, value in headers.items() if value)
-        return account.request(url, body, given, method=method)
+        used_headers = tuple((name, value) for name, value in headers.items() if value)
+        return account.request(url, body, used_headers, method=method)
 
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
@@ -142,18 +155,24 @@ class HttpSms(Provider):
         code = http.text_of(http.value_at(answer, account.code_path)) if account.code_path else ""
         code = code or str(reply.status)
         reason = f"refused: {reply.status} {code}"
-        listed = (
+        codes_by_outcome = (
             (account.dead_codes, RefusalMeaning.DEAD),
+            (account.stop_codes, RefusalMeaning.STOPPED),
             (account.recipient_codes, RefusalMeaning.RECIPIENT),
             (account.content_codes, RefusalMeaning.CONTENT),
+            (account.route_codes, RefusalMeaning.ELSEWHERE),
+            (account.sender_codes, RefusalMeaning.SENDER),
             (account.account_codes, RefusalMeaning.MISCONFIGURED),
             (account.later_codes, RefusalMeaning.LATER),
         )
-        if meaning := next((meaning for codes, meaning in listed if code in codes), None):
+        if meaning := next((meaning for codes, meaning in codes_by_outcome if code in codes), None):
             return meaning.outcome(reason, http.retry_after(reply))
         if reply.status in (200, 201, 202):
             return Accepted(http.text_of(http.value_at(answer, account.id_path)))
         return refusals.by_status(reply, reason, STATUSES)
+
+    def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        return refusals.of_message(self.outcome(reply), dispatch.sms.sender)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
@@ -170,31 +189,35 @@ class HttpSms(Provider):
             text = http.text_of(http.value_at(fields, account.text_field), 2000)
             path = account.inbound_id_field
             own_id = http.text_of(http.value_at(fields, path)) if path else ""
-            return [InboundSms(f"+{sender.lstrip('+')}", "", text, id=own_id)]
+            taken_as = http.text_of(http.value_at(fields, account.opt_out_field))
+            return [InboundSms(sender, "", text, id=own_id, taken_as=taken_as)]
         text_id = http.text_of(
             fields.get("attempt") or http.value_at(fields, account.reference_field)
         )
-        attempt_id = ids.parse(text_id)
+        attempt_id = ids.parse_reported(text_id)
         words = (
             (account.delivered_words, "delivered"),
             (account.dead_words, "bounced"),
+            (account.stop_words, "failed"),
             (account.failed_words, "failed"),
             (account.sent_words, "sent"),
         )
-        kind = next((k for listed, k in words if status in map(str.lower, listed)), None)
+        kind = next((k for spellings, k in words if status in map(str.lower, spellings)), None)
         if attempt_id is None or not status or status in map(str.lower, account.quiet_words):
             return []
         if kind is None:
             return [UnknownCode(status)]
         soft = status in map(str.lower, account.soft_words)
-        return [DeliveryReceipt(attempt_id, kind, status[:100], soft)]
+        stopped = status in map(str.lower, account.stop_words)
+        opt_out = OptOut.STOP if kind == "failed" and stopped else None
+        return [DeliveryReceipt(attempt_id, kind, status[:100], soft, opt_out=opt_out)]
 
 
 def _fill(value: object, values: Mapping[str, str]) -> object:
     """Return a value with the placeholders of every text filled in once."""
     match value:
         case str():
-            return _PLACEHOLDER.sub(lambda found: values[found[1]], value)
+            return _PLACEHOLDER.sub(lambda match: values[match[1]], value)
         case dict():
             return {name: _fill(inner, values) for name, inner in value.items()}
         case list():

@@ -4,6 +4,7 @@
 |---|---|
 | 202 (`0: Accepted for delivery`, `3: Queued for later delivery`) | Accepted |
 | 400 or 403 with `denied` (by a list, or no number) | Rejected, the recipient's fault |
+| 403 with `Not routable` (no link takes the number) | Rejected, another account may take it |
 | 401, 403, 404 | Misconfigured |
 | 400 with `receiver` | Rejected, the number is dead |
 | 400 with `Sender` (there is none, and no global one) | Misconfigured |
@@ -21,10 +22,10 @@ from urllib.parse import urlencode
 
 from pydantic import Field, SecretStr
 
+from messaging.domain.channels import Channel
 from messaging.providers import callbacks
 from rme.core import ids
-from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Misconfigured, Outcome, Rejected
+from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected
 from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
@@ -36,7 +37,8 @@ from rme.core.provider import (
     http,
     refusals,
 )
-from rme.transport import Failure, InvalidRequest, Reply, Request, gsm
+from rme.transport import gsm
+from rme.transport.messages import Failure, InvalidRequest, Reply, Request
 from rme.transport.smpp import text_encoding
 from rme.transport.smpp.text_encoding import Alphabet
 
@@ -116,6 +118,8 @@ class Kannel(Provider):
                 return Accepted()
             case 400 | 403 if "denied" in text.lower() and "auth" not in text.lower():
                 return Rejected(reason)
+            case 403 if "not routable" in text.lower():
+                return Rejected(reason, Fault.ROUTE)
             case 400 if "receiver" in text.lower():
                 return Rejected(reason, hard=True)
             case 400 if text.lower().startswith("sender"):
@@ -129,25 +133,25 @@ class Kannel(Provider):
         return callbacks.has_secret(callback, secret) and _is_recent_inbound(callback)
 
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
-        given = callbacks.parameters(callback)
-        if "attempt" not in given:
-            sender, own_id = given.get("from", ""), given.get("id") or given.get("t", "")
-            sms = InboundSms(sender, given.get("to", ""), given.get("text", ""), id=own_id)
+        values = callbacks.parameters(callback)
+        if "attempt" not in values:
+            sender, own_id = values.get("from", ""), values.get("id") or values.get("t", "")
+            sms = InboundSms(sender, values.get("to", ""), values.get("text", ""), id=own_id)
             return [sms] if sender else []
-        attempt_id, status = ids.parse(given["attempt"]), given.get("status", "")
+        attempt_id, status = ids.parse(values["attempt"]), values.get("status", "")
         bits = int(status) if status.isascii() and status.isdigit() and len(status) < 9 else -1
         kind = RECEIPTS.get(bits)
         if attempt_id is None or not status or bits in NO_NEWS:
             return []
         if kind is None:
             return [UnknownCode(status)]
-        reason = http.text_of(given.get("reason", ""), 120) or None
+        reason = http.text_of(values.get("reason", ""), 120) or None
         return [DeliveryReceipt(attempt_id, kind, reason, bits == SOFT)]
 
 
 def _is_recent_inbound(callback: CallbackRequest) -> bool:
     """Return whether an inbound SMS is recent, by its `t=%T` (seconds since 1970)."""
-    given = callbacks.parameters(callback).get("t", "")
-    if not given.isascii() or not given.isdigit() or len(given) > 11:
+    sent_at = callbacks.parameters(callback).get("t", "")
+    if not sent_at.isascii() or not sent_at.isdigit() or len(sent_at) > 11:
         return False
-    return callbacks.is_recent(datetime.fromtimestamp(int(given), UTC), callback, INBOUND_AGE)
+    return callbacks.is_recent(datetime.fromtimestamp(int(sent_at), UTC), callback, INBOUND_AGE)

@@ -38,7 +38,7 @@ def header(name: str, value: str) -> str:
     """Return a header of text or words, folded, without its line end."""
     value = _one_line(value)
     if not _PLAIN.fullmatch(value) or "=?" in value:
-        return f"{name}: {_encoded(value, after=name)}" if value else f"{name}:"
+        return f"{name}: {_encoded(value, header_name=name)}" if value else f"{name}:"
     if len(name) + len(value) + 2 <= _WIDTH:
         return f"{name}: {value}"
     return f"{name}: {_folded(value, room=_WIDTH - len(name) - 2)}"
@@ -47,7 +47,7 @@ def header(name: str, value: str) -> str:
 def text_header(name: str, value: str) -> str:
     """Return a header of free text: like `header`, but words too long for a line are encoded."""
     if len(name) + len(value) + 2 > _WIDTH and any(len(w) > _LONG_WORD for w in value.split(" ")):
-        return f"{name}: {_encoded(_one_line(value), after=name)}"
+        return f"{name}: {_encoded(_one_line(value), header_name=name)}"
     return header(name, value)
 
 
@@ -65,9 +65,9 @@ def mailbox(name: str, label: str, address: str) -> str:
     if not _ATOMS.fullmatch(label) or "=?" in label:
         quoted = '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'
         plain = label.isascii() and "=?" not in label and len(quoted) <= _LONG_WORD
-        label = quoted if plain else _encoded(label, after=name)
+        label = quoted if plain else _encoded(label, header_name=name)
     elif len(label) > _LONG_WORD:
-        label = _encoded(label, after=name)
+        label = _encoded(label, header_name=name)
     last_line = label.rpartition("\n")[2]
     fits = len(name) + 2 + len(last_line) + len(address) + 3 <= _WIDTH
     return f"{name}: {label}{' ' if fits else chr(13) + chr(10) + ' '}<{address}>"
@@ -110,14 +110,14 @@ def write(email: Email, message_id: str = "") -> bytes:
 
 
 def _one_line(value: str) -> str:
-    if value.isprintable():  # so it has none of both
+    if value.isprintable():  # so it has neither
         return value
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", _BREAKING.sub(" ", value))
 
 
-def _encoded(value: str, after: str) -> str:
+def _encoded(value: str, header_name: str) -> str:
     """Return a text as encoded words, one for each line; readers join them without spaces."""
-    first = (_WIDTH - len(after) - 2 - 12) // 4 * 3
+    first = (_WIDTH - len(header_name) - 2 - 12) // 4 * 3
     return "\r\n ".join(
         f"=?utf-8?B?{binascii.b2a_base64(chunk, newline=False).decode()}?="
         for chunk in _chunks(value.encode(), min(first, _WORD_BYTES))

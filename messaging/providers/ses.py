@@ -24,28 +24,40 @@ from typing import Annotated
 import orjson
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
+from messaging.domain.channels import Channel
 from messaging.providers import callbacks, ses_events, sigv4, sns
 from rme.core import addresses
-from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import CallbackContent, CallbackRequest, Dispatch, Provider, http, refusals
-from rme.core.provider.refusals import CONTENT, DEAD, LATER, MISCONFIGURED, RefusalTable, Rows
-from rme.transport import Failure, InvalidRequest, Reply, Request, Transport
+from rme.core.provider.refusals import (
+    CONTENT,
+    ELSEWHERE,
+    LATER,
+    MESSAGE_LATER,
+    MISCONFIGURED,
+    RefusalTable,
+    Rows,
+)
+from rme.transport.messages import Failure, InvalidRequest, Reply, Request
+from rme.transport.performer import Performer
 
 ERRORS: Rows = (
     # `type text`; the first row that fits counts.
     # https://docs.aws.amazon.com/ses/latest/APIReference-V2/CommonErrors.html
     (r"(TooManyRequests|Throttling|LimitExceeded|ServiceUnavailable)\w* .*", LATER),
-    (r"(AccountSuspended|SendingPaused|MailFromDomainNotVerified|NotFound)\w* .*", MISCONFIGURED),
+    (r"MailFromDomainNotVerified\w* .*", MESSAGE_LATER),  # of one sender domain
+    (r"AccessDenied\w* .*:identity/.*", MESSAGE_LATER),  # the key may not send as this domain
+    (r"(AccountSuspended|SendingPaused|NotFound)\w* .*", MISCONFIGURED),
     (r"(AccessDenied|UnrecognizedClient|InvalidSignature)\w* .*", MISCONFIGURED),
     (r"(SignatureDoesNotMatch|InvalidClientTokenId|ExpiredToken)\w* .*", MISCONFIGURED),
     (r"(MissingAuthenticationToken|RequestExpired)\w* .*", MISCONFIGURED),
-    (r"MessageRejected\w* .*not verified.*", MISCONFIGURED),  # the sender, or in the sandbox
+    (r"MessageRejected\w* .*not verified.*", MESSAGE_LATER),  # one sender; a sandbox's recipient
     (r"MessageRejected\w* .*", CONTENT),
-    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", DEAD),
-    (r"BadRequest\w* .*(local address|domain) contains.*", DEAD),
+    # It does not say which address: the sender's would suppress every recipient.
+    (r"BadRequest\w* .*(illegal|invalid|missing final).*(address|domain).*", ELSEWHERE),
+    (r"BadRequest\w* .*(local address|domain) contains.*", ELSEWHERE),
 )
 _TABLE = RefusalTable(ERRORS)
 STATUSES = {**refusals.BY_STATUS, 413: CONTENT}
@@ -107,7 +119,7 @@ class Ses(Provider):
     settings: SesSettings
 
     def __init__(
-        self, settings: SesSettings, transport: Callable[[], Transport] = outbound_transport
+        self, settings: SesSettings, transport: Callable[[], Performer] = outbound_transport
     ) -> None:
         """Create a provider. `transport` returns what fetches SNS's certificates."""
         super().__init__(settings)
@@ -122,12 +134,12 @@ class Ses(Provider):
         url = f"{account.ses}/v2/email/{path}"
         secret = account.secret_access_key.get_secret_value()
         key = sigv4.AccessKey(account.access_key_id, secret, account.region, "ses")
-        given = {"Content-Type": "application/json"}
+        base_headers = {"Content-Type": "application/json"}
         now = datetime.now(UTC)
-        headers = sigv4.signed(key, method, url, headers=given, body=body, now=now)
+        headers = sigv4.signed(key, method, url, headers=base_headers, body=body, now=now)
         return account.request(url, body, tuple(headers.items()), method=method)
 
-    def check(self, transport: Transport) -> Outcome | None:
+    def check(self, transport: Performer) -> Outcome | None:
         """Read the account (GetAccount); None for a key that is known and may only send."""
         (reply,) = transport.perform([self._signed("GET", "account")])
         kind = reply.headers.get("x-amzn-errortype", "") if isinstance(reply, Reply) else ""

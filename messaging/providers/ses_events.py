@@ -6,7 +6,8 @@ import structlog
 
 from rme.core import addresses, ids
 from rme.core.automated_clients import is_machine
-from rme.core.provider import DeliveryReceipt, UnknownCode, http
+from rme.core.outcomes import OptOut
+from rme.core.provider import DeliveryReceipt, UnknownCode, bounces, http
 
 log = structlog.get_logger(__name__)
 
@@ -20,15 +21,26 @@ RECEIPTS: dict[str, str | None] = {
     "Open": "open",
     "Click": "click",
     "Complaint": "complained",
-    "Bounce": "bounced",  # of a dead address if Permanent
+    "Bounce": "bounced",  # see `_bounce`
     "Reject": "failed",
     "Rendering Failure": "failed",
     "Subscription": None,
 }
+NOT_SENT: dict[tuple[str, str], OptOut] = {
+    ("bounced", "UnsubscribedRecipient"): OptOut.UNSUBSCRIBED,  # they left the contact list
+    ("complained", "OnAccountSuppressionList"): OptOut.COMPLAINT,  # they complained before
+}
+"""Opt-outs for which SES did not send, by type and subtype.
+
+https://docs.aws.amazon.com/ses/latest/dg/notification-contents.html#bounce-types"""
+NO_COMPLAINTS = frozenset({"not-spam", "auth-failure"})
+"""Feedback types that aren't complaints (RFC 6430 §3, RFC 6591)."""
+NOT_OF_THE_ADDRESS = frozenset({"ContentRejected", "AttachmentRejected", "MessageTooLarge"})
+"""Subtypes of bounces that don't concern the address."""
 REASONS = (
     *("bounce.bounceType", "bounce.bounceSubType", "bounce.bouncedRecipients.0.diagnosticCode"),
-    *("complaint.complaintFeedbackType", "reject.reason", "failure.errorMessage"),
-    "deliveryDelay.delayType",
+    *("complaint.complaintSubType", "complaint.complaintFeedbackType", "reject.reason"),
+    *("failure.errorMessage", "deliveryDelay.delayType"),
 )
 """Where an event says why an email failed."""
 
@@ -41,18 +53,37 @@ def receipt(event: Mapping[str, object]) -> DeliveryReceipt | UnknownCode | None
     if name not in RECEIPTS:
         return UnknownCode(name)
     kind = RECEIPTS.get(name)
-    attempt_id = ids.parse(http.text_of(http.value_at(event, f"mail.tags.{ATTEMPT}.0")))
+    attempt_id = ids.parse_reported(http.text_of(http.value_at(event, f"mail.tags.{ATTEMPT}.0")))
     if kind is None or attempt_id is None:
         return None
-    soft = kind == "bounced" and http.value_at(event, "bounce.bounceType") != "Permanent"
+    if kind == "complained" and _text(event, "complaint.complaintFeedbackType") in NO_COMPLAINTS:
+        return None
+    subtype = _text(event, "bounce.bounceSubType") or _text(event, "complaint.complaintSubType")
+    if opt_out := NOT_SENT.get((kind, subtype)):
+        return DeliveryReceipt(attempt_id, "failed", _reason(event), opt_out=opt_out)
+    kind, soft = _bounce(event, subtype) if kind == "bounced" else (kind, False)
     agent = http.text_of(http.value_at(event, f"{kind}.userAgent"), 500)
     return DeliveryReceipt(
         attempt_id,
-        "failed" if soft else kind,
+        kind,
         _reason(event),
         machine=kind in ("open", "click") and bool(agent) and is_machine(agent),
         soft=soft,
     )
+
+
+def _bounce(event: Mapping[str, object], subtype: str) -> tuple[str, bool]:
+    """Return the type of a bounce, and whether it is soft, by the words of the server."""
+    if subtype in NOT_OF_THE_ADDRESS:
+        return "failed", False
+    recipient = "bounce.bouncedRecipients.0"
+    text = f"{_text(event, f'{recipient}.status')} {_text(event, f'{recipient}.diagnosticCode')}"
+    hard = _text(event, "bounce.bounceType") == "Permanent"
+    return bounces.of_bounce(text, hard=hard, soft=not hard)
+
+
+def _text(event: Mapping[str, object], path: str) -> str:
+    return http.text_of(http.value_at(event, path), 1000)
 
 
 def _reason(event: Mapping[str, object]) -> str | None:

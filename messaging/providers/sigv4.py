@@ -27,16 +27,16 @@ class AccessKey:
 def signed(
     key: AccessKey, method: str, url: str, *, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> dict[str, str]:
-    """Return a request's headers with `X-Amz-Date` and `Authorization`; all of them are signed.
+    """Return a request's headers with `X-Amz-Date` and `Authorization`; it signs every header.
 
     `now` is in UTC.
     """
     time = now.strftime("%Y%m%dT%H%M%SZ")
     parts = urlsplit(url)
-    given = {**headers, "X-Amz-Date": time}
+    dated_headers = {**headers, "X-Amz-Date": time}
     pairs = sorted(
         (name.lower(), " ".join(value.split()))
-        for name, value in {**given, "Host": parts.netloc}.items()
+        for name, value in {**dated_headers, "Host": parts.netloc}.items()
     )
     names = ";".join(name for name, _ in pairs)
     header_lines = [f"{name}:{value}" for name, value in pairs]
@@ -52,4 +52,4 @@ def signed(
     signature = hmac.digest(signing, to_sign.encode(), "sha256").hex()
     credential = f"Credential={key.access_key_id}/{scope}"
     authorization = f"{_ALGORITHM} {credential}, SignedHeaders={names}, Signature={signature}"
-    return {**given, "Authorization": authorization}
+    return {**dated_headers, "Authorization": authorization}

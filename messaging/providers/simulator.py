@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rme.core.channels import Channel
+from messaging.domain.channels import Channel
 from rme.core.outcomes import Accepted, Fault, Outcome, Rejected, Retryable, Unknown
 from rme.core.provider import (
     Content,
@@ -22,7 +22,7 @@ from rme.core.provider import (
     Sms,
     no_progress,
 )
-from rme.transport import Transport
+from rme.transport.performer import Performer
 
 OUTCOMES: dict[str, Outcome] = {
     "delivered": Accepted(receipts=("delivered", "open")),
@@ -66,11 +66,14 @@ class Simulator(Provider):
         super().__init__(settings)
         self.sleep = sleep
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         return Accepted()
 
     def send(
-        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Return the outcome that each address names.
 

@@ -14,13 +14,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from rme.core.channels import Channel
+from messaging.domain.channels import Channel
+from rme.core.addresses import Digits
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
     Fault,
     Misconfigured,
+    OptOut,
     Outcome,
     Rejected,
     Retryable,
@@ -41,9 +43,13 @@ from rme.core.provider import (
     UnknownCode,
     http,
     no_progress,
+    refusals,
 )
 from rme.core.provider.base import UNWRITABLE
-from rme.transport import NOT_STARTED, AddressPolicy, Failure, FailureKind, Transport, smpp
+from rme.transport import smpp
+from rme.transport.addresses import AddressPolicy
+from rme.transport.messages import NOT_STARTED, Failure, FailureKind
+from rme.transport.performer import Performer
 from rme.transport.smpp import text_encoding
 from rme.transport.smpp.pdu import RESPONSE, CommandId, Tag, first_string
 from rme.transport.smpp.pending import Answer
@@ -58,7 +64,7 @@ CODES: dict[int, Outcome] = {
     0x06: Misconfigured("ESME_RINVPRTFLG"),
     0x07: Misconfigured("ESME_RINVREGDLVFLG"),
     0x08: Retryable("ESME_RSYSERR"),
-    0x0A: Misconfigured("ESME_RINVSRCADR"),
+    0x0A: Misconfigured("ESME_RINVSRCADR", of_sender=True),
     # Not hard: SMSCs also answer it for numbers to which they have no route.
     0x0B: Rejected("ESME_RINVDSTADR"),
     0x0D: Misconfigured("ESME_RBINDFAIL"),
@@ -66,10 +72,10 @@ CODES: dict[int, Outcome] = {
     0x0F: Misconfigured("ESME_RINVSYSID"),
     0x14: Retryable("ESME_RMSGQFUL"),
     0x15: Misconfigured("ESME_RINVSERTYP"),
-    0x43: Misconfigured("ESME_RINVESMCLASS"),
+    0x43: Rejected("ESME_RINVESMCLASS", Fault.ROUTE),  # of long texts alone
     0x45: Retryable("ESME_RSUBMITFAIL"),
-    0x48: Misconfigured("ESME_RINVSRCTON"),
-    0x49: Misconfigured("ESME_RINVSRCNPI"),
+    0x48: Misconfigured("ESME_RINVSRCTON", of_sender=True),
+    0x49: Misconfigured("ESME_RINVSRCNPI", of_sender=True),
     0x50: Misconfigured("ESME_RINVDSTTON"),
     0x51: Misconfigured("ESME_RINVDSTNPI"),
     0x53: Misconfigured("ESME_RINVSYSTYP"),
@@ -79,11 +85,12 @@ CODES: dict[int, Outcome] = {
     0x64: Retryable("ESME_RX_T_APPN"),
     0x65: Rejected("ESME_RX_P_APPN"),
     0x66: Rejected("ESME_RX_R_APPN"),
-    0xC0: Misconfigured("ESME_RINVOPTPARSTREAM"),
-    0xC1: Misconfigured("ESME_ROPTPARNOTALLWD"),
-    0xC2: Misconfigured("ESME_RINVPARLEN"),
-    0xC3: Misconfigured("ESME_RMISSINGOPTPARAM"),
-    0xC4: Misconfigured("ESME_RINVOPTPARAMVAL"),
+    # Only long texts have parameters.
+    0xC0: Rejected("ESME_RINVOPTPARSTREAM", Fault.ROUTE),
+    0xC1: Rejected("ESME_ROPTPARNOTALLWD", Fault.ROUTE),
+    0xC2: Rejected("ESME_RINVPARLEN", Fault.ROUTE),
+    0xC3: Rejected("ESME_RMISSINGOPTPARAM", Fault.ROUTE),
+    0xC4: Rejected("ESME_RINVOPTPARAMVAL", Fault.ROUTE),
     0xFE: Rejected("ESME_RDELIVERYFAILURE"),
     0xFF: Unknown("ESME_RUNKNOWNERR"),
 }
@@ -106,6 +113,8 @@ STATES: dict[str, str | None] = {
 """By state: the receipt's type; None for no news."""
 UNREACHED = frozenset({"3", "EXPIRED"})
 """States of a phone that was off or out of reach for as long as the SMSC tried."""
+DIGITS = {1: Digits.INTERNATIONAL, 2: Digits.NATIONAL}
+"""How to read digits of an address, by its type of number (§5.2.5); other types are open."""
 _MESSAGE_TYPE = 0x3C
 _INBOUND = 0x00
 _RECEIPT_TYPES = frozenset({0x04, 0x20})
@@ -153,6 +162,9 @@ class SmppSettings(ProviderSettings):
     dead_errors: list[Annotated[str, Field(max_length=10)]] = Field(
         default=[], description="`err` of receipts that mean a dead number, like 001."
     )
+    stop_errors: list[Annotated[str, Field(max_length=10)]] = Field(
+        default=[], description="`err` of receipts whose recipient wrote STOP to the operator."
+    )
 
     @model_validator(mode="after")
     def _password_fits(self) -> "SmppSettings":
@@ -169,19 +181,28 @@ class Smpp(Provider):
     channels = frozenset({Channel.SMS})
     Settings = SmppSettings
     settings: SmppSettings
+    shows_ascii_senders_only = True  # `source_addr` is a C-octet string, which is ASCII (§3.1)
     listens = True
     names_its_own_ids = True
 
     def send(
-        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Send a window over the kept connection; of the transport, only its limits are used."""
         messages = [self._parts(dispatch) for dispatch in dispatches]
         bodies = [body for parts in messages for body in parts]
 
         def read(answers: Sequence[Answer | None]) -> list[Outcome | None]:
-            each = iter(answers)
-            return [self._known_outcome([next(each) for _ in parts]) for parts in messages]
+            iterator = iter(answers)
+            outcomes = [self._known_outcome([next(iterator) for _ in parts]) for parts in messages]
+            pairs = zip(outcomes, dispatches, strict=True)
+            return [
+                out and refusals.of_message(out, self.requested_sender(dispatch.sms))
+                for out, dispatch in pairs
+            ]
 
         def on_answers(answers: Sequence[Answer | None]) -> None:
             outcomes = enumerate(read(answers))
@@ -192,7 +213,7 @@ class Smpp(Provider):
         )
         return [outcome for outcome in read(answers) if outcome]
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         """Bind, if this process is not bound yet."""
         failure = self._client().bind(transport.policy)
         return _failed(failure) if failure else Accepted()
@@ -231,16 +252,16 @@ class Smpp(Provider):
             parts = text_encoding.split(
                 sms.text, account.alphabet, account.long_messages, reference
             )
-            # One receipt is enough: the last part's, which comes when all of it has arrived.
+            # One receipt is enough: the last part's, which comes when all parts have arrived.
             return [self._message(sms, each, is_last=each is parts[-1]).encode() for each in parts]
-        except ValueError:  # a text that is too long, or a sender that is too long or not ASCII
+        except ValueError:  # a text or a sender that is too long
             return []
 
     def _message(
         self, sms: Sms, part: text_encoding.TextPart, *, is_last: bool
     ) -> smpp.ShortMessage:
         return smpp.ShortMessage(
-            self._source(sms.sender or self.settings.sender),
+            self._source(self.requested_sender(sms) or self.settings.sender),
             smpp.Address(sms.to.removeprefix("+"), 1, 1),
             part.text,
             part.esm_class,
@@ -269,9 +290,9 @@ class Smpp(Provider):
     # --- answers and receipts ------------------------------------------------------------------
 
     def _known_outcome(self, answers: Sequence[Answer | None]) -> Outcome | None:
-        """Return the outcome of a message; None while a part of it is awaited."""
-        known = [answer for answer in answers if answer is not None]
-        return self._of_parts(known) if len(known) == len(answers) else None
+        """Return the outcome of a message; None while a part is awaited."""
+        received = [answer for answer in answers if answer is not None]
+        return self._of_parts(received) if len(received) == len(answers) else None
 
     def _of_parts(self, answers: Sequence[Answer]) -> Outcome:
         """Return the outcome of a message by the answers to its parts.
@@ -308,12 +329,19 @@ class Smpp(Provider):
             message.text, message.data_coding, self.settings.alphabet, message.esm_class
         )
         if kind == _INBOUND:
-            source = message.source
-            sender = f"+{source.text}" if source.text.isdigit() and source.ton <= 1 else source.text
             place = text_encoding.part_position(message.text, message.parameters, message.esm_class)
             part = SmsPart(*place) if place else None
             to = message.destination.text
-            return [InboundSms(sender, to, text.replace("\0", " "), part=part)]
+            source = message.source
+            return [
+                InboundSms(
+                    source.text,
+                    to,
+                    text.replace("\0", " "),
+                    part=part,
+                    digits=DIGITS.get(source.ton, Digits.UNSAID),
+                )
+            ]
         return self._receipt(message, text) if kind in _RECEIPT_TYPES else []
 
     def _receipt(self, message: smpp.ShortMessage, text: str) -> CallbackContent:
@@ -324,7 +352,8 @@ class Smpp(Provider):
         code = str(state[0]) if state else fields.get("stat", "").upper()[:7]
         # A parameter has the form of responses.
         form = "HEX_IN_RESPONSES" if receipted_id else "HEX_IN_RECEIPTS"
-        reference = self._normalized(receipted_id or fields.get("id", ""), form)
+        written_id = receipted_id or fields.get("id", "")
+        reference = self._normalized(written_id, form)
         if not code or not reference:
             return []
         if code not in STATES:
@@ -337,14 +366,28 @@ class Smpp(Provider):
             kind = "bounced"
         reason = " ".join(each for each in (fields.get("stat", ""), error) if each)
         soft = kind == "failed" and code in UNREACHED
-        reason = http.text_of(reason, 80)
-        return [DeliveryReceipt(None, kind, reason or None, soft, provider_id=reference)]
+        stopped = kind == "failed" and error in self.settings.stop_errors
+        former = http.text_of(written_id, 65).lower() if self.settings.message_ids == "SAME" else ""
+        return [
+            DeliveryReceipt(
+                None,
+                kind,
+                http.text_of(reason, 80) or None,
+                soft,
+                provider_id=reference,
+                opt_out=OptOut.STOP if stopped else None,
+                former_provider_id=former if former != reference else "",
+            )
+        ]
 
     def _normalized(self, identifier: str, form: str) -> str:
-        """Return an id in one form, whichever field it came from."""
-        identifier = http.text_of(identifier, 65).lower()
+        """Return an id in one form, whichever field it came from.
+
+        A receipt's text has ten digits (appendix B), so zeros may lead there that the answer lacks.
+        """
+        identifier = http.text_of(identifier, 65).strip().lower()
         if self.settings.message_ids == "SAME":
-            return identifier
+            return identifier.lstrip("0") or identifier[:1]
         try:
             return str(int(identifier, 16 if self.settings.message_ids == form else 10))
         except ValueError:
@@ -353,9 +396,9 @@ class Smpp(Provider):
 
 def _failed(failure: Failure) -> Outcome:
     if failure.kind is FailureKind.LOGIN:
-        known = CODES.get(failure.status)
-        if isinstance(known, Retryable):
-            return known
+        outcome = CODES.get(failure.status)
+        if isinstance(outcome, Retryable):
+            return outcome
         reason = f"the bind was refused: {failure.status:#x}"
-        return Misconfigured(getattr(known, "reason", reason))
+        return Misconfigured(getattr(outcome, "reason", reason))
     return http.failure_outcome(failure)

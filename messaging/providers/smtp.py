@@ -1,6 +1,8 @@
 """Email by SMTP (RFC 5321): any mail server, with STARTTLS, TLS from the first byte, and log-in.
 
-REPLIES below is the table of what a server's refusals mean. For all else:
+The table of bounce classes (`rme.core.provider.bounces`) gives the meaning of refusals. Two of them
+are the account's own fault: a refused sender, if the account has a `bounce_address`, since that is
+the sender; and refused relaying, if it has no log-in. Other results:
 
 | what happened | outcome |
 |---|---|
@@ -20,22 +22,15 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from messaging.domain.channels import Channel
 from messaging.providers import mime
 from rme.core import addresses
-from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
-from rme.core.provider import Dispatch, Provider, ProviderSettings
-from rme.core.provider.refusals import (
-    CONTENT,
-    DEAD,
-    LATER,
-    MISCONFIGURED,
-    RECIPIENT,
-    RefusalTable,
-    Rows,
-)
-from rme.transport import (
+from rme.core.provider import Dispatch, Provider, ProviderSettings, bounces
+from rme.core.provider.bounces import BounceClass
+from rme.core.provider.refusals import MISCONFIGURED
+from rme.transport.messages import (
     Envelope,
     Failure,
     FailureKind,
@@ -43,33 +38,10 @@ from rme.transport import (
     MailSecurity,
     Reply,
     Request,
-    Transport,
+    Stage,
 )
+from rme.transport.performer import Performer
 
-REPLIES: Rows = (
-    # `stage code enhanced-code text`; the first row that fits counts.
-    # Codes: RFC 5321 §4.2; enhanced ones: RFC 3463 and IANA's registry (RFC 5248).
-    (r"\w+ 4\d\d .*", LATER),  # 421 450 451 452 454, greylisting (RFC 6647) too
-    (r"CONNECT 5.*", LATER),  # 521 554: this server takes no mail now, another may
-    (r"\w+ 53[0458] .*", MISCONFIGURED),  # RFC 4954 §6: log-in needed, too weak, wrong
-    (r"RCPT 5.. .*\brelay(ing)?\b.*", MISCONFIGURED),  # an open-relay check: we must log in
-    (r"\w+ 5.. 5\.7\.2[0-7] .*", MISCONFIGURED),  # RFC 7372, 7505: our DKIM, SPF, reverse DNS, MX
-    (r"\w+ 5.. 5\.1\.[78] .*", MISCONFIGURED),  # the sender's address, bad syntax or domain
-    (r"\w+ 5.. 5\.(2\.3|3\.4|6\.\d+) .*", CONTENT),  # too long, too big, cannot be taken
-    (r"MAIL 552 .*", CONTENT),  # RFC 1870 §6.1: the SIZE that we stated is too big
-    (r"MAIL 5.*", MISCONFIGURED),  # this sender may not use this server
-    (r"\w+ 5.. 5\.(1\.([12346]|10)|2\.1) .*", DEAD),  # no such, moved, null MX, disabled
-    (r"\w+ 5.. 5\.([24]\.\d+) .*", RECIPIENT),  # mailbox full, no route
-    (r"RCPT 5.. 5\.[3-7]\.\d+ .*", RECIPIENT),  # policy, before it saw any content
-    (r"RCPT 55[0136] .*", DEAD),  # 550 unavailable, 551 not local, 553 name, 556 RFC 7504
-    (r"RCPT 5.*", RECIPIENT),  # 552 its storage is full, 554, 501
-    (r"(DATA|END) 5.*", CONTENT),  # spam, policy (5.7.x), 552 554
-)
-_TABLE = RefusalTable(REPLIES)
-_READ_LIMIT = 2000
-"""Characters of a reply that are read."""
-
-_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:\s+|$)(.*)")
 _ADDRESS = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}@[A-Za-z0-9.:\[\]-]{1,253}")
 _MESSAGE_ID = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}")
 
@@ -145,7 +117,7 @@ class Smtp(Provider):
             ca_pem=account.ca_pem,
         )
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         """Log in, and send NOOP in place of a message."""
         (reply,) = transport.perform([self._request("", (), b"", checks_login=True)])
         outcome = self.outcome(reply)
@@ -155,7 +127,23 @@ class Smtp(Provider):
     def outcome(self, reply: Reply | Failure) -> Outcome:
         if isinstance(reply, Failure):
             return _failed(reply)
-        return Accepted() if reply.status < 300 else _refused(reply)
+        return Accepted() if reply.status < 300 else self._refused(reply)
+
+    def _refused(self, reply: Reply) -> Outcome:
+        """Return the outcome of a refusal by its bounce class."""
+        text = " ".join(line[4:] for line in reply.lines)
+        bounce_class = bounces.of_reply(reply.stage, reply.status, text)
+        meaning = (
+            MISCONFIGURED if self._is_own_fault(bounce_class, reply.stage) else bounce_class.meaning
+        )
+        return meaning.outcome(_reason(reply.lines))
+
+    def _is_own_fault(self, bounce_class: BounceClass, stage: Stage | None) -> bool:
+        """Return whether the account's settings caused the refusal, and not the message."""
+        if bounce_class is BounceClass.RELAY:
+            return not self.settings.username
+        is_of_sender = bounce_class in (BounceClass.SENDER, BounceClass.MALFORMED_SENDER)
+        return is_of_sender and stage is Stage.MAIL and bool(self.settings.bounce_address)
 
     def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         """Return the outcome; the id of an accepted email is its Message-ID."""
@@ -164,7 +152,7 @@ class Smtp(Provider):
 
 
 def message_id(dispatch: Dispatch) -> str:
-    """Return an email's Message-ID without angle brackets; made of the attempt if it has none."""
+    """Return an email's Message-ID without angle brackets; made of the attempt if it is unset."""
     email = dispatch.email
     if _MESSAGE_ID.fullmatch(email.message_id):
         return email.message_id
@@ -182,21 +170,6 @@ def _failed(failure: Failure) -> Outcome:
         case _ if 400 <= failure.status < 500:
             return Retryable(reason)
     return Misconfigured(reason)
-
-
-def _refused(reply: Reply) -> Outcome:
-    """Return the outcome of a refusal by the table."""
-    reason = _reason(reply.lines)
-    enhanced, text = _enhanced(reply.lines)
-    key = f"{reply.stage} {reply.status} {enhanced} {text}"
-    return (_TABLE.find(key) or LATER).outcome(reason)
-
-
-def _enhanced(lines: Sequence[str]) -> tuple[str, str]:
-    """Return a reply's enhanced code (`-` if it has none) and its text."""
-    text = " ".join(line[4:] for line in lines)[:_READ_LIMIT]
-    found = _ENHANCED.match(text)
-    return (found[1], found[2]) if found else ("-", text)
 
 
 def _reason(lines: Sequence[str]) -> str:

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from rme.core.cache import TtlCache
-from rme.transport import Reply, Request, Transport
+from rme.transport.messages import Reply, Request
+from rme.transport.performer import Performer
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +45,7 @@ _keys: TtlCache[tuple[str, str], RSAPublicKey] = TtlCache(seconds=24 * 3600, siz
 
 
 def is_signed(
-    message: Mapping[str, object], origin: str, transport: Transport, ca_pem: str
+    message: Mapping[str, object], origin: str, transport: Performer, ca_pem: str
 ) -> bool:
     """Return whether SNS at `origin` (`https://sns.eu-west-1.amazonaws.com`) signed a message."""
     names = _SIGNED.get(str(message.get("Type")))
@@ -65,7 +66,7 @@ def is_signed(
     return True
 
 
-def _fetch_key(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | None:
+def _fetch_key(url: str, transport: Performer, ca_pem: str) -> RSAPublicKey | None:
     (reply,) = transport.perform([_get(url, ca_pem)])
     if not isinstance(reply, Reply) or reply.status != 200:
         log.warning("sns.certificate")
@@ -77,15 +78,15 @@ def _fetch_key(url: str, transport: Transport, ca_pem: str) -> RSAPublicKey | No
     return key if isinstance(key, RSAPublicKey) else None
 
 
-def confirm(message: Mapping[str, object], origin: str, transport: Transport, ca_pem: str) -> bool:
+def confirm(message: Mapping[str, object], origin: str, transport: Performer, ca_pem: str) -> bool:
     """Confirm a subscription at the URL that SNS names, if it has SNS's origin."""
     path = _path_below(origin, message.get("SubscribeURL"))
     if not _CONFIRM.fullmatch(path):
         return False
     (reply,) = transport.perform([_get(f"{origin}{path}", ca_pem)])
-    done = isinstance(reply, Reply) and reply.status == 200
-    log.info("sns.confirmed" if done else "sns.not_confirmed")
-    return done
+    is_confirmed = isinstance(reply, Reply) and reply.status == 200
+    log.info("sns.confirmed" if is_confirmed else "sns.not_confirmed")
+    return is_confirmed
 
 
 def _path_below(origin: str, url: object) -> str:

@@ -26,28 +26,29 @@ from uuid import UUID
 
 from pydantic import Field, SecretStr, StringConstraints
 
+from messaging.domain.channels import Channel
 from messaging.providers import callbacks
 from rme.core import ids
-from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Fault, Misconfigured, Outcome, Rejected, Retryable
+from rme.core.outcomes import Accepted, Fault, Misconfigured, OptOut, Outcome, Rejected, Retryable
 from rme.core.provider import (
-    AcceptedMessage,
     CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     Dispatch,
     InboundSms,
     Provider,
+    SentMessage,
     UnknownCode,
     http,
     refusals,
 )
-from rme.transport import Failure, Reply, Request, Transport
+from rme.transport.messages import Failure, Reply, Request
+from rme.transport.performer import Performer
 
 DEAD = Rejected("no mobile number", hard=True)
 UNREACHABLE = Rejected("this number cannot be written to")
 CONTENT = Rejected("the text was refused", Fault.CONTENT)
-SENDER = Misconfigured("the sender was refused")
+SENDER = Misconfigured("the sender was refused", of_sender=True)
 REFUSALS: dict[int, Outcome] = {
     # https://www.twilio.com/docs/api/errors
     20003: Misconfigured("authentication failed"),
@@ -56,25 +57,26 @@ REFUSALS: dict[int, Outcome] = {
     14107: Retryable("too many messages"),
     21211: DEAD,  # not a phone number
     21214: UNREACHABLE,  # cannot be reached
+    21610: Rejected("the person wrote STOP to this sender", opt_out=OptOut.STOP),
     21217: DEAD,  # not a phone number
     21265: UNREACHABLE,  # a short code
     21266: UNREACHABLE,  # the sender itself
-    21408: Misconfigured("the region is not enabled"),
+    21408: Rejected("the region is not enabled", Fault.ROUTE),
     21602: CONTENT,  # empty
     21605: CONTENT,  # too long
     21617: CONTENT,  # more than 1600 characters
-    21603: SENDER,  # none
+    21612: Rejected("no way from the sender to this number", Fault.ROUTE),
+    21608: Rejected("a trial account does not send to this number", Fault.ROUTE),
     21212: SENDER,  # not a phone number
-    21606: SENDER,  # cannot send
-    21612: UNREACHABLE,  # no way from that sender to that number
+    21603: SENDER,  # none
+    # It cannot send at all, or not to this number.
+    21606: Retryable("the sender cannot send to this number", of_sender=True),
     21659: SENDER,  # not a number of Twilio's
     21660: SENDER,  # not a number of this account
     21661: SENDER,  # cannot send SMS
     21703: SENDER,  # the messaging service has no number
     21705: SENDER,  # no such messaging service
-    21608: Misconfigured("a trial account"),
     21609: Misconfigured("the callback address was refused"),
-    21610: Rejected("the person wrote STOP to this sender"),
     21611: Retryable("the sender's queue is full"),
     21614: DEAD,  # not a mobile
     21635: DEAD,  # a landline
@@ -93,13 +95,14 @@ RECEIPTS: dict[str, str] = {
 NO_NEWS = frozenset(
     {"accepted", "scheduled", "queued", "sending", "receiving", "received", "canceled"}
 )
-DEAD_ERRORS = frozenset({"21211", "21614", "21635", "30005", "30006"})
+DEAD_ERRORS = frozenset({"21211", "21614", "21635", "30005"})
 """Error codes of `failed` and `undelivered` that mean a dead number."""
-SOFT_ERRORS = frozenset({"30003"})
-"""Error codes of a handset that is unreachable for now."""
+SOFT_ERRORS = frozenset({"30003", "30006"})
+"""Error codes of an unreachable handset, a landline, or a carrier without a route."""
+STOP_ERRORS = frozenset({"21610"})
+"""Error codes of a person who wrote STOP."""
 OTHER_ERRORS = frozenset(
     {
-        "21610",  # the person wrote STOP
         "30001",  # the queue is full
         "30002",  # the account is suspended
         "30004",  # blocked, by the person or the carrier
@@ -140,12 +143,14 @@ class Twilio(Provider):
         "of your number or messaging service, A message comes in, by POST."
     )
     channels = frozenset({Channel.SMS})
+    # https://www.twilio.com/docs/glossary/what-alphanumeric-sender-id
+    shows_ascii_senders_only = True
     Settings = TwilioSettings
     settings: TwilioSettings
 
     def request(self, dispatch: Dispatch) -> Request:
         sms, account = dispatch.sms, self.settings
-        sender = sms.sender or account.sender
+        sender = self.requested_sender(sms) or account.sender
         service = sender.startswith("MG") and len(sender) == 34
         form = {
             "To": sms.to,
@@ -171,7 +176,7 @@ class Twilio(Provider):
         login = base64.b64encode(f"{user}:{secret.get_secret_value()}".encode()).decode()
         return "Authorization", f"Basic {login}"
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         # Not the account itself, which an API key may not read.
         url, login = self._url("Messages.json?PageSize=1"), (self._login(),)
         return http.check(transport, self.settings.request(url, b"", login, method="GET"))
@@ -188,8 +193,11 @@ class Twilio(Provider):
         reason = f"refused: {reply.status} {http.text_of(code)}".rstrip()
         return refusals.by_status(reply, reason)
 
+    def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        return refusals.of_message(self.outcome(reply), self.requested_sender(dispatch.sms))
+
     def is_authentic(self, callback: CallbackRequest) -> bool:
-        given = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
+        signature = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
         form = set(callbacks.form_pairs(callback.body))  # a repeated parameter counts once
         if "json" in callback.headers.get("content-type", ""):
             digest = _query(callback).get("bodySHA256", "").encode(errors="replace")
@@ -199,7 +207,8 @@ class Twilio(Provider):
         query = f"?{callback.query}" if callback.query else ""
         text = query + "".join(name + value for name, value in sorted(form))
         matches = [
-            hmac.compare_digest(self._sign(url + text), given) for url in _spellings(callback.url)
+            hmac.compare_digest(self._sign(url + text), signature)
+            for url in _spellings(callback.url)
         ]
         return any(matches) and _is_recent_receipt(callback)
 
@@ -208,24 +217,34 @@ class Twilio(Provider):
         return base64.b64encode(hmac.new(secret, text.encode(errors="replace"), "sha1").digest())
 
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
-        given = callbacks.parameters(callback)
-        status, attempt_id = given.get("MessageStatus", ""), ids.parse(given.get("attempt", ""))
-        if not status and given.get("From"):
-            text, own_id = given.get("Body", ""), given.get("MessageSid", "")
-            answered = "OptOutType" in given
-            return [InboundSms(given["From"], given.get("To", ""), text, answered, id=own_id)]
-        return _receipts(attempt_id, status, given.get("ErrorCode", "")) if attempt_id else []
+        values = callbacks.parameters(callback)
+        status, attempt_id = values.get("MessageStatus", ""), ids.parse(values.get("attempt", ""))
+        if not status and values.get("From"):
+            text, own_id = values.get("Body", ""), values.get("MessageSid", "")
+            has_answer = "OptOutType" in values
+            taken_as = values.get("OptOutType", "")
+            return [
+                InboundSms(
+                    values["From"],
+                    values.get("To", ""),
+                    text,
+                    has_answer,
+                    id=own_id,
+                    taken_as=taken_as,
+                )
+            ]
+        return _receipts(attempt_id, status, values.get("ErrorCode", "")) if attempt_id else []
 
     @property
     def polls(self) -> bool:
         return self.settings.status_by == "POLL"
 
-    def poll_request(self, message: AcceptedMessage) -> Request:
+    def poll_request(self, message: SentMessage) -> Request:
         url = self._url(f"Messages/{quote(message.provider_id, safe='')}.json")
         return self.settings.request(url, headers=(self._login(),), method="GET")
 
     def read_poll_reply(
-        self, message: AcceptedMessage, reply: Reply | Failure
+        self, message: SentMessage, reply: Reply | Failure
     ) -> Sequence[DeliveryReceipt | UnknownCode] | None:
         answer = http.read_object(reply.body) if isinstance(reply, Reply) else {}
         status = http.text_of(answer.get("status"), 32)
@@ -247,14 +266,15 @@ def _receipts(attempt_id: UUID, status: str, code: str) -> list[DeliveryReceipt 
     if kind == "failed" and code in DEAD_ERRORS:
         kind = "bounced"
     reason = f"Twilio {http.text_of(code, 16)}" if code else None
-    receipt = DeliveryReceipt(attempt_id, kind, reason, code in SOFT_ERRORS)
-    known = not code or code in DEAD_ERRORS | SOFT_ERRORS | OTHER_ERRORS
-    return [receipt] if known else [receipt, UnknownCode(code)]
+    opt_out = OptOut.STOP if kind == "failed" and code in STOP_ERRORS else None
+    receipt = DeliveryReceipt(attempt_id, kind, reason, code in SOFT_ERRORS, opt_out=opt_out)
+    is_known = not code or code in DEAD_ERRORS | SOFT_ERRORS | STOP_ERRORS | OTHER_ERRORS
+    return [receipt] if is_known else [receipt, UnknownCode(code)]
 
 
 def _with_retry_after(outcome: Outcome, reply: Reply) -> Outcome:
     if isinstance(outcome, Retryable):
-        return Retryable(outcome.reason, http.retry_after(reply))
+        return replace(outcome, retry_after=http.retry_after(reply))
     return outcome
 
 

@@ -5,8 +5,9 @@
 | 202 | Accepted, with its `message_uuid` |
 | 401, 403, 404 | Misconfigured |
 | 402 | Misconfigured: no credit |
+| a problem of PROBLEMS below (the end of its `type`) | what the table says |
 | 422 with `to` among the `invalid_parameters` | Rejected, the number is dead |
-| 422 with `from` there | Misconfigured |
+| 422 with `from` there | the sender is refused: Misconfigured, unless the request named it |
 | another 400 or 422 | Rejected, the content's fault |
 | 429, 503 | Retryable: not taken |
 | anything else | Unknown |
@@ -26,10 +27,11 @@ import jwt
 import orjson
 from pydantic import Field, SecretStr
 
+from messaging.domain.channels import Channel
 from messaging.providers import callbacks
 from rme.core import ids
-from rme.core.channels import Channel
-from rme.core.outcomes import Accepted, Outcome
+from rme.core.addresses import Digits
+from rme.core.outcomes import Accepted, OptOut, Outcome
 from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
@@ -42,7 +44,8 @@ from rme.core.provider import (
     refusals,
 )
 from rme.core.provider.refusals import RefusalMeaning
-from rme.transport import Failure, Reply, Request, Transport
+from rme.transport.messages import Failure, Reply, Request
+from rme.transport.performer import Performer
 
 RECEIPTS: dict[str, str] = {
     "submitted": "sent",
@@ -51,8 +54,28 @@ RECEIPTS: dict[str, str] = {
     "rejected": "failed",
     "undeliverable": "failed",
 }
-DEAD_ERRORS = frozenset({"1240"})
-"""Titles of errors that mean a dead number: illegal number."""
+PROBLEMS: dict[str, RefusalMeaning] = {
+    # https://developer.vonage.com/en/api-errors/messages
+    "1060": RefusalMeaning.MISCONFIGURED,  # the account is barred
+    "1070": RefusalMeaning.MISCONFIGURED,  # no credit
+    "1120": RefusalMeaning.SENDER,
+    "1420": RefusalMeaning.SENDER,
+    "1140": RefusalMeaning.MISCONFIGURED,  # a facility that is not enabled
+    "1160": RefusalMeaning.ELSEWHERE,  # a trial account does not send to this number
+    "1170": RefusalMeaning.DEAD,  # not a number
+    "1190": RefusalMeaning.DEAD,  # the number is no longer in use
+    "1240": RefusalMeaning.STOPPED,
+    "1250": RefusalMeaning.ELSEWHERE,  # no route
+    "1260": RefusalMeaning.ELSEWHERE,  # the destination is not reached
+}
+"""Meanings of problems by their number, at the end of their `type`."""
+DEAD_ERRORS = frozenset({"1170", "1190"})
+"""Titles of errors that mean a dead number: not a number, no longer in use."""
+SOFT_ERRORS = frozenset({"1180", "1220"})
+"""Titles of errors of a phone that is unreachable for now."""
+STOP_ERRORS = frozenset({"1240"})
+"""Titles of errors of a person who wrote STOP
+(https://developer.vonage.com/en/opt-out-assist/guides/messaging-opted-out-numbers)."""
 STATUSES = {**refusals.BY_STATUS, 402: RefusalMeaning.MISCONFIGURED}
 CALLBACK_AGE = timedelta(hours=1)
 """A call that was signed longer ago is a replay."""
@@ -110,7 +133,7 @@ class Vonage(Provider):
         login = f"{account.api_key}:{account.api_secret.get_secret_value()}".encode()
         return "Authorization", f"Basic {base64.b64encode(login).decode()}"
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         # https://developer.vonage.com/en/api/application.v2#listApplication
         url = f"{self.settings.base_url}/v2/applications?page_size=1"
         request = self.settings.request(url, b"", (self._login(),), method="GET")
@@ -123,9 +146,15 @@ class Vonage(Provider):
         reason = f"refused: {reply.status} {http.text_of(answer.get('title'), 80)}".rstrip()
         if reply.status == 202 and (uuid := http.text_of(answer.get("message_uuid"))):
             return Accepted(uuid)
+        problem = http.text_of(answer.get("type")).rpartition("#")[2]
+        if 400 <= reply.status < 500 and problem in PROBLEMS:
+            return PROBLEMS[problem].outcome(reason)
         if reply.status in (400, 422):
             return _invalid(answer).outcome(reason)
         return refusals.by_status(reply, reason, STATUSES)
+
+    def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
+        return refusals.of_message(self.outcome(reply), dispatch.sms.sender)
 
     def is_authentic(self, callback: CallbackRequest) -> bool:
         kind, _, token = callback.headers.get("authorization", "").partition(" ")
@@ -161,8 +190,8 @@ class Vonage(Provider):
                 http.text_of(body.get("text"), 2000),
                 http.text_of(body.get("message_uuid")),
             )
-            return [InboundSms(f"+{sender.lstrip('+')}", to, text, id=own_id)]
-        attempt_id = ids.parse(http.text_of(body.get("client_ref")))
+            return [InboundSms(sender, to, text, id=own_id, digits=Digits.INTERNATIONAL)]
+        attempt_id = ids.parse_reported(http.text_of(body.get("client_ref")))
         status = http.text_of(body.get("status"))
         kind = RECEIPTS.get(status)
         if attempt_id is None or not status:
@@ -170,9 +199,12 @@ class Vonage(Provider):
         if kind is None:
             return [UnknownCode(status)]
         title = http.text_of(http.value_at(body, "error.title"), 80)
-        if kind == "failed" and title in DEAD_ERRORS:
-            kind = "bounced"
-        return [DeliveryReceipt(attempt_id, kind, f"Vonage {title}" if title else None)]
+        reason = f"Vonage {title}" if title else None
+        if kind != "failed":
+            return [DeliveryReceipt(attempt_id, kind, reason)]
+        opt_out = OptOut.STOP if title in STOP_ERRORS else None
+        kind = "bounced" if title in DEAD_ERRORS else "failed"
+        return [DeliveryReceipt(attempt_id, kind, reason, title in SOFT_ERRORS, opt_out=opt_out)]
 
 
 def _invalid(answer: Mapping[str, object]) -> RefusalMeaning:
@@ -182,4 +214,4 @@ def _invalid(answer: Mapping[str, object]) -> RefusalMeaning:
     names = {http.text_of(entry.get("name")) for entry in entries if isinstance(entry, dict)}
     if "to" in names:
         return RefusalMeaning.DEAD
-    return RefusalMeaning.MISCONFIGURED if "from" in names else RefusalMeaning.CONTENT
+    return RefusalMeaning.SENDER if "from" in names else RefusalMeaning.CONTENT

@@ -15,7 +15,7 @@ from redis import RedisError
 
 from messaging.archive import job as archive
 from rme.core.cache import TtlCache
-from rme.core.db import availability, clock
+from rme.core.db import availability, clock, server
 from rme.core.db.postgresql import direct
 from rme.core.environment import redis_url
 from rme.core.redis import heartbeats
@@ -36,7 +36,7 @@ _pooler_problems: TtlCache[str, str] = TtlCache(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a check. `detail` says what is wrong."""
+    """The result of a check. `detail` says what is wrong, or, where nothing is, what to know."""
 
     status: str
     latency_ms: float
@@ -58,11 +58,11 @@ def run() -> dict[str, Check]:
     }
 
 
-def _check(ask: Callable[[], object], *failures: type[Exception]) -> Check:
+def _check(ask: Callable[[], str | None], *failures: type[Exception]) -> Check:
     started = time.perf_counter()
-    status, detail = OK, None
+    status = OK
     try:
-        ask()
+        detail = ask()
     except _Unusable as error:
         status, detail = DOWN, str(error)
     except failures as error:
@@ -74,12 +74,15 @@ def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 2)
 
 
-def _ask_database() -> None:
+def _ask_database() -> str | None:
+    """Return a sentence about a recent restart: afterwards all is well again."""
     with availability.within(DATABASE_SECONDS):
-        if availability.is_read_only():
+        state = server.read()
+        if state.is_read_only:
             raise _Unusable("is read-only: nothing can be accepted")
         if problem := _pooler_problems.get("", lambda: direct.problem() or ""):
             raise _Unusable(problem)
+    return str(state.restart) if state.restart and state.restart.is_recent else None
 
 
 def _ask_redis() -> None:
@@ -137,7 +140,9 @@ def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None
     if not processes:
         return DOWN, "no heartbeat"
     if failing := [each for each in processes if each.failing]:
-        tasks = sorted({f"{task}: {why}" for each in failing for task, why in each.failing.items()})
+        tasks = sorted(
+            {f"{task}: {problem}" for each in failing for task, problem in each.failing.items()}
+        )
         detail = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"
         all_fail = not any(each.works for each in processes)
         return (DOWN if all_fail else DEGRADED), detail

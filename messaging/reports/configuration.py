@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from messaging import providers
 from messaging.consent.privacy import requests
-from messaging.delivery import manual_review
+from messaging.domain.channels import Channel
 from messaging.models import (
     ProviderAccount,
     Template,
@@ -23,11 +23,12 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
+from messaging.store import backlogs
 from messaging.webhooks.endpoints import ON_PURPOSE
-from push import devices
-from rme.core.channels import Channel
+from push import active_devices
 from rme.core.db import clock
 from rme.tenants.models import Organization
+from rme.tenants.oauth.makers import unbacked_programs
 
 TEMPLATES_LIMIT = 50
 
@@ -50,7 +51,7 @@ class Finding:
 
 
 def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Return the findings of organizations, in seven statements however many they are."""
+    """Return the findings of organizations, in ten statements however many they are."""
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
@@ -64,6 +65,7 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
         *_manual_review(organization_ids),
         *_webhook_endpoints(organization_ids),
         *_privacy_requests(organization_ids),
+        *_programs(organization_ids),
     ]
 
 
@@ -82,28 +84,28 @@ def _broken_accounts(accounts: Accounts) -> list[Finding]:
 
 def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[Finding]:
     """Find channels without an active provider. `simulated`: organizations with the simulator."""
-    found = []
+    problems = []
     for organization_id, rows in accounts.items():
         for channel in Channel:
             states = {row.state for row in rows if row.channel == channel}
             states.discard(ProviderAccount.State.DRAFT)
             if not states and organization_id in simulated:  # as in routing
                 text = f"no provider account for {channel}: the simulator takes what is sent."
-                found.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
+                problems.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
             elif not states:
                 text = f"no provider account for {channel}: what is sent there is refused."
-                found.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
+                problems.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
             elif ProviderAccount.State.ACTIVE not in states:
                 text = f"no provider account for {channel} is active."
-                found.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
-    return found
+                problems.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
+    return problems
 
 
 def _vapid_key(accounts: Accounts) -> list[Finding]:
     """Find organizations that push to browsers while the VAPID key depends on SECRET_KEY."""
     if settings.VAPID_KEY_IS_SET:
         return []
-    with_devices = devices.with_browsers(list(accounts))
+    with_devices = active_devices.with_browsers(list(accounts))
     text = (
         "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are lost "
         "when that changes."
@@ -139,11 +141,11 @@ def _read_domains(organization_ids: Sequence[str]) -> list[_DomainRow]:
 
 def _sender_domains(organization_ids: Sequence[str], rows: Sequence[_DomainRow]) -> list[Finding]:
     verified = {row.organization_id for row in rows if row.verified_at}
-    missing = "no verified sender domain: email cannot be sent."
+    problem = "no verified sender domain: email cannot be sent."
     text = "the sender domain {} is not verified: nothing can be sent from it."
     return [
         *(
-            Finding(each, ERROR, "NO_SENDER_DOMAIN", missing)
+            Finding(each, ERROR, "NO_SENDER_DOMAIN", problem)
             for each in organization_ids
             if each not in verified
         ),
@@ -184,17 +186,17 @@ def _template_languages(organization_ids: Sequence[str]) -> list[Finding]:
 
 def _manual_review(organization_ids: Sequence[str]) -> list[Finding]:
     """Find organizations with deliveries in manual review."""
-    found = manual_review.counts(organization_ids)
+    counts = backlogs.count_held(organization_ids)
     text = "{} messages are on hold, their outcome unknown: send them again, or give them up."
     return [
-        Finding(each, WARNING, "HELD_UNKNOWN", text.format(_at_most(found[each])))
+        Finding(each, WARNING, "HELD_UNKNOWN", text.format(_at_most(counts[each])))
         for each in organization_ids
-        if found[each]
+        if counts[each]
     ]
 
 
 def _at_most(count: int) -> str:
-    return f"{count:,} or more" if count == manual_review.COUNTED else str(count)
+    return f"{count:,} or more" if count == backlogs.HELD_LIMIT else str(count)
 
 
 def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
@@ -202,7 +204,7 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
     disabled_or_failing = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
     rows = WebhookEndpoint.objects.filter(disabled_or_failing, organization_id__in=organization_ids)
     off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
-    found = []
+    problems = []
     for row in rows.order_by("id"):
         if row.enabled and row.failing_since:
             hours = int((clock.now() - row.failing_since) / timedelta(hours=1))
@@ -211,16 +213,25 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
             continue
         else:
             code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
-        found.append(Finding(row.organization_id, WARNING, code, text, row.pk))
-    return found
+        problems.append(Finding(row.organization_id, WARNING, code, text, row.pk))
+    return problems
+
+
+def _programs(organization_ids: Sequence[str]) -> list[Finding]:
+    """Find applications and keys that may do more than their makers."""
+    text = "{} may do more than its maker: confirm it, or remove permissions."
+    return [
+        Finding(each.organization_id, WARNING, "PROGRAM_UNCONFIRMED", text.format(each.name))
+        for each in unbacked_programs(organization_ids)
+    ]
 
 
 def _privacy_requests(organization_ids: Sequence[str]) -> list[Finding]:
     """Find organizations that have not answered requests for a data export or erasure in time."""
-    found = requests.overdue(organization_ids)
+    counts = requests.overdue(organization_ids)
     text = "requests for a data export or an erasure that are overdue: {}."
     return [
-        Finding(each, WARNING, "PRIVACY_REQUEST_OVERDUE", text.format(found[each]))
+        Finding(each, WARNING, "PRIVACY_REQUEST_OVERDUE", text.format(counts[each]))
         for each in organization_ids
-        if each in found
+        if each in counts
     ]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 
 from django.db.models import Exists, OuterRef, Q
 
+from messaging.domain.statuses import Status
 from messaging.models import Delivery, ProviderAccount, SenderDomain, Template, TemplateVersion
-from messaging.models.statuses import Status
 from rme.core.cache import TtlCache
 from rme.tenants.models import ApiKey, Application, Organization
 
@@ -40,15 +40,15 @@ _complete: TtlCache[str, Progress] = TtlCache(seconds=3600)
 
 def read(organization_ids: Collection[str]) -> list[Progress]:
     """Return the progress of organizations, by one statement; each step stops at its first row."""
-    own = {"organization_id": OuterRef("pk")}
-    domains = SenderDomain.objects.filter(**own)
-    accounts = ProviderAccount.objects.filter(**own, state=ProviderAccount.State.ACTIVE)
+    of_organization = {"organization_id": OuterRef("pk")}
+    domains = SenderDomain.objects.filter(**of_organization)
+    accounts = ProviderAccount.objects.filter(**of_organization, state=ProviderAccount.State.ACTIVE)
     versions = TemplateVersion.objects.filter(
         template__organization_id=OuterRef("pk"), state=TemplateVersion.State.ACTIVE
     )
-    sent = Delivery.objects.filter(**own, status__in=(Status.SENT, Status.DELIVERED))
-    applications = Application.objects.filter(**own)
-    api_keys = ApiKey.objects.filter(**own, revoked_at=None)
+    sent = Delivery.objects.filter(**of_organization, status__in=(Status.SENT, Status.DELIVERED))
+    applications = Application.objects.filter(**of_organization)
+    api_keys = ApiKey.objects.filter(**of_organization, revoked_at=None)
     rows = (
         Organization.objects.filter(pk__in=organization_ids)
         .annotate(
@@ -57,7 +57,7 @@ def read(organization_ids: Collection[str]) -> list[Progress]:
             provider=Q(simulator=True) | Q(Exists(accounts)),
             provider_checked=Q(simulator=True)
             | Q(Exists(accounts.filter(checked_at__isnull=False, check_problem=""))),
-            has_template=Exists(Template.objects.filter(**own)),
+            has_template=Exists(Template.objects.filter(**of_organization)),
             template=Exists(versions),
             delivered=Exists(sent),
             keys=Exists(applications) | Exists(api_keys),
@@ -72,10 +72,10 @@ def incomplete(organization_ids: Collection[str]) -> list[Progress]:
     """Return the organizations that lack a step. What is complete is not read again for an hour."""
     lacking: list[Progress] = []
 
-    def load(missing: list[str]) -> dict[str, Progress]:
-        found = read(missing)
-        lacking.extend(each for each in found if not each.complete)
-        return {each.organization_id: each for each in found if each.complete}
+    def load(organization_ids: list[str]) -> dict[str, Progress]:
+        progress = read(organization_ids)
+        lacking.extend(each for each in progress if not each.complete)
+        return {each.organization_id: each for each in progress if each.complete}
 
     _complete.get_many(organization_ids, load)
     return lacking

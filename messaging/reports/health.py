@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from messaging.delivery.accounts import Availability, serving, shared_availability
+from messaging.domain.channels import Channel
 from messaging.policy import organization_policy
 from messaging.reports import account_hour, checks, configuration
-from messaging.reports.account_hour import AccountOutcomes
 from messaging.reports.backlog import backlog
 from messaging.reports.checks import DEGRADED, DOWN, OK, Check
+from messaging.store.reports.accounts import AccountOutcomes
 from rme import __version__
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.provider import Provider
 
 GOOD_RATE, BAD_RATE = 0.95, 0.5
@@ -73,32 +73,32 @@ _cache: TtlCache[str, OrganizationHealth] = TtlCache(seconds=2)
 
 def report(organization_id: str) -> HealthReport:
     """Return the report: `down` if nothing can be accepted, `degraded` if a part fails."""
-    found = checks.run()
-    is_database_up = found["database"].status == OK
-    own = OrganizationHealth(organization_id)
+    results = checks.run()
+    is_database_up = results["database"].status == OK
+    organization_health = OrganizationHealth(organization_id)
     if is_database_up:
-        own = of_organization(organization_id)
-    worst = OK if all(check.status == OK for check in found.values()) else DEGRADED
+        organization_health = of_organization(organization_id)
+    worst = OK if all(check.status == OK for check in results.values()) else DEGRADED
     return HealthReport(
         status=worst if is_database_up else DOWN,
         version=__version__,
         time=datetime.now(UTC),
-        checks=found,
-        queues=own.queues,
-        providers=own.providers,
-        configuration=own.findings,
+        checks=results,
+        queues=organization_health.queues,
+        providers=organization_health.providers,
+        configuration=organization_health.findings,
     )
 
 
 def of_organization(organization_id: str) -> OrganizationHealth:
     """Return the organization's part, at most two seconds old."""
-    found = _cache.get(organization_id, lambda: _read(organization_id))
-    return found or OrganizationHealth(organization_id)
+    health = _cache.get(organization_id, lambda: _read(organization_id))
+    return health or OrganizationHealth(organization_id)
 
 
 def _read(organization_id: str) -> OrganizationHealth:
     records = account_hour.read_organization(organization_id)
-    found = configuration.findings([organization_id])
+    problems = configuration.findings([organization_id])
     accounts = serving(organization_policy.of(organization_id))
     failing = [
         _refused(organization_id, account)
@@ -109,34 +109,36 @@ def _read(organization_id: str) -> OrganizationHealth:
         organization_id,
         queues=_queues(organization_id),
         providers=_providers(accounts, records),
-        findings=[*found, *failing],
+        findings=[*problems, *failing],
     )
 
 
 def _refused(organization_id: str, account: organization_policy.Account) -> configuration.Finding:
     code, text = account.provider.refusal_problem if account.provider else Provider.refusal_problem
-    named = text.format(account.name)
-    return configuration.Finding(organization_id, configuration.ERROR, code, named, account.id)
+    message = text.format(account.name)
+    return configuration.Finding(organization_id, configuration.ERROR, code, message, account.id)
 
 
 def _queues(organization_id: str) -> list[Queue]:
     """Count what is ready to be sent on each channel."""
     rows = backlog("channel", organization_id=organization_id)
-    waiting = {channel: (ready, age.total_seconds()) for channel, ready, age in rows}
-    shown = {channel: waiting.get(channel, (0, 0.0)) for channel in Channel}
-    return [Queue(channel, ready, round(oldest, 1)) for channel, (ready, oldest) in shown.items()]
+    backlogs = {channel: (ready, age.total_seconds()) for channel, ready, age in rows}
+    by_channel = {channel: backlogs.get(channel, (0, 0.0)) for channel in Channel}
+    return [
+        Queue(channel, ready, round(oldest, 1)) for channel, (ready, oldest) in by_channel.items()
+    ]
 
 
 def _providers(
     accounts: Sequence[organization_policy.Account],
     records: Mapping[tuple[int | None, str], AccountOutcomes],
 ) -> list[ProviderStatus]:
-    found = shared_availability([account.id for account in accounts if account.id])
+    availability = shared_availability([account.id for account in accounts if account.id])
     return [
         _provider(
             account,
             records.get((account.id, account.channel), AccountOutcomes()),
-            found.get(account.id or 0, Availability()),
+            availability.get(account.id or 0, Availability()),
         )
         for account in accounts
     ]

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from messaging.archive import reading as archive
+from messaging.domain.statuses import Status, aggregate
 from messaging.models import Delivery, Event, Message
-from messaging.models.delivery_lookup import of_messages
-from messaging.models.statuses import Status, aggregate
 from messaging.reports import trace
-from messaging.reports.history import HistoryFilter, find
 from messaging.reports.trace import RecipientTrace
+from messaging.store.lookups import of_messages
+from messaging.store.reports.history import HistoryFilter, find
 from rme.core import errors, ids
 
 __all__ = [
@@ -108,22 +108,25 @@ class HistoryPage:
     following: UUID | None
 
 
-def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -> MessageDetail:
+def detail(
+    organization_id: str, message_id: str, *, with_trace: bool = False, test: bool = False
+) -> MessageDetail:
     """Return one message with its events; three queries, four with its trace. Raises NotFound.
 
-    A message that is not in PostgreSQL is looked for in the archive, if there is one.
+    If a message isn't in PostgreSQL, it is read from the archive, if there is one. `test`: only
+    find TEST messages.
     """
     key = ids.parse(message_id)
     if key is None:
         raise errors.NotFound("There is no such message.")
-    own = Message.objects.filter(organization_id=organization_id, pk=key)
-    message, archived = own.first(), None
+    messages = Message.objects.filter(organization_id=organization_id, pk=key)
+    message, archived = messages.first(), None
     recorded = trace.record_of(key) if message else None
-    if message is None or (archive.may_be_moving(key) and not own.exists()):
+    if message is None or (archive.may_be_moving(key) and not messages.exists()):
         archived = archive.find(organization_id, key)
         if archived is not None:
             message, recorded = archived.message, trace.of_archived(archived)
-    if message is None or recorded is None:
+    if message is None or recorded is None or (test and not message.test):
         raise errors.NotFound("There is no such message.")
     return MessageDetail(
         message=_summary(message, recorded.deliveries),
@@ -133,49 +136,53 @@ def detail(organization_id: str, message_id: str, *, with_trace: bool = False) -
     )
 
 
-def history(organization_id: str, wanted: HistoryFilter) -> HistoryPage:
+def history(organization_id: str, query: HistoryFilter) -> HistoryPage:
     """Return a page of messages, newest first.
 
     Three queries; a fourth with a filter that has no index. With an archive, one more, or two.
     """
-    page, following = find(organization_id, wanted)
+    page, following = find(organization_id, query)
     messages = Message.objects.filter(organization_id=organization_id, pk__in=page)
     deliveries: dict[UUID, list[Delivery]] = {identifier: [] for identifier in page}
     rows = Delivery.objects.filter(of_messages(page)).defer("trace")
     for row in rows.order_by("position"):
         deliveries[row.message_id].append(row)
     # A message that is archived in this moment may have lost its deliveries.
-    found = [_summary(row, own) for row in messages.order_by("-pk") if (own := deliveries[row.pk])]
+    summaries = [
+        _summary(row, its_deliveries)
+        for row in messages.order_by("-pk")
+        if (its_deliveries := deliveries[row.pk])
+    ]
     if not archive.is_on():
-        return HistoryPage(found, following)
-    return _with_archived(organization_id, wanted, HistoryPage(found, following))
+        return HistoryPage(summaries, following)
+    return _with_archived(organization_id, query, HistoryPage(summaries, following))
 
 
-def _with_archived(organization_id: str, wanted: HistoryFilter, page: HistoryPage) -> HistoryPage:
+def _with_archived(organization_id: str, query: HistoryFilter, page: HistoryPage) -> HistoryPage:
     """Return a page with the messages of the archive that belong on it.
 
     They may lie between those of PostgreSQL, which keeps old messages that ended late. A page ends
     where either of the two has not been read further.
     """
-    end = wanted.cursor or archive.GREATEST
-    if wanted.until:
-        end = min(end, ids.at_least(wanted.until))
-    since = ids.at_least(wanted.since) if wanted.since else archive.LEAST
+    end = query.cursor or archive.GREATEST
+    if query.until:
+        end = min(end, ids.at_least(query.until))
+    since = ids.at_least(query.since) if query.since else archive.LEAST
     archived = archive.page(
         organization_id,
         since=max(since, page.following or archive.LEAST),
         end=end,
-        contacts=[wanted.contact_id] if wanted.contact_id else [],
-        matches=lambda record: wanted.matches(record.message, record.deliveries),
-        wanted=wanted.limit + 1,
+        contacts=[query.contact_id] if query.contact_id else [],
+        matches=lambda record: query.matches(record.message, record.deliveries),
+        limit=query.limit + 1,
     )
     by_id = {each.message.pk: _summary(each.message, each.deliveries) for each in archived.records}
     by_id |= {each.message_id: each for each in page.messages}
     borders = [each for each in (page.following, archived.border) if each is not None]
     border = max(borders, default=None)
     keys = sorted((key for key in by_id if border is None or key >= border), reverse=True)
-    if len(keys) > wanted.limit:
-        keys = keys[: wanted.limit]
+    if len(keys) > query.limit:
+        keys = keys[: query.limit]
         border = keys[-1]
     return HistoryPage([by_id[key] for key in keys], border)
 

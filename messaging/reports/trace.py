@@ -1,6 +1,6 @@
 """Why a message was sent as it was: the steps of each recipient, in order of time.
 
-The decisions of accept are stored on the delivery (`messaging.models.decisions`). All other steps
+The decisions of accept are stored on the delivery (`messaging.domain.decisions`). All other steps
 are read from the attempts and events, which are recorded anyway. The fields of a step that are not
 None, besides `at`, `step`, `channel` and `result`:
 
@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from messaging.archive.records import ArchivedMessage
-from messaging.models import Attempt, Delivery, Event, delivery_lookup, derived_events
-from messaging.models.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
-from messaging.models.statuses import EventType, Status
+from messaging.domain.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
+from messaging.domain.statuses import EventType, Status
+from messaging.models import Attempt, Delivery, Event
+from messaging.store import attempts, event_view, lookups
 from rme.core.db.clock import iso
 
 
@@ -77,18 +78,20 @@ _EVENTS = {
 
 def record_of(message_id: UUID) -> MessageRecord:
     """Read the deliveries of a message, in their order, and its events; two queries."""
-    rows = Delivery.objects.filter(delivery_lookup.of_message(message_id))
+    rows = Delivery.objects.filter(lookups.of_message(message_id))
     deliveries = {row.pk: row for row in rows.order_by("position")}
-    events = derived_events.of_message(message_id, list(deliveries))
-    known = [(row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries]
-    return MessageRecord(list(deliveries.values()), known)
+    events = event_view.of_message(message_id, list(deliveries))
+    event_pairs = [
+        (row, deliveries[row.delivery_id]) for row in events if row.delivery_id in deliveries
+    ]
+    return MessageRecord(list(deliveries.values()), event_pairs)
 
 
 def of_archived(archived: ArchivedMessage) -> MessageRecord:
     """Return what the archive has of a message."""
     by_id = {row.pk: row for row in archived.deliveries}
-    found = derived_events.of_rows(archived.deliveries, archived.attempts, archived.events)
-    events = [(row, by_id[row.delivery_id]) for row in found]
+    rows = event_view.of_rows(archived.deliveries, archived.attempts, archived.events)
+    events = [(row, by_id[row.delivery_id]) for row in rows]
     return MessageRecord(archived.deliveries, events, archived.attempts)
 
 
@@ -99,10 +102,8 @@ def of_record(record: MessageRecord) -> list[RecipientTrace]:
     for event, delivery in record.events:
         if event is not first[delivery.pk] and (step := _of_event(event)):
             steps[delivery.pk].append(step)
-    attempts = record.attempts
-    if attempts is None:
-        attempts = list(Attempt.objects.filter(delivery_id__in=steps).order_by("pk"))
-    for attempt in attempts:
+    archived = record.attempts
+    for attempt in attempts.read(steps) if archived is None else attempts.plain(archived):
         steps[attempt.delivery_id].append(_of_attempt(attempt))
     return [
         RecipientTrace(row.contact_id, sorted(steps[row.pk], key=attrgetter("at")))
@@ -110,7 +111,7 @@ def of_record(record: MessageRecord) -> list[RecipientTrace]:
     ]
 
 
-def decisions(at: datetime, made: Iterable[ChannelDecision]) -> list[TraceStep]:
+def decisions(at: datetime, channel_decisions: Iterable[ChannelDecision]) -> list[TraceStep]:
     """Return the steps of what was decided at accept."""
     return [
         TraceStep(
@@ -121,16 +122,16 @@ def decisions(at: datetime, made: Iterable[ChannelDecision]) -> list[TraceStep]:
             until=decision.detail if decision.result == QUIET_HOURS else None,
             entry=decision.detail if decision.result != QUIET_HOURS else None,
         )
-        for decision in made
+        for decision in channel_decisions
     ]
 
 
 def _of_delivery(delivery: Delivery, accepted: Event) -> list[TraceStep]:
     if delivery.trace:
-        made = [ChannelDecision(*decision) for decision in delivery.trace]
+        channel_decisions = [ChannelDecision(*decision) for decision in delivery.trace]
     else:
-        made = [ChannelDecision(accepted.channel or delivery.channel, CHOSEN)]
-    steps = decisions(accepted.at, made)
+        channel_decisions = [ChannelDecision(accepted.channel or delivery.channel, CHOSEN)]
+    steps = decisions(accepted.at, channel_decisions)
     if delivery.status == Status.ACCEPTED and delivery.waiting:
         steps.append(
             TraceStep(
@@ -173,7 +174,7 @@ def _of_attempt(attempt: Attempt) -> TraceStep:
         result=attempt.outcome.upper() if attempt.outcome else None,
         channel=attempt.channel,
         provider=attempt.provider,
-        provider_id=attempt.full_provider_id,
+        provider_id=attempt.provider_id,
         detail=attempt.reason,
         latency_ms=attempt.latency_ms,
         device_id=str(attempt.device_id) if attempt.device_id else None,

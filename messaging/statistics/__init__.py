@@ -4,5 +4,4 @@ A job counts closed minutes by sets; accepting and sending write nothing for it.
 
 - `minutes`: how far the job has counted, and the purge
 - `figures`: the figures of a channel over a period, and hour by hour
-- `latencies`: the buckets of latencies, and their percentiles
 """

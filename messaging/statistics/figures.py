@@ -1,19 +1,16 @@
-"""Reading the statistics of an organization: by channel over periods, by reason, hour by hour.
+"""The statistics of an organization: by channel over periods, by reason, hour by hour."""
 
-SQL, because the buckets of latencies are summed place by place, and six periods are read at once.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-
-from django.db import connection
+from typing import NamedTuple
 
 from messaging.models import CountedOutcome, HourCount, MinuteCount
 from messaging.statistics import minutes
-from messaging.statistics.latencies import BUCKETS, percentile
 from messaging.statistics.minutes import HOUR, hour_of
+from messaging.store.reports import statistics
+from messaging.store.reports.latencies import BUCKETS, percentile
+from messaging.store.reports.statistics import MINUTE, PeriodPart
 
 SPANS = {"1 h": HOUR, "24 h": timedelta(hours=24), "7 d": timedelta(days=7)}
 """The periods that end now, by name. Each is read a second time, of the week before."""
@@ -27,21 +24,6 @@ _ANSWERED = (
     CountedOutcome.ATTEMPT_UNKNOWN,
 )
 """As in health: rejections for the recipient's sake do not count against a provider."""
-
-_SUMS = ", ".join(f"coalesce(sum(c.latencies[{place + 1}]), 0)" for place in range(BUCKETS))
-_PERIODS = """
-SELECT p.period, c.channel, c.outcome, c.reason, sum(c.count),
-  CASE WHEN c.outcome = 'sent' THEN ARRAY[{sums}] END
-FROM unnest(%s::int[], %s::timestamptz[], %s::timestamptz[]) p(period, first, last)
-JOIN {table} c ON c.organization_id = %s AND c.test = %s AND c.at >= p.first AND c.at < p.last
-WHERE c.outcome NOT LIKE 'attempt%%' GROUP BY 1, 2, 3, 4
-"""
-_BY_HOUR = """
-SELECT date_trunc('hour', c.at, 'UTC'), c.channel, c.account_id, c.outcome, sum(c.count)
-FROM {table} c WHERE c.organization_id = %s AND c.test = %s AND c.at >= %s AND c.at < %s
-GROUP BY 1, 2, 3, 4
-"""
-_TABLES = (MinuteCount._meta.db_table, HourCount._meta.db_table)
 
 
 class TimeRange(NamedTuple):
@@ -126,24 +108,25 @@ def read(organization_id: str, *, test: bool) -> Statistics | None:
     periods = {name: TimeRange(until - span, until) for name, span in SPANS.items()}
     both = [*periods.values(), *(each.earlier(WEEK) for each in periods.values())]
     oldest = until - minutes.MINUTE_RETENTION + HOUR
-    found: list[dict[str, ChannelFigures]] = [{} for _ in both]
+    sums: list[dict[str, ChannelFigures]] = [{} for _ in both]
     reasons: list[ReasonCount] = []
-    for index, channel, outcome, reason, count, latencies in _read_periods(
-        organization_id, [_pieces(each, border, oldest) for each in both], test=test
-    ):
-        figures = found[index].setdefault(channel, ChannelFigures())
-        figures.counts[outcome] = figures.counts.get(outcome, 0) + count
-        if latencies:
-            known = figures.latencies or [0] * BUCKETS
-            figures.latencies = [a + b for a, b in zip(known, latencies, strict=True)]
-        if reason and index == list(SPANS).index(REASONS_SPAN):
-            reasons.append(ReasonCount(channel, outcome, reason, count))
+    pieces = [
+        piece for index, each in enumerate(both) for piece in _pieces(index, each, border, oldest)
+    ]
+    for row in statistics.read_periods(organization_id, pieces, test=test):
+        figures = sums[row.period].setdefault(row.channel, ChannelFigures())
+        figures.counts[row.outcome] = figures.counts.get(row.outcome, 0) + row.count
+        if row.latencies:
+            buckets = figures.latencies or [0] * BUCKETS
+            figures.latencies = [a + b for a, b in zip(buckets, row.latencies, strict=True)]
+        if row.reason and row.period == list(SPANS).index(REASONS_SPAN):
+            reasons.append(ReasonCount(row.channel, row.outcome, row.reason, row.count))
     channels, accounts = _by_hour(organization_id, until, border, test=test)
     return Statistics(
         until=until,
         periods=periods,
-        current=dict(zip(SPANS, found, strict=False)),
-        before=dict(zip(SPANS, found[len(SPANS) :], strict=True)),
+        current=dict(zip(SPANS, sums, strict=False)),
+        before=dict(zip(SPANS, sums[len(SPANS) :], strict=True)),
         reasons=_summed(reasons),
         channels=channels,
         accounts=accounts,
@@ -152,19 +135,11 @@ def read(organization_id: str, *, test: bool) -> Statistics | None:
 
 def last_hours(until: datetime) -> list[datetime]:
     """Return the beginnings of the last hours, the current one included."""
-    last = hour_of(until - minutes.MINUTE)
+    last = hour_of(until - MINUTE)
     return [last - HOUR * (HOURS - 1 - place) for place in range(HOURS)]
 
 
-class _Piece(NamedTuple):
-    """A part of a period that one table answers: 0 by minutes, 1 by hours."""
-
-    table: int
-    start: datetime
-    end: datetime
-
-
-def _pieces(period: TimeRange, border: datetime, oldest: datetime) -> list[_Piece]:
+def _pieces(index: int, period: TimeRange, border: datetime, oldest: datetime) -> list[PeriodPart]:
     """Divide a period into minutes, whole hours, and minutes after the last summed hour.
 
     Where minutes are no longer kept, the period begins with the hour.
@@ -172,37 +147,16 @@ def _pieces(period: TimeRange, border: datetime, oldest: datetime) -> list[_Piec
     start, end = period
     if start < oldest:
         start = hour_of(start)
-    first = hour_of(start + HOUR - minutes.MINUTE)
+    first = hour_of(start + HOUR - MINUTE)
     last = min(border, hour_of(end))
     if first >= last:
-        return [_Piece(0, start, end)]
-    pieces = [_Piece(0, start, first), _Piece(1, first, last), _Piece(0, last, end)]
+        return [PeriodPart(index, MinuteCount, start, end)]
+    pieces = [
+        PeriodPart(index, MinuteCount, start, first),
+        PeriodPart(index, HourCount, first, last),
+        PeriodPart(index, MinuteCount, last, end),
+    ]
     return [each for each in pieces if each.start < each.end]
-
-
-def _read_periods(
-    organization_id: str, periods: Sequence[Sequence[_Piece]], *, test: bool
-) -> Iterator[tuple[Any, ...]]:
-    """Yield the sums of periods by their number, channel, outcome and reason; one statement."""
-    values: list[Any] = []
-    for table in (0, 1):
-        own = [
-            (index, piece)
-            for index, pieces in enumerate(periods)
-            for piece in pieces
-            if piece.table == table
-        ]
-        values += [
-            [index for index, _ in own],
-            [piece.start for _, piece in own],
-            [piece.end for _, piece in own],
-            organization_id,
-            test,
-        ]
-    text = " UNION ALL ".join(_PERIODS.format(sums=_SUMS, table=table) for table in _TABLES)
-    with connection.cursor() as cursor:
-        cursor.execute(text, values)
-        yield from cursor.fetchall()
 
 
 def _by_hour(
@@ -210,21 +164,17 @@ def _by_hour(
 ) -> tuple[dict[str, list[HourFigures]], dict[int, list[HourFigures]]]:
     """Return the hours by channel and by account; one statement."""
     hours = last_hours(until)
-    last = max(border, hours[0])
-    values: list[Any] = [organization_id, test, last, until, organization_id, test, hours[0], last]
+    sums = statistics.read_hours(organization_id, hours[0], max(border, hours[0]), until, test=test)
     channels: dict[str, list[HourFigures]] = {}
     accounts: dict[int, list[HourFigures]] = {}
     places = {hour: index for index, hour in enumerate(hours)}
-    with connection.cursor() as cursor:
-        text = " UNION ALL ".join(_BY_HOUR.format(table=table) for table in _TABLES)
-        cursor.execute(text, values)
-        for at, channel, account_id, outcome, count in cursor.fetchall():
-            if outcome.startswith("attempt"):
-                strip = accounts.setdefault(account_id, [HourFigures(hour) for hour in hours])
-            else:
-                strip = channels.setdefault(channel, [HourFigures(hour) for hour in hours])
-            counts = strip[places[at]].counts
-            counts[outcome] = counts.get(outcome, 0) + count
+    for row in sums:
+        if row.outcome.startswith("attempt"):
+            strip = accounts.setdefault(row.account_id, [HourFigures(hour) for hour in hours])
+        else:
+            strip = channels.setdefault(row.channel, [HourFigures(hour) for hour in hours])
+        counts = strip[places[row.at]].counts
+        counts[row.outcome] = counts.get(row.outcome, 0) + row.count
     return channels, accounts
 
 
@@ -232,5 +182,5 @@ def _summed(reasons: Sequence[ReasonCount]) -> list[ReasonCount]:
     sums: dict[tuple[str, str, str], int] = {}
     for channel, outcome, reason, count in reasons:
         sums[channel, outcome, reason] = sums.get((channel, outcome, reason), 0) + count
-    found = [ReasonCount(*key, count) for key, count in sums.items()]
-    return sorted(found, key=lambda each: (-each.times, each.channel, each.reason))
+    counts = [ReasonCount(*key, count) for key, count in sums.items()]
+    return sorted(counts, key=lambda total: (-total.times, total.channel, total.reason))

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
-from messaging.models import TRACEPARENT, MessageContent
-from messaging.policy.organization_policy import Account
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome
 from rme.core.telemetry import tracing
 from rme.core.telemetry.spans import Span, SpanKind, Tracer
@@ -35,14 +33,13 @@ class TracedDelivery(Protocol):
     def traceparent(self) -> str: ...
 
 
-def context_of(message_id: str) -> str:
-    """Return the SQL expression for a message's traceparent, by a column with its id: null where
-    tracing is off, so that no content is read for it.
-    """
-    if tracing.tracer() is None:
-        return "NULL::text"
-    content = MessageContent._meta.db_table
-    return f"(SELECT c.body->>'{TRACEPARENT}' FROM {content} c WHERE c.id = {message_id})"
+class TracedAccount(Protocol):
+    """What a span needs of a provider account."""
+
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def kind(self) -> str: ...
 
 
 def claimed(channel: str, deliveries: Iterable[TracedDelivery], seconds: float) -> None:
@@ -63,7 +60,7 @@ def claimed(channel: str, deliveries: Iterable[TracedDelivery], seconds: float) 
 
 
 def begin_attempt(
-    tracer: Tracer, delivery: TracedDelivery, attempt_id: str, account: Account
+    tracer: Tracer, delivery: TracedDelivery, attempt_id: str, account: TracedAccount
 ) -> Span:
     """Begin the span of an attempt."""
     attributes: dict[str, str | int] = {

@@ -7,9 +7,8 @@ in the delivery, since no event of a message holds it. Payloads have no addresse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from messaging.models import WebhookDelivery
 from messaging.models.endpoints import ChangeType
-from messaging.webhooks import endpoints
+from messaging.store.webhooks import queue
 from rme.core import ids
 from rme.core.db import sql
 
@@ -22,27 +21,33 @@ class ChangeEvent:
     type: ChangeType
     data: Mapping[str, object]
     id: str = field(default_factory=ids.new_text_id)
+    test: bool = False
+    """Whether it is a change of TEST data, which only goes to endpoints of TEST applications."""
 
 
 def write_changes(changes: Sequence[ChangeEvent]) -> None:
-    """Write the webhook deliveries of changes, by one statement; none without a subscription."""
-    sql.insert({WebhookDelivery: webhook_deliveries(changes)})
-
-
-def webhook_deliveries(changes: Sequence[ChangeEvent]) -> list[sql.Row]:
-    """Return the webhook deliveries of changes, for `sql.insert`."""
-    if not changes:
-        return []
-    subscribed = endpoints.subscriptions({each.organization_id for each in changes})
-    return [
+    """Queue changes for the endpoints that subscribe to them, in one statement."""
+    sql.execute(
         {
-            "organization_id": change.organization_id,
-            "endpoint_id": endpoint.endpoint_id,
-            "event_id": change.id,
-            "type": str(change.type),
-            "data": change.data,
+            "live_deliveries": queueing_step([each for each in changes if not each.test]),
+            "test_deliveries": queueing_step([each for each in changes if each.test]),
         }
-        for change in changes
-        for endpoint in subscribed[change.organization_id]
-        if endpoint.includes(change.type)
-    ]
+    )
+
+
+def queueing_step(changes: Sequence[ChangeEvent]) -> sql.Step | None:
+    """Return the step that queues changes, which are all TEST or all live."""
+    if not changes:
+        return None
+    return queue.queueing_step(
+        [
+            {
+                "organization_id": change.organization_id,
+                "event_id": change.id,
+                "type": str(change.type),
+                "data": change.data,
+            }
+            for change in changes
+        ],
+        "enabled.test" if changes[0].test else "NOT enabled.test",
+    )

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from messaging.domain.webhooks import GIVE_UP
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints
-from messaging.webhooks.outbox import GIVE_UP
 from rme.core import ids
 
 DELIVERED_STORED, FAILED_STORED = timedelta(days=7), timedelta(days=30)
@@ -58,50 +58,50 @@ class WebhookDeliveryPage:
 
 
 def find(
-    endpoint_id: int, wanted: WebhookDeliveryFilter, *, limit: int, before: UUID | None = None
+    endpoint_id: int, query: WebhookDeliveryFilter, *, limit: int, before: UUID | None = None
 ) -> WebhookDeliveryPage:
     """Return a page of an endpoint's deliveries: one query, two with a filter without an index."""
-    rows = _in_range(endpoint_id, wanted)
+    rows = _in_range(endpoint_id, query)
     if before is not None:
         rows = rows.filter(event_id__lt=before)
     border = None
-    if wanted.has_no_index:
+    if query.has_no_index:
         last = rows.order_by("-event_id").values_list("event_id", flat=True)
         border = next(iter(last[SCAN_LIMIT - 1 : SCAN_LIMIT]), None)
         if border is not None:
             rows = rows.filter(event_id__gte=border)
-    found = list(_of_kind(rows, wanted).order_by("-event_id")[: limit + 1])
-    if len(found) > limit:
-        return WebhookDeliveryPage(found[:limit], found[limit - 1].event_id)
-    return WebhookDeliveryPage(found, border)
+    rows_read = list(_of_kind(rows, query).order_by("-event_id")[: limit + 1])
+    if len(rows_read) > limit:
+        return WebhookDeliveryPage(rows_read[:limit], rows_read[limit - 1].event_id)
+    return WebhookDeliveryPage(rows_read, border)
 
 
 def matching(
-    endpoint_id: int, wanted: WebhookDeliveryFilter, limit: int
+    endpoint_id: int, query: WebhookDeliveryFilter, limit: int
 ) -> QuerySet[WebhookDelivery]:
     """Return the deliveries that a filter matches, the newest up to a limit."""
-    rows = _of_kind(_in_range(endpoint_id, wanted), wanted)
+    rows = _of_kind(_in_range(endpoint_id, query), query)
     newest = rows.order_by("-event_id").values("pk")[:limit]
     return WebhookDelivery.objects.filter(pk__in=newest)
 
 
-def _in_range(endpoint_id: int, wanted: WebhookDeliveryFilter) -> QuerySet[WebhookDelivery]:
+def _in_range(endpoint_id: int, query: WebhookDeliveryFilter) -> QuerySet[WebhookDelivery]:
     rows = WebhookDelivery.objects.filter(endpoint_id=endpoint_id)
-    if wanted.webhook_id:
-        rows = rows.filter(event_id=wanted.webhook_id)
-    if wanted.since:
-        rows = rows.filter(event_id__gte=ids.at_least(wanted.since))
-    if wanted.until:
-        rows = rows.filter(event_id__lt=ids.at_least(wanted.until))
+    if query.webhook_id:
+        rows = rows.filter(event_id=query.webhook_id)
+    if query.since:
+        rows = rows.filter(event_id__gte=ids.at_least(query.since))
+    if query.until:
+        rows = rows.filter(event_id__lt=ids.at_least(query.until))
     return rows
 
 
 def _of_kind(
-    rows: QuerySet[WebhookDelivery], wanted: WebhookDeliveryFilter
+    rows: QuerySet[WebhookDelivery], query: WebhookDeliveryFilter
 ) -> QuerySet[WebhookDelivery]:
-    if wanted.status:
-        rows = rows.filter(status=wanted.status)
-    return rows.filter(type=wanted.type) if wanted.type else rows
+    if query.status:
+        rows = rows.filter(status=query.status)
+    return rows.filter(type=query.type) if query.type else rows
 
 
 def get(endpoint_id: int, delivery_id: int) -> WebhookDelivery | None:

@@ -15,18 +15,18 @@ def write(changed: Sequence[DeviceChange]) -> None:
     changes.write_changes([_change(each) for each in changed])
 
 
-def _change(each: DeviceChange) -> changes.ChangeEvent:
-    ended = each.what in _ENDS
+def _change(change: DeviceChange) -> changes.ChangeEvent:
+    ended = change.what in _ENDS
     data: dict[str, object] = {
-        "deviceId": str(each.id),
-        "contactId": each.contact_id or None,
-        "userId": each.user_id or None,
-        "platform": each.platform,
-        "app": each.app or None,
+        "deviceId": str(change.id),
+        "contactId": change.contact_id or None,
+        "userId": change.user_id or None,
+        "platform": change.platform,
+        "app": change.app or None,
         "active": not ended,
-        "registeredAt": clock.iso(each.registered_at),
-        "change": each.what,
-        "reason": each.reason or None,
+        "registeredAt": clock.iso(change.registered_at),
+        "change": change.what,
+        "reason": change.reason or None,
     }
     kind = ChangeType.DEVICE_DEACTIVATED if ended else ChangeType.DEVICE_REGISTERED
-    return changes.ChangeEvent(each.organization_id, kind, data)
+    return changes.ChangeEvent(change.organization_id, kind, data, test=change.test)

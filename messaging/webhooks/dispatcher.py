@@ -19,23 +19,19 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from messaging.domain.webhooks import DueWebhookDelivery
 from messaging.telemetry import spans, timings
 from messaging.webhooks import endpoints, outbox, signatures
 from messaging.webhooks.endpoint_queue import EndpointQueue, EndpointResponse
-from messaging.webhooks.outbox import ClaimedEndpoint, DueWebhookDelivery
+from messaging.webhooks.outbox import ClaimedEndpoint
 from rme import __version__
 from rme.core.db import clock
-from rme.core.http.retry_after import retry_after
+from rme.core.db.encrypted_fields import UnreadableSecret
+from rme.core.process.threads import end_process
 from rme.core.telemetry.spans import Span
-from rme.transport import (
-    AddressPolicy,
-    Failure,
-    InvalidRequest,
-    Reply,
-    Request,
-    RequestsInFlight,
-    Transport,
-)
+from rme.transport import RequestsInFlight, Transport
+from rme.transport.addresses import AddressPolicy
+from rme.transport.messages import Failure, InvalidRequest, Reply, Request, retry_after
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +52,9 @@ RESPONSE_LIMIT = 64 * 1024
 RESPONSE_STORED = 1000
 """How many characters of an answer are kept with its attempt."""
 RETRY_AFTER_LIMIT = 3600.0
+INVALID_URL = "not an address to call"
+"""A URL that somebody wrote into the table by hand."""
+UNDECRYPTED = "the signing secret can't be decrypted; replace it"
 
 
 class DispatchedRequest(NamedTuple):
@@ -143,7 +142,7 @@ class Dispatcher:
     def _record(self, queues: Collection[EndpointQueue]) -> bool:
         """Record results, release the queues that are finished, and send what follows in others.
 
-        What is sent may have a result at once, without a request. Return whether a queue is
+        An event may have a result at once, without a request. Return whether a queue is
         finished.
         """
         count = len(self.queues)
@@ -159,18 +158,19 @@ class Dispatcher:
     def _send(self, queue: EndpointQueue) -> None:
         moment = clock.now()  # may ask the database, which may take as long as the lease
         for delivery in queue.take():
-            if delivery.body is None:
+            body = outbox.payload_of(delivery.event, test=queue.claim.endpoint.test)
+            if body is None:
                 queue.give_up(delivery)
                 continue
             span = spans.begin_webhook(
-                delivery.traceparent, queue.claim.endpoint.pk, delivery.event_id, delivery.tries
+                delivery.traceparent, queue.claim.endpoint.pk, delivery.event.id, delivery.tries
             )
             context = (("traceparent", span.traceparent),) if span else ()
             try:
-                request = _request(queue.claim, delivery, delivery.body, moment, context)
-            except InvalidRequest:  # a URL that was written into the table by hand
-                invalid = EndpointResponse(0, "not an address to call", "", 0.0)
-                queue.add_response(delivery, invalid, 0)
+                request = _request(queue.claim, delivery, body, moment, context)
+            except (InvalidRequest, UnreadableSecret) as error:
+                reason = UNDECRYPTED if isinstance(error, UnreadableSecret) else INVALID_URL
+                queue.add_response(delivery, EndpointResponse(0, reason, "", 0.0), 0)
                 if span:
                     spans.end_webhook(span, 0, is_ok=False)
             else:
@@ -186,7 +186,7 @@ def _request(
     moment: datetime,
     context: tuple[tuple[str, str], ...],
 ) -> Request:
-    webhook_id, now = str(delivery.event_id), int(moment.timestamp())
+    webhook_id, now = str(delivery.event.id), int(moment.timestamp())
     keys = endpoints.signing_secrets(claim.endpoint)
     return Request(
         claim.endpoint.url,
@@ -235,6 +235,8 @@ def _finish(dispatcher: Dispatcher) -> None:
     """Wait for slow endpoints. What is lost with the process is sent again after the lease."""
     try:
         dispatcher.finish()
+    except MemoryError as error:
+        end_process("a webhook had no memory", error=str(error))
     except Exception:  # a thread's error appears in no task's log
         log.exception("webhooks.requests_lost")
     finally:

@@ -68,7 +68,7 @@ class EndpointUpdateInput(Schema):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"enabled": False}]})
 
-    url: EndpointUrl = ""
+    url: EndpointUrl = Field(default_factory=str)  # no default that its own length forbids
     description: Description = ""
     types: EventTypes = Field(default_factory=list)
     enabled: bool = Field(
@@ -77,7 +77,7 @@ class EndpointUpdateInput(Schema):
 
 
 class ReplayInput(Schema):
-    """What is sent again: without a period the deliveries that were given up in 30 days."""
+    """A replay: without a period, of the deliveries that were given up in 30 days."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -111,20 +111,20 @@ class ReplayRange(NamedTuple):
 
 def check_url(url: str) -> None:
     """Raise InvalidPayload for a URL that would never be called."""
-    if why := endpoints.url_error(url):
-        raise InvalidPayload.at("url", why)
+    if error := endpoints.url_error(url):
+        raise InvalidPayload.at("url", error)
 
 
-def read_period(given: ReplayInput) -> ReplayRange | None:
+def read_period(period: ReplayInput) -> ReplayRange | None:
     """Return the period to replay; None: the failed deliveries. Raises InvalidPayload."""
-    if given.since is None:
-        if given.until is not None:
+    if period.since is None:
+        if period.until is not None:
             raise InvalidPayload.at("since", "is required with until")
         return None
     now = clock.now()
-    until = given.until or now
-    if not timedelta() < until - given.since <= REPLAY_PERIOD:
+    until = period.until or now
+    if not timedelta() < until - period.since <= REPLAY_PERIOD:
         raise InvalidPayload.at("until", "must be after since, by at most 3 days")
     if until > now + ids.SKEW:
         raise InvalidPayload.at("until", "lies in the future")
-    return ReplayRange(given.since, until)
+    return ReplayRange(period.since, until)

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 
-from messaging.models import WebhookDelivery
-from messaging.webhooks.outbox import (
+from messaging.domain.webhooks import (
     AttemptEntry,
-    ClaimedEndpoint,
     DeliveryResult,
     DueWebhookDelivery,
     EndpointResult,
 )
+from messaging.models import WebhookDelivery
+from messaging.webhooks.outbox import ClaimedEndpoint
 from rme.core.db import clock
 
 ENDPOINT_LIMIT = 8
@@ -133,13 +133,15 @@ class EndpointQueue:
         """Return when the queue may be claimed again, and what the endpoint's state is."""
         last = self.last_response
         failed = last is not None and not last.ok
-        before = 0 if self.succeeded else self.claim.endpoint.failures
-        failures = before + 1 if failed else (0 if last else before)
+        earlier_failures = 0 if self.succeeded else self.claim.endpoint.failures
+        failures = earlier_failures + 1 if failed else (0 if last else earlier_failures)
         wait = 0.0
         if failed and last:
             backoff = _jittered(min(2.0 ** min(failures - 1, 30), BACKOFF_LIMIT))
             wait = max(backoff, last.retry_after)
-        return EndpointResult(self.claim, wait, failures, self.succeeded, self.gone)
+        return EndpointResult(
+            self.claim.endpoint.pk, self.claim.fence, wait, failures, self.succeeded, self.gone
+        )
 
 
 def _jittered(seconds: float) -> float:

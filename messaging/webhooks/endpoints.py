@@ -1,11 +1,9 @@
-"""Webhook endpoints: subscriptions, signing secrets, URL checks, enabling and disabling.
+"""Webhook endpoints: who gets which event, signing secrets, URL checks, enabling and disabling.
 
 https://github.com/standard-webhooks/standard-webhooks
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
 
@@ -14,11 +12,10 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from messaging.models import WebhookEndpoint
-from messaging.models.endpoints import ALL_EVENTS
 from messaging.webhooks import signatures
-from rme.core.cache import TtlCache
 from rme.core.db import clock
-from rme.transport import AddressPolicy, origin_of
+from rme.core.db.encrypted_fields import UnreadableSecret
+from rme.transport.addresses import AddressPolicy, origin_of
 
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
@@ -31,44 +28,6 @@ OVERLAP = timedelta(hours=24)
 """How long a replaced secret still signs, in addition to the new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSubscription:
-    """The event types that an enabled endpoint subscribes to."""
-
-    endpoint_id: int
-    types: frozenset[str]
-
-    def includes(self, event_type: str) -> bool:
-        """Return whether events of a type are delivered to the endpoint."""
-        every = event_type.startswith("message.") and ALL_EVENTS in self.types
-        return every or event_type in self.types
-
-
-Subscriptions = Mapping[str, tuple[EndpointSubscription, ...]]
-"""By organization."""
-
-_cache: TtlCache[str, tuple[EndpointSubscription, ...]] = TtlCache(seconds=2)
-
-
-def subscriptions(organization_ids: Collection[str]) -> Subscriptions:
-    """Return the organizations' subscriptions: at most one query, every two seconds a process."""
-    return _cache.get_many(organization_ids, _read)
-
-
-def _read(organization_ids: list[str]) -> Subscriptions:
-    found: dict[str, tuple[EndpointSubscription, ...]] = dict.fromkeys(organization_ids, ())
-    enabled = WebhookEndpoint.objects.filter(organization_id__in=organization_ids, enabled=True)
-    columns = enabled.order_by("pk").values_list("organization_id", "pk", "types")
-    for organization_id, endpoint_id, types in columns:
-        found[organization_id] += (EndpointSubscription(endpoint_id, frozenset(types)),)
-    return found
-
-
-def invalidate(organization_id: str) -> None:
-    """Drop an organization's cached subscriptions, after the admin changed them."""
-    _cache.forget(organization_id)
-
-
 def url_error(url: str) -> str:
     """Return why a URL cannot be an endpoint's; empty if it can.
 
@@ -76,7 +35,7 @@ def url_error(url: str) -> str:
     """
     origin = origin_of(url)
     if origin is None or origin.scheme not in ("http", "https") or not _URL.fullmatch(url):
-        return "this is no address like https://hooks.example.com/rme"
+        return "must be an address like https://hooks.example.com/rme"
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     if reason := policy.refuses(origin):
         return reason
@@ -100,10 +59,16 @@ def signing_secrets(row: WebhookEndpoint) -> list[str]:
 
 
 def rotate_secret(row: WebhookEndpoint) -> str:
-    """Replace an endpoint's secret and return the new one. The former one signs for a day more."""
+    """Replace an endpoint's secret and return the new one. The old one signs for another
+    day, unless it can't be decrypted.
+    """
     secret = signatures.new_secret()
+    try:
+        former = row.secret
+    except UnreadableSecret:
+        former = ""
     WebhookEndpoint.objects.filter(pk=row.pk).update(
-        former_secret=row.secret, former_until=Now() + OVERLAP, secret=secret
+        former_secret=former, former_until=Now() + OVERLAP if former else None, secret=secret
     )
     return secret
 
@@ -125,7 +90,6 @@ def enable(row: WebhookEndpoint) -> None:
         free_at=Now(),
         fence=F("fence") + 1,
     )
-    invalidate(row.organization_id)
 
 
 def try_now(row: WebhookEndpoint) -> None:
@@ -137,4 +101,3 @@ def try_now(row: WebhookEndpoint) -> None:
 def disable(row: WebhookEndpoint, reason: str = DISABLED_BY_HAND) -> None:
     """Disable an endpoint: it receives nothing until it is enabled again."""
     WebhookEndpoint.objects.filter(pk=row.pk).update(enabled=False, disabled_reason=reason)
-    invalidate(row.organization_id)

@@ -1,12 +1,15 @@
 """Webhook endpoints as applications and people manage them. Each change is in the audit.
 
-Of an endpoint that another organization has, NotFound is raised as of one that does not exist.
+Another organization's endpoints raise NotFound, like missing ones. For applications, so do
+endpoints of the other mode, TEST or LIVE.
 """
 
 import re
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
@@ -27,20 +30,33 @@ _KEY = re.compile("[1-9][0-9]{0,17}")
 _NOT_LOGGED = frozenset({"secret", "former_secret"})
 
 
+class EndpointScope(NamedTuple):
+    """The endpoints of an organization, in all modes or in one."""
+
+    organization_id: str
+    test: bool | None = None
+
+    @property
+    def rows(self) -> QuerySet[WebhookEndpoint]:
+        """Return the endpoints in the scope."""
+        rows = WebhookEndpoint.objects.filter(organization_id=self.organization_id)
+        return rows if self.test is None else rows.filter(test=self.test)
+
+
 def find(
-    organization_id: str, *, limit: int, before: int | None = None
+    scope: EndpointScope, *, limit: int, before: int | None = None
 ) -> tuple[list[WebhookEndpoint], int | None]:
     """Return a page of endpoints, newest first, and the id after which the next page begins."""
-    rows = WebhookEndpoint.objects.filter(organization_id=organization_id)
+    rows = scope.rows
     if before is not None:
         rows = rows.filter(pk__lt=before)
     page = list(rows.order_by("-pk")[: limit + 1])
     return page[:limit], page[limit - 1].pk if len(page) > limit else None
 
 
-def get(organization_id: str, endpoint_id: str, *, lock: bool = False) -> WebhookEndpoint:
+def get(scope: EndpointScope, endpoint_id: str, *, lock: bool = False) -> WebhookEndpoint:
     """Return an endpoint, locked until the transaction ends if asked. Raises NotFound."""
-    rows = WebhookEndpoint.objects.filter(organization_id=organization_id)
+    rows = scope.rows
     if lock:
         rows = rows.select_for_update()
     row = rows.filter(pk=int(endpoint_id)).first() if _KEY.fullmatch(endpoint_id) else None
@@ -49,71 +65,70 @@ def get(organization_id: str, endpoint_id: str, *, lock: bool = False) -> Webhoo
     return row
 
 
-def create(organization_id: str, given: EndpointInput, actor: Actor) -> WebhookEndpoint:
+def create(scope: EndpointScope, fields: EndpointInput, actor: Actor) -> WebhookEndpoint:
     """Create an endpoint with a new secret. Raises InvalidPayload.
 
     The organization is locked, so that two calls do not exceed the limit together.
     """
-    check_url(given.url)
+    check_url(fields.url)
+    organization_id = scope.organization_id
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).get(pk=organization_id)
-        own = WebhookEndpoint.objects.filter(organization_id=organization_id)
-        if own.count() >= endpoints.PER_ORGANIZATION:
-            most = endpoints.PER_ORGANIZATION
-            raise errors.InvalidPayload.at("url", f"an organization has at most {most} endpoints")
+        existing = WebhookEndpoint.objects.filter(organization_id=organization_id)
+        if existing.count() >= endpoints.PER_ORGANIZATION:
+            limit = endpoints.PER_ORGANIZATION
+            raise errors.InvalidPayload.at("url", f"an organization has at most {limit} endpoints")
         row = WebhookEndpoint.objects.create(
             organization_id=organization_id,
-            url=given.url,
-            description=given.description,
-            types=list(dict.fromkeys(given.types)),
+            test=bool(scope.test),
+            url=fields.url,
+            description=fields.description,
+            types=list(dict.fromkeys(fields.types)),
             secret=signatures.new_secret(),
             created_at=clock.now(),
         )
         changes = {"url": ["", row.url], "types": ["", ", ".join(row.types)]}
         audit.record(actor, [audit.about(row, Action.ADDED, changes=changes)])
-    endpoints.invalidate(organization_id)
     return row
 
 
 def update(
-    organization_id: str, endpoint_id: str, given: EndpointUpdateInput, actor: Actor
+    scope: EndpointScope, endpoint_id: str, fields: EndpointUpdateInput, actor: Actor
 ) -> WebhookEndpoint:
-    """Change what is given, enable or disable. Raises NotFound and InvalidPayload.
+    """Change the caller's fields, enable or disable. Raises NotFound and InvalidPayload.
 
     A new URL and being enabled reset the failures.
     """
-    if "url" in given.model_fields_set:
-        check_url(given.url)
+    if "url" in fields.model_fields_set:
+        check_url(fields.url)
     with transaction.atomic():
-        row = get(organization_id, endpoint_id, lock=True)
-        changes = _changes(row, given)
+        row = get(scope, endpoint_id, lock=True)
+        changes = _changes(row, fields)
         columns = set(changes) - {"enabled"}
         for name in columns:
-            setattr(row, name, _value(given, name))
+            setattr(row, name, _value(fields, name))
         if columns:  # only these: the dispatcher may be updating the others
             row.save(update_fields=columns)
-        if "enabled" in changes and not given.enabled:
+        if "enabled" in changes and not fields.enabled:
             endpoints.disable(row, endpoints.DISABLED_BY_APPLICATION)
         elif "enabled" in changes or ("url" in changes and row.enabled):
             endpoints.enable(row)
         if changes:
             audit.record(actor, [audit.about(row, Action.CHANGED, changes=changes)])
-        row.refresh_from_db()
-    endpoints.invalidate(organization_id)
-    return row
+        return get(scope, endpoint_id)
 
 
-def _value(given: EndpointUpdateInput, name: str) -> object:
-    value: object = getattr(given, name)
-    return list(dict.fromkeys(given.types)) if name == "types" else value
+def _value(fields: EndpointUpdateInput, name: str) -> object:
+    value: object = getattr(fields, name)
+    return list(dict.fromkeys(fields.types)) if name == "types" else value
 
 
-def _changes(row: WebhookEndpoint, given: EndpointUpdateInput) -> Values:
+def _changes(row: WebhookEndpoint, fields: EndpointUpdateInput) -> Values:
     """Return the fields that are given and differ, with both values."""
     return {
-        name: [_text(getattr(row, name)), _text(_value(given, name))]
-        for name in sorted(given.model_fields_set)
-        if getattr(row, name) != _value(given, name)
+        name: [_text(getattr(row, name)), _text(_value(fields, name))]
+        for name in sorted(fields.model_fields_set)
+        if getattr(row, name) != _value(fields, name)
     }
 
 
@@ -121,57 +136,55 @@ def _text(value: object) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def delete(organization_id: str, endpoint_id: str, actor: Actor) -> None:
+def delete(scope: EndpointScope, endpoint_id: str, actor: Actor) -> None:
     """Delete an endpoint and its deliveries. Raises NotFound."""
     with transaction.atomic():
-        row = get(organization_id, endpoint_id, lock=True)
+        row = get(scope, endpoint_id, lock=True)
         changes = audit.values_of(row, _NOT_LOGGED)
         audit.record(actor, [audit.about(row, Action.DELETED, changes=changes)])
         delivery_log.delete_deliveries(row.pk)
         row.delete()
-    endpoints.invalidate(organization_id)
 
 
-def rotate_secret(organization_id: str, endpoint_id: str, actor: Actor) -> WebhookEndpoint:
+def rotate_secret(scope: EndpointScope, endpoint_id: str, actor: Actor) -> WebhookEndpoint:
     """Replace an endpoint's secret; the former one signs for a day more. Raises NotFound."""
     with transaction.atomic():
-        row = get(organization_id, endpoint_id, lock=True)
+        row = get(scope, endpoint_id, lock=True)
         endpoints.rotate_secret(row)
         audit.record(actor, [audit.about(row, Action.KEY_ROTATED, text="new secret")])
-        row.refresh_from_db()
-    return row
+        return get(scope, endpoint_id)
 
 
-def test(organization_id: str, endpoint_id: str, actor: Actor) -> UUID:
+def test(scope: EndpointScope, endpoint_id: str, actor: Actor) -> UUID:
     """Queue a test event; return its webhook-id. Raises NotFound and InvalidPayload."""
     with transaction.atomic():
-        row = _enabled(organization_id, endpoint_id)
+        row = _enabled(scope, endpoint_id)
         webhook_id = replays.queue_test(row)
         audit.record(actor, [audit.about(row, Action.TESTED, text="event")])
     return webhook_id
 
 
-def replay(organization_id: str, endpoint_id: str, period: ReplayRange | None, actor: Actor) -> int:
+def replay(scope: EndpointScope, endpoint_id: str, period: ReplayRange | None, actor: Actor) -> int:
     """Queue the events of a period again, or the failed deliveries; return their number.
 
     Raises NotFound, and InvalidPayload if the endpoint is disabled.
     """
     with transaction.atomic():
-        row = _enabled(organization_id, endpoint_id)
+        row = _enabled(scope, endpoint_id)
         if period is None:
-            scope, count = "failed deliveries", replays.replay_failed(row)
+            selection, count = "failed deliveries", replays.replay_failed(row)
         else:
-            scope = f"{clock.iso(period.since)} to {clock.iso(period.until)}"
+            selection = f"{clock.iso(period.since)} to {clock.iso(period.until)}"
             count = replays.replay(row, period.since, period.until)
-        text = f"{scope}: {count} events"
+        text = f"{selection}: {count} events"
         audit.record(actor, [audit.about(row, Action.REPLAYED, text=text)])
     return count
 
 
 def replay_chosen(
-    organization_id: str,
+    scope: EndpointScope,
     endpoint_id: str,
-    wanted: WebhookDeliveryFilter,
+    query: WebhookDeliveryFilter,
     actor: Actor,
     reason: str = "",
 ) -> int:
@@ -179,17 +192,17 @@ def replay_chosen(
     their number. Raises NotFound, and InvalidPayload if the endpoint is disabled.
     """
     with transaction.atomic():
-        row = _enabled(organization_id, endpoint_id)
-        count = replays.replay_chosen(row, wanted)
+        row = _enabled(scope, endpoint_id)
+        count = replays.replay_chosen(row, query)
         endpoints.try_now(row)
-        scope = str(wanted.webhook_id) if wanted.webhook_id else "chosen deliveries"
-        text = f"{scope}: {count} {'event' if count == 1 else 'events'}"
+        selection = str(query.webhook_id) if query.webhook_id else "chosen deliveries"
+        text = f"{selection}: {count} {'event' if count == 1 else 'events'}"
         audit.record(actor, [audit.about(row, Action.REPLAYED, text=text, reason=reason)])
     return count
 
 
-def _enabled(organization_id: str, endpoint_id: str) -> WebhookEndpoint:
-    row = get(organization_id, endpoint_id)
+def _enabled(scope: EndpointScope, endpoint_id: str) -> WebhookEndpoint:
+    row = get(scope, endpoint_id)
     if not row.enabled:
         raise errors.InvalidPayload.at("enabled", "the endpoint is disabled")
     return row

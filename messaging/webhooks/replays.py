@@ -3,25 +3,20 @@
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from messaging.models import WebhookDelivery, WebhookEndpoint, derived_events
-from messaging.models.endpoints import ALL_EVENTS
+from messaging.domain.webhooks import TEST_EVENT
+from messaging.models import WebhookDelivery, WebhookEndpoint
+from messaging.store.webhooks import replays as store
+from messaging.store.webhooks.replays import REPLAY_LIMIT
 from messaging.webhooks import delivery_log
 from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from rme.core import ids
 
-REPLAY_LIMIT = 100_000
+__all__ = ["REPLAY_LIMIT", "TEST_EVENT"]
 CHOSEN_LIMIT = 10_000
 """The most deliveries that a filter chooses to be sent again."""
-TEST_EVENT = "webhook.test"
-_W = WebhookDelivery._meta.db_table
-_OF_PERIOD = (
-    "{0}.organization_id = %(organization)s AND {0}.id >= %(since)s AND {0}.id < %(until)s".format
-)
-_EVENTS = derived_events.select(*map(_OF_PERIOD, ("stored", "accepted", "sent")))
 
 
 def queue_test(endpoint: WebhookEndpoint) -> UUID:
@@ -45,16 +40,16 @@ def replay_failed(endpoint: WebhookEndpoint) -> int:
     return _queue(failed)
 
 
-def count_chosen(endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter) -> int:
+def count_chosen(endpoint: WebhookEndpoint, query: WebhookDeliveryFilter) -> int:
     """Count the deliveries that `replay_chosen` would queue."""
-    return delivery_log.matching(endpoint.pk, wanted, CHOSEN_LIMIT).count()
+    return delivery_log.matching(endpoint.pk, query, CHOSEN_LIMIT).count()
 
 
-def replay_chosen(endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter) -> int:
+def replay_chosen(endpoint: WebhookEndpoint, query: WebhookDeliveryFilter) -> int:
     """Queue the deliveries that a filter matches, the newest up to CHOSEN_LIMIT, whatever became
     of them; return how many there are. Those that wait for another try are due now.
     """
-    return _queue(delivery_log.matching(endpoint.pk, wanted, CHOSEN_LIMIT))
+    return _queue(delivery_log.matching(endpoint.pk, query, CHOSEN_LIMIT))
 
 
 def _queue(rows: QuerySet[WebhookDelivery]) -> int:
@@ -63,44 +58,14 @@ def _queue(rows: QuerySet[WebhookDelivery]) -> int:
     )
 
 
-# One statement inserts and revives: the ORM cannot select into an insert. Changes are in no table
-# of events: those that were queued for the endpoint are sent again.
-_REPLAY = f"""
-WITH changes AS (
-UPDATE {_W} SET status = 'PENDING', tries = 0,
-  due_at = statement_timestamp(), noted_at = statement_timestamp()
-WHERE id = ANY(ARRAY(
-  SELECT id FROM {_W} WHERE endpoint_id = %(endpoint)s
-    AND event_id >= %(since)s AND event_id < %(until)s
-    AND data IS NOT NULL AND type <> '{TEST_EVENT}' AND status <> 'PENDING'
-  ORDER BY event_id LIMIT {REPLAY_LIMIT})) RETURNING id
-), messages AS (
-INSERT INTO {_W} AS n (organization_id, endpoint_id, event_id, type)
-SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_EVENTS} e
-WHERE %(types)s::text[] && ARRAY['{ALL_EVENTS}', 'message.' || e.type]
-ORDER BY e.id LIMIT {REPLAY_LIMIT}
-ON CONFLICT (endpoint_id, event_id) DO UPDATE SET status = 'PENDING', tries = 0,
-  due_at = statement_timestamp(), noted_at = statement_timestamp()
-WHERE n.status <> 'PENDING' RETURNING n.id
-)
-SELECT (SELECT count(*) FROM changes) + (SELECT count(*) FROM messages)
-"""
-
-
 def replay(endpoint: WebhookEndpoint, since: datetime, until: datetime) -> int:
     """Queue all events of a period for an endpoint, whether or not they were delivered before.
+
+    An endpoint of TEST applications gets those of TEST messages.
 
     Of consent, suppressions and devices these are the events that were queued for it. Return how
     many deliveries are queued: of messages and of changes at most REPLAY_LIMIT, the earliest ones.
     """
-    parameters: dict[str, str | int | UUID | list[str]] = {
-        "endpoint": endpoint.pk,
-        "organization": endpoint.organization_id,
-        "since": ids.at_least(since),
-        "until": ids.at_least(until),
-        "types": endpoint.types,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_REPLAY, parameters)
-        (count,) = cursor.fetchone()
-    return int(count)
+    return store.replay(
+        endpoint.organization_id, endpoint.pk, endpoint.types, (since, until), test=endpoint.test
+    )

@@ -69,15 +69,15 @@ def get(
     `refused` is the text of a token that the service refused: it is replaced if it is old enough,
     else returned again. An error of `make` passes through, unless the old token can still be used.
     """
-    known = _known(name, lifetime, refused)
-    is_usable = known and (known.text != refused or known.age < lifetime.min_age)
-    if known and is_usable and known.age < lifetime.renew_after:
-        return known
-    old = known if known and known.text != refused else None
+    cached = _known(name, lifetime, refused)
+    is_usable = cached and (cached.text != refused or cached.age < lifetime.min_age)
+    if cached and is_usable and cached.age < lifetime.renew_after:
+        return cached
+    old = cached if cached and cached.text != refused else None
     owner = _lock(name)
     if owner is None:
-        other = old or _wait(name, lifetime, refused)
-        return other or store(name, lifetime, make())
+        shared = old or _wait(name, lifetime, refused)
+        return shared or store(name, lifetime, make())
     try:
         latest = _read(name)  # the previous owner of the lock may have made one
         if latest and latest.text != refused and latest.age < lifetime.renew_after:
@@ -92,10 +92,12 @@ def store(name: str, lifetime: Lifetime, token: AccessToken) -> AccessToken:
     """Store a token for all processes, and return it."""
     _cache.put(name, token)
     content = {"text": token.text, "made_at": token.made_at, "place": token.base_url}
-    left = int((lifetime.expires_after - token.age) * 1000)
+    remaining_ms = int((lifetime.expires_after - token.age) * 1000)
     try:
-        if left > 0:
-            redis_client().set(_key(name), keyring().encrypt(orjson.dumps(content)), px=left)
+        if remaining_ms > 0:
+            redis_client().set(
+                _key(name), keyring().encrypt(orjson.dumps(content)), px=remaining_ms
+            )
     except RedisError as error:
         log.warning("push.token_unkept", error=type(error).__name__)
     return token
@@ -118,10 +120,10 @@ def _key(name: str) -> str:
 
 def _read(name: str) -> AccessToken | None:
     try:
-        stored = redis_client().get(_key(name))
-        if not stored:
+        encrypted = redis_client().get(_key(name))
+        if not encrypted:
             return None
-        content = orjson.loads(keyring().decrypt(stored))
+        content = orjson.loads(keyring().decrypt(encrypted))
     except (RedisError, InvalidToken) as error:
         log.warning("push.token_unread", error=type(error).__name__)
         return None
@@ -148,8 +150,8 @@ def _wait(name: str, lifetime: Lifetime, refused: str) -> AccessToken | None:
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.02)
-        found = _read(name)
-        if found and found.text != refused and found.age < lifetime.expires_after:
-            _cache.put(name, found)
-            return found
+        token = _read(name)
+        if token and token.text != refused and token.age < lifetime.expires_after:
+            _cache.put(name, token)
+            return token
     return None

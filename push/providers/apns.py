@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Annotated
 
 import orjson
+import structlog
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import Field, SecretStr, StringConstraints, field_validator
@@ -43,7 +44,10 @@ from rme.core.outcomes import (
 )
 from rme.core.provider import Dispatch, Progress, Push
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
-from rme.transport import CommonHeaders, Reply, Request, Transport
+from rme.transport.messages import CommonHeaders, Reply, Request
+from rme.transport.performer import Performer
+
+log = structlog.get_logger(__name__)
 
 PAYLOAD_LIMIT = 4096
 COLLAPSE_LIMIT = 64
@@ -61,9 +65,11 @@ DEVICE_DELAY = 60.0
 class ReasonMeaning(Enum):
     """What a reason means."""
 
-    DEAD_IF_PROVEN = "the token is dead if the credential was accepted before, else it is wrong"
+    DEAD_IF_PROVEN = "the token is dead if the credential was accepted before in its environment"
     DEAD_IF_TOPIC_PROVEN = "likewise, for credential and topic"
     DEAD_SINCE = "the token is dead since `timestamp`"
+    TOPIC = "the topic is wrong: the device's app, or the account's settings"
+    ENVIRONMENT = "the key is not for this environment: the device's, or it is wrong"
     CONFIG = "the account's settings are wrong"
     PAYLOAD = "this content will never be taken"
     RETRY = "certainly not taken; it may work over another connection"
@@ -77,8 +83,8 @@ M = ReasonMeaning
 ANSWERS: dict[tuple[int, str], ReasonMeaning] = {
     (400, "BadDeviceToken"): M.DEAD_IF_PROVEN,
     (400, "DeviceTokenNotForTopic"): M.DEAD_IF_TOPIC_PROVEN,
-    (400, "TopicDisallowed"): M.CONFIG,
-    (400, "BadTopic"): M.CONFIG,
+    (400, "TopicDisallowed"): M.TOPIC,
+    (400, "BadTopic"): M.TOPIC,
     (400, "MissingTopic"): M.CONFIG,
     (400, "BadCollapseId"): M.PAYLOAD,
     (400, "BadExpirationDate"): M.PAYLOAD,
@@ -93,8 +99,8 @@ ANSWERS: dict[tuple[int, str], ReasonMeaning] = {
     (403, "InvalidProviderToken"): M.CONFIG,
     (403, "MissingProviderToken"): M.CONFIG,
     (403, "BadCertificate"): M.CONFIG,
-    (403, "BadCertificateEnvironment"): M.CONFIG,
-    (403, "BadEnvironmentKeyIdInToken"): M.CONFIG,
+    (403, "BadCertificateEnvironment"): M.ENVIRONMENT,
+    (403, "BadEnvironmentKeyIdInToken"): M.ENVIRONMENT,
     (403, "Forbidden"): M.CONFIG,
     (403, "UnrelatedKeyIdInToken"): M.RETRY,
     (404, "BadPath"): M.CONFIG,
@@ -180,7 +186,7 @@ class Apns(PushProvider):
         key = account.private_key.get_secret_value()
         return f"apns:{access_tokens.credential_id(account.team_id, account.key_id, key)}"
 
-    def credential(self, transport: Transport, refused: str) -> str:
+    def credential(self, transport: Performer, refused: str) -> str:
         """Return the provider token: signed here, shared by all processes."""
         return access_tokens.get(self.credential_name, TOKEN_LIFE, self.sign, refused=refused).text
 
@@ -195,7 +201,7 @@ class Apns(PushProvider):
         token = es256(key, account.key_id, {"iss": account.team_id, "iat": moment})
         return AccessToken(token, moment)
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         """Push to a token that no device has: Apple refuses key and topic before it.
 
         APNs has no dry run. The connections are the key's own, as for pushes.
@@ -248,13 +254,13 @@ class Apns(PushProvider):
     def perform(
         self,
         dispatches: Sequence[Dispatch],
-        transport: Transport,
+        transport: Performer,
         credential: str,
         progress: Progress,
     ) -> list[Answer]:
         """Send over the key's own connections: Apple binds each to the first key that it sees."""
-        own = transport.isolated(self.credential_name)
-        answers = super().perform(dispatches, own, credential, progress)
+        isolated = transport.isolated(self.credential_name)
+        answers = super().perform(dispatches, isolated, credential, progress)
         if any(isinstance(each, Retryable) and each.reason in _RECONNECT for each in answers):
             transport.close_isolated(self.credential_name)
         return answers
@@ -268,14 +274,23 @@ class Apns(PushProvider):
     def read_reply(self, dispatch: Dispatch, reply: Reply) -> Answer:
         if reply.status == 200:
             return Accepted(dispatch.attempt_id)  # Apple repeats our apns-id
+        return self._refusal(dispatch, reply)
+
+    def _refusal(self, dispatch: Dispatch, reply: Reply) -> Answer:
         reason = _reason(reply)
         meaning = ANSWERS.get((reply.status, reason)) or _BY_STATUS.get(reply.status)
         match meaning:
             case ReasonMeaning.DEAD_IF_PROVEN:
-                return self._dead_if(self.throttle_key(dispatch), reason)
+                is_proven = proven.is_proven(self.throttle_key(dispatch))
+                return Gone(reason) if is_proven else self._wrong_environment(dispatch, reason)
             case ReasonMeaning.DEAD_IF_TOPIC_PROVEN:
-                topic = self._topic(dispatch.push)
-                return self._dead_if(f"{self.throttle_key(dispatch)}:{topic}", reason)
+                topic = f"{self.throttle_key(dispatch)}:{self._topic(dispatch.push)}"
+                is_proven = proven.is_proven(topic)
+                return Gone(reason) if is_proven else self._wrong_topic(dispatch, reason)
+            case ReasonMeaning.TOPIC:
+                return self._wrong_topic(dispatch, reason)
+            case ReasonMeaning.ENVIRONMENT:
+                return self._wrong_environment(dispatch, reason)
             case ReasonMeaning.DEAD_SINCE:
                 return _dead_since(dispatch.push, reason, read_object(reply.body).get("timestamp"))
             case ReasonMeaning.CONFIG:
@@ -294,10 +309,29 @@ class Apns(PushProvider):
                 return Backoff(reason, retry_after=retry_after(reply), at_least=LATER)
         return Unknown(f"unexpected answer: {reply.status}")
 
-    @staticmethod
-    def _dead_if(name: str, reason: str) -> Outcome:
-        """Return Gone if Apple has accepted what is named, else Misconfigured."""
-        return Gone(reason) if proven.is_proven(name) else Misconfigured(reason)
+    def _wrong_environment(self, dispatch: Dispatch, reason: str) -> Outcome:
+        """Return Misconfigured, unless Apple accepts the key in the other environment alone.
+
+        Then the device's environment is wrong. The device stays, since many may be registered so.
+        """
+        device_key = self.throttle_key(dispatch)
+        (other_key,) = {self._production_key, self._sandbox_key} - {device_key}
+        if proven.is_proven(other_key) and not proven.is_proven(device_key):
+            return _refused(dispatch, reason)
+        return Misconfigured(reason)
+
+    def _wrong_topic(self, dispatch: Dispatch, reason: str) -> Outcome:
+        """Return Misconfigured for the account's topic; an app that a device names fails alone."""
+        if self._topic(dispatch.push) == self.settings.topic:
+            return Misconfigured(reason)
+        return _refused(dispatch, reason)
+
+
+def _refused(dispatch: Dispatch, reason: str) -> Outcome:
+    """Return the refusal of what one device names. Another account may have its app's key."""
+    push = dispatch.push
+    log.warning("push.refused", reason=reason, app=push.app, environment=push.environment)
+    return Rejected(reason, Fault.ROUTE)
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,6 @@ from typing import ClassVar
 import structlog
 
 from push.providers import backoff
-from rme.core.channels import Channel
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
@@ -29,7 +28,8 @@ from rme.core.outcomes import (
 from rme.core.provider import Dispatch, Progress, Provider, no_progress
 from rme.core.provider.base import UNREADABLE, UNWRITABLE, traced
 from rme.core.provider.http import failure_outcome, read_object, retry_after
-from rme.transport import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import NOT_STARTED, TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.transport.performer import Performer
 
 log = structlog.get_logger(__name__)
 
@@ -77,13 +77,13 @@ class NoCredential(Exception):
 class PushProvider(Provider):
     """Base of push providers. A new one sets the names and writes the first five methods."""
 
-    channels = frozenset({Channel.PUSH})
+    channels = frozenset({"PUSH"})
     throttles_account: ClassVar[bool] = True
     """False: its throttle keys are hosts, whose backoff says nothing of the account's health."""
 
     # --- what each provider writes --------------------------------------------------------------
 
-    def credential(self, transport: Transport, refused: str) -> str:
+    def credential(self, transport: Performer, refused: str) -> str:
         """Return the token to send with, if possible another one than `refused`.
 
         Raises NoCredential.
@@ -105,7 +105,7 @@ class PushProvider(Provider):
     def on_accepted(self, dispatches: Sequence[Dispatch]) -> None:
         """Store what the service accepted, before its refusals are read."""
 
-    def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
+    def refusal(self, dispatch: Dispatch, transport: Performer) -> Outcome | None:
         """Return the outcome of what must not be sent; None for what may be.
 
         Devices of other platforms are not tried: their tokens would seem dead.
@@ -124,7 +124,10 @@ class PushProvider(Provider):
     # --- how all of them send -------------------------------------------------------------------
 
     def send(
-        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Send a window at once; return the outcomes in the same order.
 
@@ -136,8 +139,8 @@ class PushProvider(Provider):
             index for index, answer in enumerate(answers) if isinstance(answer, CredentialRefused)
         ]
         if again:
-            rest = [dispatches[index] for index in again]
-            second, _ = self._send_once(rest, transport, used, _reindexed(again, progress))
+            retried = [dispatches[index] for index in again]
+            second, _ = self._send_once(retried, transport, used, _reindexed(again, progress))
             for index, answer in zip(again, second, strict=True):
                 if not isinstance(answer, CredentialRefused):
                     answers[index] = answer
@@ -147,7 +150,11 @@ class PushProvider(Provider):
         ]
 
     def _send_once(
-        self, dispatches: Sequence[Dispatch], transport: Transport, refused: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        refused: str,
+        progress: Progress,
     ) -> tuple[list[Unthrottled], str]:
         """Send what is not throttled; return the answers and the credential that was used."""
         used = ""
@@ -155,18 +162,24 @@ class PushProvider(Provider):
         going = [index for index, answer in enumerate(answers) if answer is None]
         throttled = backoff.remaining(sorted({self.throttle_key(dispatches[i]) for i in going}))
         for index in going if throttled else ():
-            if (left := throttled.get(self.throttle_key(dispatches[index]))) is not None:
-                answers[index] = Retryable(THROTTLED, left, blames_account=False)
+            if (seconds := throttled.get(self.throttle_key(dispatches[index]))) is not None:
+                answers[index] = Retryable(THROTTLED, seconds, blames_account=False)
         going = [index for index in going if answers[index] is None]
         if going:
-            chosen = [dispatches[index] for index in going]
-            replies, used = self._exchange(chosen, transport, refused, _reindexed(going, progress))
+            dispatches_to_send = [dispatches[index] for index in going]
+            replies, used = self._exchange(
+                dispatches_to_send, transport, refused, _reindexed(going, progress)
+            )
             for index, answer in zip(going, replies, strict=True):
                 answers[index] = answer
         return self._throttle(dispatches, [each for each in answers if each is not None]), used
 
     def _exchange(
-        self, dispatches: Sequence[Dispatch], transport: Transport, refused: str, progress: Progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        refused: str,
+        progress: Progress,
     ) -> tuple[list[Answer], str]:
         try:
             credential = self.credential(transport, refused)
@@ -180,7 +193,7 @@ class PushProvider(Provider):
     def perform(
         self,
         dispatches: Sequence[Dispatch],
-        transport: Transport,
+        transport: Performer,
         credential: str,
         progress: Progress,
     ) -> list[Answer]:
@@ -188,21 +201,23 @@ class PushProvider(Provider):
         results: list[Reply | Failure | Outcome | None] = []
         requests, indexes = [], []
         for index, dispatch in enumerate(dispatches):
-            written = self._write(dispatch, credential)
-            if isinstance(written, Request):
-                requests.append(written)
+            prepared = self._write(dispatch, credential)
+            if isinstance(prepared, Request):
+                requests.append(prepared)
                 indexes.append(index)
                 results.append(None)
             else:
-                results.append(written)
+                results.append(prepared)
 
         def on_replies(replies: Sequence[tuple[int, Reply | Failure]]) -> None:
-            known = [indexes[place] for place, _ in replies]
-            answers = self._read([dispatches[i] for i in known], [reply for _, reply in replies])
+            dispatch_indexes = [indexes[place] for place, _ in replies]
+            answers = self._read(
+                [dispatches[i] for i in dispatch_indexes], [reply for _, reply in replies]
+            )
             progress(
                 [
                     (index, answer)
-                    for index, answer in zip(known, answers, strict=True)
+                    for index, answer in zip(dispatch_indexes, answers, strict=True)
                     if not isinstance(answer, Backoff | CredentialRefused)
                 ]
             )
@@ -234,20 +249,24 @@ class PushProvider(Provider):
     def _timed_out(
         self, dispatches: Sequence[Dispatch], results: Sequence[Reply | Failure | Outcome]
     ) -> set[str]:
-        """Return the throttle keys of which nothing answered in time."""
+        """Return the throttle keys without any answer in time."""
         if not any(isinstance(each, Failure) and each.reason == TIME_OUT for each in results):
             return set()
         keyed = [
             (self.throttle_key(d), result) for d, result in zip(dispatches, results, strict=True)
         ]
-        late = {key for key, each in keyed if isinstance(each, Failure) and each.reason == TIME_OUT}
-        return late - {key for key, each in keyed if isinstance(each, Reply)}
+        late_keys = {
+            key for key, each in keyed if isinstance(each, Failure) and each.reason == TIME_OUT
+        }
+        return late_keys - {key for key, each in keyed if isinstance(each, Reply)}
 
     def _write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
         """Return one request. What cannot be written fails alone."""
         try:
-            written = self.write(dispatch, credential)
-            return traced(written, dispatch) if isinstance(written, Request) else written
+            prepared = self.write(dispatch, credential)
+            return traced(prepared, dispatch) if isinstance(prepared, Request) else prepared
+        except MemoryError:  # of the process, not of this one
+            raise
         except Exception:
             log.exception("push.request", kind=self.kind, attempt=dispatch.attempt_id)
             return UNWRITABLE
@@ -260,6 +279,8 @@ class PushProvider(Provider):
             if isinstance(result, Failure):
                 return self.read_failure(dispatch, result)
             return self.read_reply(dispatch, result) if isinstance(result, Reply) else result
+        except MemoryError:  # of the process, not of this one
+            raise
         except Exception:
             log.exception("push.answer", kind=self.kind, attempt=dispatch.attempt_id)
             return UNREADABLE
@@ -284,7 +305,7 @@ class PushProvider(Provider):
 
 def _reindexed(indexes: Sequence[int], progress: Progress) -> Progress:
     """Return a `Progress` for some dispatches that reports them by their indexes in the window."""
-    return lambda known: progress([(indexes[index], outcome) for index, outcome in known])
+    return lambda answers: progress([(indexes[index], outcome) for index, outcome in answers])
 
 
 def too_large(payload: bytes, limit: int) -> Outcome | None:
@@ -294,7 +315,7 @@ def too_large(payload: bytes, limit: int) -> Outcome | None:
     return Rejected(f"{len(payload)} bytes; at most {limit} can be pushed", Fault.CONTENT)
 
 
-def log_in(transport: Transport, request: Request) -> tuple[str, dict[str, object]]:
+def log_in(transport: Performer, request: Request) -> tuple[str, dict[str, object]]:
     """Return the access token of a log-in (RFC 6749 §5), and the answer that holds it.
 
     Raises NoCredential, whose outcome is never Unknown: in any case nothing was pushed.

@@ -7,7 +7,7 @@ https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode
 | 200 | | Accepted |
 | 400 | INVALID_ARGUMENT that names the token | Gone |
 | 400, 413 | anything else | Rejected, the content's fault |
-| 401 | THIRD_PARTY_AUTH_ERROR | Misconfigured |
+| 401 | THIRD_PARTY_AUTH_ERROR | Rejected: an iOS or web token, whose key Google lacks |
 | 401, 403 | anything else | one new access token, then Misconfigured |
 | 403 | SENDER_ID_MISMATCH | Gone (the token is another sender's), with a warning |
 | 404 | UNREGISTERED | Gone |
@@ -45,12 +45,13 @@ from push.providers.base import (
     objects_of,
     too_large,
 )
-from rme.core import ids
+from rme.core import ids, push_data
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
 from rme.core.provider import Dispatch, Push
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
-from rme.transport import Reply, Request, Transport
+from rme.transport.messages import Reply, Request
+from rme.transport.performer import Performer
 
 log = structlog.get_logger(__name__)
 
@@ -130,13 +131,13 @@ class Fcm(PushProvider):
         """Return the credential's name, by which its token is kept."""
         return f"fcm:{access_tokens.credential_id(*self.service_account)}"
 
-    def credential(self, transport: Transport, refused: str) -> str:
+    def credential(self, transport: Performer, refused: str) -> str:
         """Return the access token: requested once an hour, shared by all processes."""
         return access_tokens.get(
             self.credential_name, TOKEN_LIFE, lambda: self._log_in(transport), refused=refused
         ).text
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         """Log in, and have a message to a topic validated, and not delivered (`validate_only`)."""
         try:
             token = self._log_in(transport)
@@ -148,7 +149,7 @@ class Fcm(PushProvider):
         probe = Dispatch(ids.new_text_id(), Push("", "ANDROID", "Check", ""))
         return check_outcome(self.read_answer(probe, reply))
 
-    def _log_in(self, transport: Transport) -> AccessToken:
+    def _log_in(self, transport: Performer) -> AccessToken:
         account, settings, moment = self.service_account, self.settings, now()
         claims = {
             "iss": account.client_email,
@@ -172,9 +173,9 @@ class Fcm(PushProvider):
     def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
         message = _message(dispatch.push)
         # What Google counts: all that the app is given.
-        counted = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
+        measured = orjson.dumps({name: message.get(name) for name in ("notification", "data")})
         body = orjson.dumps({"message": message})
-        return too_large(counted, PAYLOAD_LIMIT) or self._request(body, credential)
+        return too_large(measured, PAYLOAD_LIMIT) or self._request(body, credential)
 
     def _request(self, body: bytes, credential: str) -> Request:
         project = self.service_account.project_id
@@ -197,7 +198,8 @@ class Fcm(PushProvider):
             case 400 | 413, _:
                 return Rejected(code, Fault.CONTENT)
             case 401, "THIRD_PARTY_AUTH_ERROR":
-                return Misconfigured(code)
+                log.warning("push.third_party_key_missing", attempt=dispatch.attempt_id)
+                return Rejected(code, Fault.ROUTE)
             case 403, "SENDER_ID_MISMATCH":
                 log.warning("push.sender_mismatch", attempt=dispatch.attempt_id)
                 return Gone(code)
@@ -215,9 +217,12 @@ class Fcm(PushProvider):
 
 
 def _message(content: Push) -> dict[str, object]:
-    named = "fid" if _INSTALLATION.fullmatch(content.token) else "token"
-    shown = {"title": content.title, "body": content.body, "image": content.image}
-    data = {**content.data, **({"link": content.link} if content.link else {})}
+    address_name = "fid" if _INSTALLATION.fullmatch(content.token) else "token"
+    texts = {"title": content.title, "body": content.body, "image": content.image}
+    # A version from an earlier release may have keys that are refused now.
+    data = {name: text for name, text in content.data.items() if not push_data.is_reserved(name)}
+    if content.link:
+        data["link"] = content.link
     android: dict[str, object] = {"priority": "HIGH" if content.priority == "HIGH" else "NORMAL"}
     notification: dict[str, object] = {}
     if content.collapse_key:
@@ -229,8 +234,8 @@ def _message(content: Push) -> dict[str, object]:
     if notification:
         android["notification"] = notification
     return {
-        named: content.token,
-        "notification": {name: text for name, text in shown.items() if text},
+        address_name: content.token,
+        "notification": {name: text for name, text in texts.items() if text},
         "data": {name: str(value) for name, value in data.items()},
         "android": android,
     }

@@ -19,17 +19,17 @@ _proven: TtlCache[str, bool] = TtlCache(seconds=3600)
 
 def prove(names: set[str]) -> None:
     """Store that a credential, or a credential with a topic, was accepted."""
-    fresh = [name for name in names if not _proven.get(name, lambda: None)]
-    if not fresh:
+    new_names = [name for name in names if not _proven.get(name, lambda: None)]
+    if not new_names:
         return
     try:
         with redis_client().pipeline(transaction=False) as pipeline:
-            for name in fresh:
+            for name in new_names:
                 pipeline.set(f"rme:push:proven:{name}", 1, ex=PROVEN_SECONDS)
             pipeline.execute()
     except RedisError as error:
         log.warning("push.proof_unkept", error=type(error).__name__)
-    for name in fresh:
+    for name in new_names:
         _proven.put(name, True)
 
 

@@ -37,6 +37,7 @@ from push.providers.base import (
     now,
     objects_of,
 )
+from rme.core import exact_json
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
@@ -50,7 +51,8 @@ from rme.core.outcomes import (
 )
 from rme.core.provider import Dispatch, Progress, Push
 from rme.core.provider.http import HttpSettings, retry_after
-from rme.transport import Failure, Reply, Transport
+from rme.transport.messages import Failure, Reply
+from rme.transport.performer import Performer
 
 ACTION = "actions/standard/customNotificationAction"
 ACTIONS_LIMIT = 200
@@ -122,7 +124,7 @@ class SalesforcePush(PushProvider):
         digest = access_tokens.credential_id(account.login_url, account.client_id, secret)
         return f"salesforce:{digest}"
 
-    def credential(self, transport: Transport, refused: str) -> str:
+    def credential(self, transport: Performer, refused: str) -> str:
         """Return the org's URL and the access token, with a space between."""
         refused_token = refused.partition(" ")[2]
         token = access_tokens.get(
@@ -130,10 +132,10 @@ class SalesforcePush(PushProvider):
         )
         return f"{token.base_url} {token.text}"
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         return log_in_outcome(lambda: self._log_in(transport))
 
-    def _log_in(self, transport: Transport) -> AccessToken:
+    def _log_in(self, transport: Performer) -> AccessToken:
         account = self.settings
         form = {
             "grant_type": "client_credentials",
@@ -153,7 +155,7 @@ class SalesforcePush(PushProvider):
     def perform(
         self,
         dispatches: Sequence[Dispatch],
-        transport: Transport,
+        transport: Performer,
         credential: str,
         progress: Progress,
     ) -> list[Answer]:
@@ -165,7 +167,7 @@ class SalesforcePush(PushProvider):
         return answers
 
     def _perform_actions(
-        self, dispatches: Sequence[Dispatch], transport: Transport, credential: str
+        self, dispatches: Sequence[Dispatch], transport: Performer, credential: str
     ) -> list[Answer]:
         count = len(dispatches)
         if seconds := hourly_limit.take(self.credential_name, count, HOURLY_LIMIT):
@@ -183,12 +185,14 @@ class SalesforcePush(PushProvider):
         results = _results(reply, count)
         if results is None:
             return [_answer_to_request(reply)] * count
-        if any(result.get("isSuccess") is True for result in results):
-            backoff.reset([self.credential_name])
-        return [
+        answers = [
             _answer_to_action(each, result)
             for each, result in zip(dispatches, results, strict=True)
         ]
+        if any(isinstance(answer, Accepted) for answer in answers):
+            backoff.reset([self.credential_name])
+            return [_of_user(answer) for answer in answers]
+        return answers
 
 
 def _action(content: Push, notification_type: str) -> dict[str, object]:
@@ -213,7 +217,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _objects(reply: Reply) -> list[dict[str, object]]:
     try:
-        return objects_of(orjson.loads(reply.body))
+        return objects_of(exact_json.loads(reply.body))
     except orjson.JSONDecodeError:
         return []
 
@@ -231,6 +235,11 @@ def _answer_to_action(dispatch: Dispatch, result: dict[str, object]) -> Answer:
     codes = (each.get("statusCode") for each in objects_of(result.get("errors")))
     code = next((code[:64] for code in codes if isinstance(code, str)), "no status code")
     return RESULTS.get(code, Rejected)(code)
+
+
+def _of_user(answer: Answer) -> Answer:
+    """Return the answer for one user, if other users of the same request were sent to."""
+    return Rejected(answer.reason) if isinstance(answer, Misconfigured) else answer
 
 
 def _answer_to_request(reply: Reply) -> Answer:

@@ -6,35 +6,30 @@
 | 404, 410 | Gone |
 | 400, 401, 403 about the key | Gone: the subscription was made with another key |
 | 400 else, 413 | Rejected, the content's fault |
-| 401, 403 else | Misconfigured |
+| 401, 403 else | backoff of the host; Misconfigured if no service has accepted the key yet |
 | 406, 429 | backoff of the host |
 | 3xx (never followed), 5xx | Retryable |
 | anything else | Unknown |
 
-http_ece encrypts and py-vapid signs, the libraries by which pywebpush does; requests leave by the
-transport, since pywebpush's own sending follows redirects, has no time-out and opens a connection
-for each message.
+pywebpush encrypts and py-vapid signs. Requests leave by the transport, since pywebpush's own
+sending follows redirects, has no time-out and opens a connection for each message.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import http_ece
 import orjson
-from cryptography.hazmat.primitives.asymmetric.ec import (
-    ECDH,
-    SECP256R1,
-    EllipticCurvePublicKey,
-    generate_private_key,
-)
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+import structlog
 from py_vapid.utils import b64urlencode
 from pydantic import Field, StringConstraints
 
 from push import base64url, endpoints, vapid
+from push.providers import proven
+from push.providers.access_tokens import credential_id
 from push.providers.base import DAY, Answer, Backoff, PushProvider, now, too_large
 from rme.core.outcomes import (
     Accepted,
@@ -48,9 +43,17 @@ from rme.core.outcomes import (
 )
 from rme.core.provider import Dispatch, Push
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
-from rme.transport import Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import Failure, FailureKind, Reply, Request
+from rme.transport.performer import Performer
+
+if TYPE_CHECKING:
+    from pywebpush import WebPusher
+
+log = structlog.get_logger(__name__)
 
 PLAINTEXT_LIMIT = 3900
+REFUSED_SECONDS = 60.0
+"""How long a push service is left alone that refuses the key; doubled for each refusal."""
 SECRET_BYTES = 16
 """Of a subscription's `auth` (RFC 8291 §3.2)."""
 POINT_BYTES = 65
@@ -82,7 +85,7 @@ class WebPush(PushProvider):
     Settings = WebPushSettings
     settings: WebPushSettings
 
-    def check(self, transport: Transport) -> Outcome:
+    def check(self, transport: Performer) -> Outcome:
         """Sign as for a push: that the deployment has a key is all that can be wrong before one."""
         try:
             vapid.authorization("https://push.example", self.settings.subject, now())
@@ -90,16 +93,25 @@ class WebPush(PushProvider):
             return Misconfigured(str(error))
         return Accepted()
 
-    def refusal(self, dispatch: Dispatch, transport: Transport) -> Outcome | None:
+    def refusal(self, dispatch: Dispatch, transport: Performer) -> Outcome | None:
         """Refuse an endpoint that is not a push service's, as at its registration."""
-        if other := super().refusal(dispatch, transport):
-            return other
+        if outcome := super().refusal(dispatch, transport):
+            return outcome
         subscription = parse_subscription(dispatch.push.token)
         refused = endpoints.url_error(subscription.endpoint, transport.policy)
         return Gone(f"the endpoint {refused}") if refused else None
 
     def throttle_key(self, dispatch: Dispatch) -> str:
-        return f"webpush:{parse_subscription(dispatch.push.token).host}"
+        return f"webpush:{_host(dispatch)}"
+
+    @cached_property
+    def _identity(self) -> str:
+        """Return a name of the key and the subject, as which push services accept or refuse us."""
+        return f"webpush:{credential_id(vapid.public_key(), self.settings.subject)}"
+
+    def on_accepted(self, dispatches: Sequence[Dispatch]) -> None:
+        """Store that a push service accepted the key: one that refuses it concerns itself alone."""
+        proven.prove({self._identity})
 
     def write(self, dispatch: Dispatch, credential: str) -> Request | Outcome:
         push, account = dispatch.push, self.settings
@@ -136,6 +148,9 @@ class WebPush(PushProvider):
                 return Gone(reason)
             case 400 | 401 | 403 if _OTHER_KEY.search(reply.body):
                 return Gone("subscribed with another key")
+            case 401 | 403 if proven.is_proven(self._identity):
+                log.warning("push.host_refuses_key", host=_host(dispatch))
+                return Backoff(reason, first=REFUSED_SECONDS, retry_after=retry_after(reply))
             case 401 | 403:
                 return Misconfigured(reason)
             case 400 | 413:
@@ -149,7 +164,7 @@ class WebPush(PushProvider):
 
 @dataclass(frozen=True, repr=False)  # without slots, since it caches
 class PushSubscription:
-    """Where a browser is reached, and its keys. Its repr has none of it, as all is secret."""
+    """Where a browser is reached, and its keys. Its repr shows nothing, as all is secret."""
 
     endpoint: str
     keys: dict[str, object] | None
@@ -160,65 +175,29 @@ class PushSubscription:
         return self.endpoint.partition("//")[2].partition("/")[0]
 
     @cached_property
-    def _receiver(self) -> "tuple[_BrowserKey, bytes]":
-        """Return the browser's public key (p256dh) and its secret (auth).
+    def _pusher(self) -> "WebPusher":
+        """Return pywebpush's object for this browser. Raises ValueError for invalid keys.
 
-        Raises ValueError for keys that are not valid.
+        pywebpush takes keys of any length, and skips characters that are not base64url.
         """
+        # Here, since it loads aiohttp (13 MB): only a process that sends to browsers needs it.
+        from pywebpush import WebPusher
+
         keys = self.keys or {}
         point, secret = (base64url.decode(keys.get(name)) for name in ("p256dh", "auth"))
+        if len(point) != POINT_BYTES:
+            raise ValueError("the subscription's key is not valid")
         if len(secret) != SECRET_BYTES:
             raise ValueError("the subscription's secret is not valid")
-        return _BrowserKey(point), secret
+        return WebPusher({"endpoint": self.endpoint, "keys": keys})
 
     def encrypt(self, plaintext: bytes) -> bytes:
         """Return the text for this browser alone (RFC 8291), by a new key for each message.
 
         Raises ValueError for keys that are not valid.
         """
-        browser_key, secret = self._receiver
-        body: bytes = http_ece.encrypt(
-            plaintext, private_key=_MessageKey(), dh=browser_key, auth_secret=secret
-        )
+        body: bytes = self._pusher.encode(plaintext)["body"]
         return body
-
-
-# http_ece exports the points of both keys, three times a message, which takes 5 µs each. The two
-# classes below stand for cryptography's keys in it, and hold the exported points.
-
-
-class _BrowserKey:
-    """A browser's public key on P-256, and its point."""
-
-    def __init__(self, point: bytes) -> None:
-        """Read an uncompressed point (X9.62, 65 bytes). Raises ValueError for any other."""
-        if len(point) != POINT_BYTES:
-            raise ValueError("the subscription's key is not valid")
-        self.key, self._point = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point), point
-
-    def public_bytes(self, encoding: Encoding, form: PublicFormat) -> bytes:
-        return self._point
-
-
-EllipticCurvePublicKey.register(_BrowserKey)  # http_ece asks whether it has a key or a point
-
-
-class _MessageKey:
-    """The new key of one message, and its point."""
-
-    def __init__(self) -> None:
-        self._key = generate_private_key(SECP256R1())
-        public = self._key.public_key()
-        self._point = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-
-    def public_key(self) -> "_MessageKey":
-        return self
-
-    def public_bytes(self, encoding: Encoding, form: PublicFormat) -> bytes:
-        return self._point
-
-    def exchange(self, algorithm: ECDH, browser_key: _BrowserKey) -> bytes:
-        return self._key.exchange(algorithm, browser_key.key)
 
 
 @lru_cache(maxsize=512)
@@ -229,6 +208,10 @@ def parse_subscription(token: str) -> PushSubscription:
     return PushSubscription(
         str(content.get("endpoint", "")), keys if isinstance(keys, dict) else None
     )
+
+
+def _host(dispatch: Dispatch) -> str:
+    return parse_subscription(dispatch.push.token).host
 
 
 def _topic(content: Push) -> str:

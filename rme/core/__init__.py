@@ -6,5 +6,6 @@
 - `process`: what runs around tasks and requests: worker, threads, memory, time budgets
 - `environment`: parts of the environment that `rme.settings` does not read in a line
 - `provider`: the contract that email, SMS and push providers keep
+- `absence`: whether a service is away, and who may try it
 - the other modules are value types and small parsers
 """

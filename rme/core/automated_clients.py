@@ -12,7 +12,9 @@ MACHINES: tuple[str, ...] = (
     r"YahooMailProxy",  # https://help.yahoo.com/kb/yahoo-mail-proxy-SLN28749.html
     r"Edge/12\.246 Mozilla/5\.0",  # Gmail's prefetch: https://bird.com/blog/gmail-prefetching-images
     r"^Mozilla/5\.0$",  # Apple's privacy proxy: https://www.mailgun.com/blog/product/bot-detection/
-    r"OutlookImageProxy|ms-office|Microsoft Office Existence Discovery",
+    r"OutlookImageProxy",
+    # Office's requests before it opens a link. `ms-office` alone is a person's Outlook.
+    r"Microsoft Office (Existence|Protocol) Discovery",
     # scanners of links
     r"barracuda|BarracudaCentral",  # https://www.barracudacentral.org/about
     r"mimecast",

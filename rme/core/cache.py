@@ -44,18 +44,18 @@ class TtlCache(Generic[K, V]):
         """Return the values by key, and load all missing ones by one call."""
         now = time.monotonic()
         with self._lock:
-            found = {
+            values = {
                 key: entry[1]
                 for key in keys
                 if (entry := self._entries.get(key)) is not None and entry[0] > now
             }
-        missing = [key for key in keys if key not in found]
-        if missing:
-            loaded = load(missing)
+        absent_keys = [key for key in keys if key not in values]
+        if absent_keys:
+            loaded = load(absent_keys)
             for key, value in loaded.items():
                 self.put(key, value)
-            found.update(loaded)
-        return found
+            values.update(loaded)
+        return values
 
     def last(self, key: K) -> V | None:
         """Return the value that was stored last, even if its time has passed."""

@@ -52,26 +52,29 @@ def _marked(parts: list[object]) -> bool:
 
 
 def keep_secrets(
-    fields: Mapping[str, FieldInfo], stored: Mapping[str, object], given: Mapping[str, object]
+    fields: Mapping[str, FieldInfo],
+    stored_values: Mapping[str, object],
+    new_values: Mapping[str, object],
 ) -> tuple[dict[str, object], list[str]]:
     """Return the settings to store, and the names of the secrets that must be given again.
 
     An empty secret keeps the stored one, unless a destination changes.
     """
     moved = any(
-        is_destination(info) and _effective(info, stored.get(name)) != _effective(info, value)
+        is_destination(info)
+        and _effective(info, stored_values.get(name)) != _effective(info, value)
         for name, info in fields.items()
-        for value in (given.get(name),)
+        for value in (new_values.get(name),)
     )
-    settings = {name: value for name, value in given.items() if name in fields and value != ""}
-    missing = []
+    settings = {name: value for name, value in new_values.items() if name in fields and value != ""}
+    names_to_enter = []
     for name, info in fields.items():
-        if is_secret(info) and name not in settings and stored.get(name):
+        if is_secret(info) and name not in settings and stored_values.get(name):
             if moved:
-                missing.append(name)
+                names_to_enter.append(name)
             else:
-                settings[name] = stored[name]
-    return settings, missing
+                settings[name] = stored_values[name]
+    return settings, names_to_enter
 
 
 def _effective(info: FieldInfo, value: object) -> str:

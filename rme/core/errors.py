@@ -3,14 +3,15 @@
     ApiError
     ├── InvalidPayload 400          ├── NotCancellable 409
     ├── Unauthorized 401            ├── SuppressionProtected 409
-    ├── NoConsent 403               ├── IdempotencyInProgress 409
-    ├── Suppressed 403              ├── PayloadTooLarge 413
-    ├── FrequencyCapped 403         ├── UnsupportedMediaType 415
-    ├── NotFound 404                ├── Misdirected 421
-    ├── TemplateNotFound 404        ├── IdempotencyKeyReused 422
-    ├── MethodNotAllowed 405        ├── Unreachable 422
-    ├── InternalError 500           ├── RateLimited 429
-    └── Unavailable 503             └── ProviderError 502
+    ├── Forbidden 403               ├── IdempotencyInProgress 409
+    ├── NoConsent 403               ├── PayloadTooLarge 413
+    ├── Suppressed 403              ├── UnsupportedMediaType 415
+    ├── FrequencyCapped 403         ├── Misdirected 421
+    ├── NotFound 404                ├── IdempotencyKeyReused 422
+    ├── TemplateNotFound 404        ├── Unreachable 422
+    ├── MethodNotAllowed 405        ├── RateLimited 429
+    ├── DuplicateAddress 409        ├── ProviderError 502
+    ├── InternalError 500           └── Unavailable 503
 
 Domain code raises them, and only `rme.core.http.api` turns them into responses. The outcomes of
 providers are another family (`rme.core.provider`) and never become one of these by themselves.
@@ -77,6 +78,10 @@ class Unauthorized(ApiError):
     code, status, default = "UNAUTHORIZED", 401, "A valid access token is required."
 
 
+class Forbidden(ApiError):
+    code, status, default = "FORBIDDEN", 403, "The application lacks a permission."
+
+
 class NoConsent(ApiError):
     code, status, default = "NO_CONSENT", 403, "The recipient has not consented."
 
@@ -90,6 +95,16 @@ class FrequencyCapped(ApiError):
         "FREQUENCY_CAPPED",
         403,
         "The recipient has had as many messages of this category as its cap allows.",
+    )
+
+
+class DuplicateAddress(ApiError):
+    """An earlier recipient has this address: the message goes there only once."""
+
+    code, status, default = (
+        "DUPLICATE_ADDRESS",
+        409,
+        "An earlier recipient of this message has the same address.",
     )
 
 

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import uuid_utils
 
+KEY_RANGE = 2**40
+"""The length of a range of integer keys. Each database whose rows may move to another one has a
+range of its own: number N begins at N times this."""
 _CANONICAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -25,8 +28,8 @@ def text_id_of(nanoseconds: int) -> str:
 
     Its order is exact to a quarter of a microsecond (RFC 9562 §6.2, method 3).
     """
-    milliseconds, rest = divmod(nanoseconds, 1_000_000)
-    ordered = milliseconds << 80 | 0x7 << 76 | (rest << 12) // 1_000_000 << 64
+    milliseconds, fraction = divmod(nanoseconds, 1_000_000)
+    ordered = milliseconds << 80 | 0x7 << 76 | (fraction << 12) // 1_000_000 << 64
     return str(uuid.UUID(int=ordered | 0x2 << 62 | random.getrandbits(62)))
 
 
@@ -36,12 +39,44 @@ def is_canonical(text: str) -> bool:
 
 
 def parse(text: str) -> uuid.UUID | None:
-    """Parse an id in canonical form; None for anything else, which no row has."""
+    """Parse an id in canonical form, in lower or upper case; None for anything else."""
     try:
         identifier = uuid.UUID(text)
     except ValueError:
         return None
-    return identifier if str(identifier) == text else None
+    return identifier if str(identifier) == text.lower() else None
+
+
+def parse_reported(text: str) -> uuid.UUID | None:
+    """Parse an id that another service returned, in any spelling of a UUID; else return None."""
+    try:
+        return uuid.UUID(text.strip())
+    except ValueError:
+        return None
+
+
+_SALESFORCE = re.compile(r"(?:00[0-9A-Za-z]|[57]0[01]|a[0-9][0-9A-Za-z])[0-9A-Za-z]{12}")
+"""A Salesforce id without its checksum, of a person, a company or a custom object."""
+_CHECKSUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+
+
+def salesforce_id(bare: str) -> str:
+    """Return a 15-character id with its checksum: three characters that mark the capitals."""
+    sums = (
+        sum(1 << i for i, char in enumerate(bare[at : at + 5]) if "A" <= char <= "Z")
+        for at in (0, 5, 10)
+    )
+    return bare + "".join(_CHECKSUM[each] for each in sums)
+
+
+def record_id(text: str) -> str:
+    """Return the id of a person or a record in its normal form, for storing and comparing.
+
+    UUIDs become lower case, and Salesforce ids get 18 characters; others stay as they are.
+    """
+    if len(text) == 36 and is_canonical(text.lower()):
+        return text.lower()
+    return salesforce_id(text) if _SALESFORCE.fullmatch(text) else text
 
 
 def at_least(moment: datetime) -> uuid.UUID:

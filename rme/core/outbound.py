@@ -1,4 +1,4 @@
-"""The transport of this deployment, with the hosts that its settings open."""
+"""Calls to other services: the transport of this deployment."""
 
 from django.conf import settings
 

@@ -30,29 +30,33 @@ def connector_of(organization_id: str) -> Connector:
 def get_contacts(
     organization_id: str,
     contact_ids: Sequence[str],
-    known: Mapping[str, ContactRecord] | None = None,
+    embedded_records: Mapping[str, ContactRecord] | None = None,
 ) -> dict[str, ContactRecord]:
     """Return contacts of one organization by id; unknown ids are missing from the result.
 
-    Contacts of a remote platform are cached for a minute. `known` are the embedded ones if they
-    have been read already (`embedded_contacts`). Raise Unavailable if the platform fails.
+    Contacts of a remote platform are cached for a minute. Pass the result of `embedded_contacts`
+    as `embedded_records` if you have it. Raise Unavailable if the platform fails.
     """
     embedded, remote = _split(contact_ids)
-    if known is not None:
-        found = dict(known)
+    if embedded_records is not None:
+        contacts = dict(embedded_records)
     else:
-        found = REGISTRY["embedded"](organization_id).get_contacts(embedded) if embedded else {}
+        contacts = REGISTRY["embedded"](organization_id).get_contacts(embedded) if embedded else {}
     if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
-        found |= _remote_contacts(organization_id, remote)
-    return found
+        contacts |= _remote_contacts(organization_id, remote)
+    return contacts
 
 
-def embedded_contacts(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
+def embedded_contacts(
+    ids_by_organization: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, ContactRecord]]:
     """Return the embedded contacts by organization and id, by one query.
 
     `wanted` holds the ids of each organization.
     """
-    return contacts_of_many({each: _split(given).embedded for each, given in wanted.items()})
+    return contacts_of_many(
+        {each: _split(contact_ids).embedded for each, contact_ids in ids_by_organization.items()}
+    )
 
 
 def find_by_mobile(organization_id: str, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
@@ -68,14 +72,14 @@ def get_records(organization_id: str, record_ids: Sequence[str]) -> dict[str, Re
     Raise Unavailable if a remote platform fails.
     """
     embedded, remote = _split(record_ids)
-    found = REGISTRY["embedded"](organization_id).get_records(embedded) if embedded else {}
+    records = REGISTRY["embedded"](organization_id).get_records(embedded) if embedded else {}
     if remote and platforms.get(organization_id).kind != platforms.EMBEDDED:
         try:
             connector = connector_of(organization_id)
-            found |= connector.get_records(remote, deadline=Deadline.after(BUDGET_SECONDS))
+            records |= connector.get_records(remote, deadline=Deadline.after(BUDGET_SECONDS))
         except PlatformError as error:
             raise _unavailable(organization_id, error) from error
-    return found
+    return records
 
 
 class _Ids(NamedTuple):
@@ -83,30 +87,30 @@ class _Ids(NamedTuple):
     remote: list[str]
 
 
-def _split(given: Sequence[str]) -> _Ids:
+def _split(record_ids: Sequence[str]) -> _Ids:
     """Return embedded ids, which are UUIDs, and a platform's ids, which never are.
 
     So an organization with embedded records needs no look-up of its platform.
     """
     split = _Ids([], [])
-    for each in given:
-        (split.embedded if ids.is_canonical(each) else split.remote).append(each)
+    for record_id in record_ids:
+        (split.embedded if ids.is_canonical(record_id) else split.remote).append(record_id)
     return split
 
 
-def _remote_contacts(organization_id: str, wanted: Sequence[str]) -> dict[str, ContactRecord]:
-    def load(missing: list[tuple[str, str]]) -> dict[tuple[str, str], ContactRecord]:
+def _remote_contacts(organization_id: str, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
+    def load(keys: list[tuple[str, str]]) -> dict[tuple[str, str], ContactRecord]:
         connector = connector_of(organization_id)
-        found = connector.get_contacts(
-            [contact_id for _, contact_id in missing], deadline=Deadline.after(BUDGET_SECONDS)
+        contacts = connector.get_contacts(
+            [contact_id for _, contact_id in keys], deadline=Deadline.after(BUDGET_SECONDS)
         )
-        return {(organization_id, contact_id): each for contact_id, each in found.items()}
+        return {(organization_id, contact_id): each for contact_id, each in contacts.items()}
 
     try:
-        found = _contacts.get_many([(organization_id, each) for each in wanted], load)
+        contacts = _contacts.get_many([(organization_id, each) for each in contact_ids], load)
     except PlatformError as error:
         raise _unavailable(organization_id, error) from error
-    return {contact_id: each for (_, contact_id), each in found.items()}
+    return {contact_id: each for (_, contact_id), each in contacts.items()}
 
 
 def _unavailable(organization_id: str, error: PlatformError) -> errors.Unavailable:

@@ -1,9 +1,7 @@
-"""Normal forms that look-ups compare: spellings of an address, and folded company names."""
+"""The normal form of company names, which look-ups compare."""
 
 import re
 import unicodedata
-
-import idna
 
 _FORMS = (
     "ab ag aps as asa bv co company corp corporation doo eg ek eood eurl ev gbr gmbh gmbhcokg "
@@ -40,9 +38,9 @@ def account_name(name: str) -> str:
     return ("".join(words) or plain.strip())[:LENGTH]
 
 
-def _join_initials(found: re.Match[str]) -> str:
+def _join_initials(match: re.Match[str]) -> str:
     """Return initials as one word: `s.p.a.` is `spa`."""
-    return _WORD_BREAKS.sub("", found[0]) + " "
+    return _WORD_BREAKS.sub("", match[0]) + " "
 
 
 def _legal_form_words(words: list[str]) -> int:
@@ -51,14 +49,3 @@ def _legal_form_words(words: list[str]) -> int:
         if "".join(words[-count:]) in LEGAL_FORMS:
             return count
     return 0
-
-
-def spellings(email: str) -> list[str]:
-    """Return the spellings of a folded address: its domain as IDN labels, and decoded."""
-    local, _, domain = email.rpartition("@")
-    if "xn--" not in domain:
-        return [email]
-    try:
-        return [email, f"{local}@{idna.decode(domain)}"]
-    except idna.IDNAError:
-        return [email]

@@ -102,7 +102,7 @@ class Problem:
     """An error in a mapping. `where` is `object`, a field or a part (`values`, `filter` …)."""
 
     kind: str
-    where: str
+    place: str
     message: str
 
 
@@ -110,7 +110,7 @@ class MappingInvalid(ValueError):
     """A mapping is invalid; `problems` lists all errors."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("; ".join(f"{p.kind} {p.where}: {p.message}" for p in problems))
+        super().__init__("; ".join(f"{p.kind} {p.place}: {p.message}" for p in problems))
         self.problems = problems
 
 
@@ -120,7 +120,7 @@ def parse(raw: object) -> dict[str, ObjectMapping]:
         raise MappingInvalid([Problem("", "", "not an object")])
     problems = [Problem(str(kind), "", "no such kind") for kind in raw if kind not in KINDS]
     problems += [Problem(kind, "object", "needed") for kind in REQUIRED if not raw.get(kind)]
-    read = {kind: _object(kind, given, problems) for kind, given in raw.items() if kind in KINDS}
+    read = {kind: _object(kind, part, problems) for kind, part in raw.items() if kind in KINDS}
     if problems:
         raise MappingInvalid(problems)
     return {kind: mapped for kind, mapped in read.items() if mapped.object}
@@ -131,27 +131,27 @@ Report = Callable[[str, str], None]
 
 
 def _object(kind: str, raw: object, problems: list[Problem]) -> ObjectMapping:
-    def report(where: str, message: str) -> None:
-        problems.append(Problem(kind, where, message))
+    def report(place: str, message: str) -> None:
+        problems.append(Problem(kind, place, message))
 
-    given: dict[str, object] = raw if isinstance(raw, dict) else {}
+    parts: dict[str, object] = raw if isinstance(raw, dict) else {}
     if not isinstance(raw, dict):
         report("", "not an object")
-    for name in set(given) - {"object", "fields", "values", "filter", "defaults"}:
+    for name in set(parts) - {"object", "fields", "values", "filter", "defaults"}:
         report(str(name), "no such part")
-    named = given.get("object", "")
-    if not isinstance(named, str) or (named and not _OBJECT.fullmatch(named)):
+    object_name = parts.get("object", "")
+    if not isinstance(object_name, str) or (object_name and not _OBJECT.fullmatch(object_name)):
         report("object", "not the name of an object")
-    fields = _fields(kind, given.get("fields", {}), report)
-    for name in NEEDED[kind] if named else ():
-        if not fields.get(name) and not any(p.kind == kind and p.where == name for p in problems):
+    fields = _fields(kind, parts.get("fields", {}), report)
+    for name in NEEDED[kind] if object_name else ():
+        if not fields.get(name) and not any(p.kind == kind and p.place == name for p in problems):
             report(name, "needed to find records")
     return ObjectMapping(
-        object=str(named),
+        object=str(object_name),
         fields=fields,
-        values=_values(kind, given.get("values", {}), report),
-        filter=_filter(given.get("filter", []), report),
-        defaults=_defaults(given.get("defaults", {}), report),
+        values=_values(kind, parts.get("values", {}), report),
+        filter=_filter(parts.get("filter", []), report),
+        defaults=_defaults(parts.get("defaults", {}), report),
     )
 
 
@@ -161,15 +161,15 @@ def _fields(kind: str, raw: object, report: Report) -> dict[str, tuple[str, ...]
         report("fields", "not an object")
         return fields
     for name, paths in raw.items():
-        listed = [paths] if isinstance(paths, str) else paths
+        candidates = [paths] if isinstance(paths, str) else paths
         if name not in KINDS[kind]:
             report(str(name), "no such field")
-        elif not isinstance(listed, list) or len(listed) > _MAX_PATHS:
+        elif not isinstance(candidates, list) or len(candidates) > _MAX_PATHS:
             report(name, f"a list of at most {_MAX_PATHS} fields")
-        elif bad := [path for path in listed if not is_path(path)]:
+        elif bad := [path for path in candidates if not is_path(path)]:
             report(name, f"not the name of a field: {str(bad[0])[:80]}")
-        elif listed:
-            fields[name] = tuple(listed)
+        elif candidates:
+            fields[name] = tuple(candidates)
     return fields
 
 
@@ -199,15 +199,15 @@ def _values(kind: str, raw: object, report: Report) -> dict[str, dict[str, Scala
 
 def _filter(raw: object, report: Report) -> tuple[Condition, ...]:
     conditions: list[Condition] = []
-    for each in raw if isinstance(raw, list) else [None]:
+    for term in raw if isinstance(raw, list) else [None]:
         if (
-            isinstance(each, list | tuple)
-            and len(each) == 3
-            and is_path(each[0])
-            and each[1] in OPERATORS
-            and is_scalar(each[2])
+            isinstance(term, list | tuple)
+            and len(term) == 3
+            and is_path(term[0])
+            and term[1] in OPERATORS
+            and is_scalar(term[2])
         ):
-            conditions.append(Condition(*each))
+            conditions.append(Condition(*term))
         else:
             report("filter", "a condition is a field, = or !=, and a value")
     return tuple(conditions)
@@ -222,7 +222,7 @@ def _defaults(raw: object, report: Report) -> dict[str, Scalar]:
     return {}
 
 
-def platform_row(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, Scalar]:
+def platform_row(mapped: ObjectMapping, values: Mapping[str, str]) -> dict[str, Scalar]:
     """Return the platform's row for a new record: defaults, then the filter, then the values given.
 
     A value is stored in the first of its fields. If that is a dotted path, its first step (the
@@ -230,13 +230,13 @@ def platform_row(mapped: ObjectMapping, given: Mapping[str, str]) -> dict[str, S
     """
     row: dict[str, Scalar] = dict(mapped.defaults)
     row |= {c.path: c.value for c in mapped.filter if c.operator == "=" and "." not in c.path}
-    own: set[str] = set()
-    for name, value in given.items():
+    set_roots: set[str] = set()
+    for name, value in values.items():
         paths = mapped.fields.get(name, ())
         root = paths[0].partition(".")[0] if paths else ""
-        if value and root and root not in own:
+        if value and root and root not in set_roots:
             row[root] = value
-            own.add(root)
+            set_roots.add(root)
     return row
 
 
@@ -253,10 +253,10 @@ def problems_with(
         if described.get(mapped.object) is None:
             problems.append(Problem(kind, "object", f"the platform has no {mapped.object}"))
             continue
-        named = [(name, path) for name, paths in mapped.fields.items() for path in paths]
-        named += [("defaults", path) for path in mapped.defaults]
-        named += [("filter", condition.path) for condition in mapped.filter]
-        for name, path in named:
+        references = [(name, path) for name, paths in mapped.fields.items() for path in paths]
+        references += [("defaults", path) for path in mapped.defaults]
+        references += [("filter", condition.path) for condition in mapped.filter]
+        for name, path in references:
             if message := _missing_step(mapped.object, path, described):
                 problems.append(Problem(kind, name, message))
     return problems

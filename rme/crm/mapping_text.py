@@ -5,7 +5,7 @@
     filter:   IsActive = true
     defaults: LeadSource = Bot
 
-`true`, `false` and numbers are read as such; a text that looks like one of them is quoted.
+`true`, `false` and numbers are read as such; a text that looks like one is quoted.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ def as_text(raw: Mapping[str, Any]) -> dict[str, str]:
     for name, paths in raw.get("fields", {}).items():
         texts[name] = paths if isinstance(paths, str) else ", ".join(paths)
     texts["values"] = "\n".join(
-        f"{name}: {given} = {_scalar_text(value)}"
+        f"{name}: {word} = {_scalar_text(value)}"
         for name, words in raw.get("values", {}).items()
-        for given, value in words.items()
+        for word, value in words.items()
     )
     texts["filter"] = "\n".join(
         f"{path} {operator} {_scalar_text(value)}"
@@ -48,10 +48,10 @@ def read(kind: str, texts: Mapping[str, str]) -> dict[str, object]:
     }
     values: dict[str, dict[str, Scalar]] = {}
     for line in _lines_of(texts, "values"):
-        name, colon, rest = line.partition(":")
-        given, equals, value = rest.rpartition(" = ")
+        name, colon, translation = line.partition(":")
+        word, equals, value = translation.rpartition(" = ")
         if colon and equals:
-            values.setdefault(name.strip(), {})[given.strip()] = _scalar(value)
+            values.setdefault(name.strip(), {})[word.strip()] = _scalar(value)
         else:
             problems.append(Problem(kind, "values", f"not like “status: Open = New”: {line}"))
     conditions: list[list[Scalar]] = []
@@ -66,8 +66,8 @@ def read(kind: str, texts: Mapping[str, str]) -> dict[str, object]:
         defaults[path.strip()] = _scalar(value)
     if problems:
         raise MappingInvalid(problems)
-    own = {"values": values, "filter": conditions, "defaults": defaults}
-    return {"object": texts.get("object", "").strip(), "fields": fields, **own}
+    parts = {"values": values, "filter": conditions, "defaults": defaults}
+    return {"object": texts.get("object", "").strip(), "fields": fields, **parts}
 
 
 def _lines_of(texts: Mapping[str, str], part: str) -> list[str]:

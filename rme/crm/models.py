@@ -11,9 +11,9 @@ from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.tenants.languages import is_language
+from rme.tenants.imports import CheckedPart, PreparedImport
 from rme.tenants.models import Organization
-from rme.tenants.prepared_imports import CheckedPart, PreparedImport
+from rme.tenants.organizations.languages import is_language
 
 
 class Platform(models.Model):
@@ -116,13 +116,18 @@ class Contact(Record):
         errors: dict[str, str] = {}
         if self.language and not is_language(self.language):
             errors["language"] = "There is no such language or country: like en_GB or de."
-        if self.email and addresses.email(self.email) is None:
-            errors["email"] = "This is not an email address."
+        if self.email:
+            typed_email = addresses.typed_email(self.email)
+            if typed_email is None:
+                errors["email"] = "This is not an email address."
+            self.email = typed_email or self.email
         for name in ("phone", "mobile"):
             typed = getattr(self, name)
             region = self.organization.region
             number = addresses.valid_phone(typed, region) if typed else ""
-            if number is None:
+            if number is None and len(addresses.phone_readings(typed, region)) > 1:
+                errors[name] = f"This {addresses.phone_problem(typed, region)}."
+            elif number is None:
                 errors[name] = (
                     f"This is not a phone number of {region}: a number of another country begins "
                     "with its code, like +41."
@@ -206,6 +211,14 @@ class EventRegistration(Record):
     def __str__(self) -> str:
         return f"{self.name} at {self.event}"
 
+    def clean(self) -> None:
+        """Check the email address, and remove invisible characters. Raise ValidationError."""
+        if self.email:
+            typed = addresses.typed_email(self.email)
+            if typed is None:
+                raise ValidationError({"email": "This is not an email address."})
+            self.email = typed
+
 
 class Speaker(Record):
     """A contact who speaks at an event."""
@@ -237,6 +250,9 @@ class Exhibitor(Record):
 
 class RecordImport(PreparedImport):
     """An import of a file of records of one kind."""
+
+    line_limit: ClassVar[int] = 256 * 1024
+    """Twice the longest case."""
 
     kind = models.CharField(max_length=40)
     by_email = models.BooleanField(default=False, db_default=False)

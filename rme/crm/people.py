@@ -37,11 +37,11 @@ def find(organization_id: str, text: str, *, limit: int) -> list[ContactRecord]:
     if email := addresses.email(text):
         return _by_address(organization_id, email, limit, "email")
     region = organizations.get(organization_id).region
-    if any(character.isdigit() for character in text) and (phone := addresses.phone(text, region)):
-        return _by_address(organization_id, phone, limit, "phone")
+    if any(character.isdigit() for character in text) and addresses.phone_readings(text, region):
+        return _by_address(organization_id, text, limit, "phone")
     if len(text) <= 64 and " " not in text:
-        if found := contacts.get_contacts(organization_id, [text]).get(text):
-            return [found]
+        if contact := contacts.get_contacts(organization_id, [text]).get(text):
+            return [contact]
         if ids.is_canonical(text):
             return []
     if platforms.get(organization_id).kind != platforms.EMBEDDED:
@@ -50,7 +50,7 @@ def find(organization_id: str, text: str, *, limit: int) -> list[ContactRecord]:
 
 
 def _by_address(organization_id: str, address: str, limit: int, kind: str) -> list[ContactRecord]:
-    """Return people by an address in its normal form. Raise Unavailable."""
+    """Return people by an email address in its normal form, or a number. Raise Unavailable."""
     deadline = Deadline.after(SECONDS)
     try:
         connector = contacts.connector_of(organization_id)
@@ -73,5 +73,5 @@ def _by_name(organization_id: str, text: str, limit: int) -> list[ContactRecord]
     bounds = [bound for name in names for bound in (name, name + _LAST)]
     with connection.cursor() as cursor:
         cursor.execute(_BY_NAME.format(condition), [organization_id, *bounds, limit])
-        found = [ContactRecord(*row) for row in cursor.fetchall()]
-    return sorted(found, key=lambda each: (each.name, each.id))
+        contacts = [ContactRecord(*row) for row in cursor.fetchall()]
+    return sorted(contacts, key=lambda contact: (contact.name, contact.id))

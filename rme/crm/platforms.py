@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from rme.core.cache import TtlCache
+from rme.core.db.encrypted_fields import UnreadableSecret
 from rme.crm import mapping
 from rme.crm.models import Platform
 
@@ -46,11 +47,20 @@ def forget(organization_id: str) -> None:
 
 def _load(organization_id: str) -> PlatformRecord:
     rows = Platform.objects.filter(organization_id=organization_id)
-    found = rows.values_list("kind", "credentials", "mapping", "organization__region").first()
-    kind, credentials, raw, region = found or (EMBEDDED, "", None, "")
-    if kind == EMBEDDED:
+    row = rows.select_related("organization").first()
+    if row is None or row.kind == EMBEDDED:
         return PlatformRecord(organization_id, EMBEDDED)
-    return record(organization_id, kind, credentials, raw, region)
+    return of_row(row)
+
+
+def of_row(row: Platform) -> PlatformRecord:
+    """Return the record of a row; it has a `problem` if it can't be decrypted or read."""
+    region = row.organization.region
+    try:
+        credentials = row.credentials
+    except UnreadableSecret as error:
+        return PlatformRecord(row.organization_id, row.kind, region, problem=str(error))
+    return record(row.organization_id, row.kind, credentials, row.mapping, region)
 
 
 def record(

@@ -8,7 +8,7 @@ from rme.core.db import availability
 from rme.core.process import task_requests
 from rme.crm.models import RecordImport
 from rme.crm.records import import_file
-from rme.tenants import prepared_imports
+from rme.tenants import imports
 
 IMPORT_SECONDS = 1.0
 """How long one run imports before the worker takes other tasks."""
@@ -23,7 +23,7 @@ def request_import() -> None:
 @availability.unlimited()
 def import_records() -> None:
     """Import files of records, part by part."""
-    prepared_imports.discard_abandoned(RecordImport)
+    imports.discard_abandoned(RecordImport)
     until = time.monotonic() + IMPORT_SECONDS
     while import_file.import_next_part():
         if time.monotonic() > until:

@@ -1,7 +1,7 @@
 """The demo organization of `make run`, with all that a first request needs.
 
-It is created once. Its secrets are random and stored in `var/demo.json`, which only its owner may
-read, because the database holds only their digests.
+Each start recreates missing parts. The secrets are random and stored in `var/demo.json`, which only
+its owner may read, because the database only holds their digests.
 """
 
 import json
@@ -20,16 +20,20 @@ from django.db import transaction
 from messaging.content import templates
 from messaging.models import SenderDomain, Template
 from push.models import Device, token_digest
+from rme.core import ids
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
-from rme.tenants import api_keys, applications
+from rme.demo import ownership
+from rme.demo.ownership import Values
 from rme.tenants.models import (
     INTEGRATION_GROUP,
+    ApiKey,
     Application,
     ApplicationKey,
     Membership,
     Organization,
     User,
 )
+from rme.tenants.oauth import api_keys, applications
 
 DOMAIN = "demo.rme.test"
 
@@ -63,15 +67,18 @@ NOTE = {
 
 
 def ensure(path: Path, *, base_url: str) -> dict[str, Any]:
-    """Create the demo if need be; return the values that `make demo-json` prints."""
-    made = json.loads(path.read_text()) if path.exists() else {}
-    if not made or not Application.objects.filter(client_id=made["client_id"]).exists():
-        with transaction.atomic():
-            made = _make()
-            _keep(path, made)
-    # A demo of an earlier release was not set to the simulator.
-    Organization.objects.filter(pk__in=[_id("demo"), _id("other")]).update(simulator=True)
-    return {**_addresses(base_url), **made}
+    """Create missing parts of the demo; return the values that `make demo-json` prints.
+
+    It deletes nothing, and only changes rows that it created. Deleted parts are created again, with
+    other ids if somebody else uses the old ones now.
+    """
+    contents: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    with transaction.atomic():
+        trusted = contents if ownership.is_of_this_database(contents) else {}
+        values = {**_demo(trusted), "other": _other(trusted.get("other", {}))}
+        if values != contents:
+            _keep(path, values)
+    return {**_addresses(base_url), **values}
 
 
 def _addresses(base_url: str) -> dict[str, str]:
@@ -83,55 +90,54 @@ def _addresses(base_url: str) -> dict[str, str]:
     }
 
 
-def _keep(path: Path, made: dict[str, object]) -> None:
+def _keep(path: Path, values: dict[str, object]) -> None:
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        json.dump(made, file, indent=2)
+        json.dump(values, file, indent=2)
     new.replace(path)
 
 
-def _make() -> dict[str, object]:
-    Organization.objects.filter(pk__in=[_id("demo"), _id("other")]).delete()
-    demo = _organization("demo", "Demo")
-    user = _integration_user("demo-integration")
-    _, client_secret, client_id = _application(demo, "Demo", user)
-    _, test_secret, test_id = _application(demo, "Demo (test)", user, Application.Mode.TEST)
-    signed, _, jwt_id = _application(demo, "Demo (JWT bearer)", user)
-    password = _admin(demo)
+def _demo(values: Values) -> dict[str, Any]:
+    existing = ownership.find("demo", values)
+    demo = existing or _organization("demo", "Demo")
+    user = _integration_user("demo-integration", values)
+    client_id, client_secret = _application(demo, "Demo", user, values)
+    test_id, test_secret = _application(demo, "Demo (test)", user, values, "test_")
+    jwt_id, jwt_key = _signing_application(demo, user, values)
+    admin_user, admin_password = _admin(demo, values)
     people = [_person(demo, index) for index in range(len(PEOPLE))]
-    _records(demo, people[0])
+    if existing is None:
+        _records(demo, people[0])
     return {
-        "admin_user": "admin",
-        "admin_password": password,
+        "admin_user": admin_user,
+        "admin_password": admin_password,
         "org": demo.pk,
         "client_id": client_id,
         "client_secret": client_secret,
-        "api_key": api_keys.issue(demo, "Demo")[1],
+        "api_key": _api_key(demo, values),
         "contact_ids": [str(person.pk) for person in people],
         "contacts_by_zone": {person.zone: str(person.pk) for person in people},
         "contact_emails": {str(person.pk): person.email for person in people},
         "outcome_contacts": {word: str(_actor(demo, i).pk) for i, word in enumerate(OUTCOMES, 1)},
         "integration_user": user.username,
         "jwt_client_id": jwt_id,
-        "jwt_private_key_pem": _key(signed),
+        "jwt_private_key_pem": jwt_key,
         "test_client_id": test_id,
         "test_client_secret": test_secret,
         "sender_domain": DOMAIN,
         "templates": {channel: _template(demo, channel) for channel in TEXTS},
-        "other": _other(),
     }
 
 
-def _id(name: str) -> str:
-    """Return an organization's id: with several cells, no two have one of the same id."""
-    return f"{name}-{settings.CELL}" if settings.CELL else name
-
-
-def _organization(identifier: str, name: str) -> Organization:
-    shown = f"{name} ({settings.CELL})" if settings.CELL else name
-    organization = Organization.objects.create(id=_id(identifier), name=shown, simulator=True)
-    domain = DOMAIN if identifier == "demo" else f"{identifier}.rme.test"
+def _organization(part: str, name: str) -> Organization:
+    organization = Organization.objects.create(
+        id=ownership.free_id(part),
+        name=ownership.shown_name(name),
+        simulator=True,
+        demo_part=part,
+    )
+    domain = DOMAIN if part == "demo" else f"{part}.rme.test"
     SenderDomain.objects.create(
         organization=organization,
         domain=domain,
@@ -142,54 +148,77 @@ def _organization(identifier: str, name: str) -> Organization:
     return organization
 
 
-def _integration_user(name: str) -> User:
-    user, _ = User.objects.get_or_create(username=name)
-    user.groups.add(Group.objects.get(name=INTEGRATION_GROUP))
+def _integration_user(name: str, values: Values) -> User:
+    stored_name = values.get("integration_user", name if values else "")
+    user = User.objects.filter(username=stored_name).first()
+    if user is None:
+        user = User.objects.create(username=ownership.free_user_name(name))
+        user.groups.add(Group.objects.get(name=INTEGRATION_GROUP))
     return user
 
 
 def _application(
-    organization: Organization,
-    name: str,
-    user: User,
-    mode: Application.Mode = Application.Mode.LIVE,
-) -> tuple[Application, str, str]:
+    organization: Organization, name: str, user: User, values: Values, prefix: str = ""
+) -> tuple[str, str]:
+    """Return the id and secret of an application; create it if it is missing."""
+    client_id = values.get(f"{prefix}client_id", "")
+    if Application.objects.filter(organization=organization, client_id=client_id).exists():
+        return client_id, values[f"{prefix}client_secret"]
+    mode = Application.Mode.TEST if prefix == "test_" else Application.Mode.LIVE
     application, secret = applications.create_application(organization, name, user, mode)
-    return application, secret, application.client_id
+    return application.client_id, secret
 
 
-def _key(application: Application) -> str:
-    """Create the key pair that signs assertions; return the private key, which the demo shows."""
+def _signing_application(organization: Organization, user: User, values: Values) -> tuple[str, str]:
+    """Return the id and private key of the application with a key; create it if it is missing."""
+    client_id = values.get("jwt_client_id", "")
+    if Application.objects.filter(organization=organization, client_id=client_id).exists():
+        return client_id, values["jwt_private_key_pem"]
+    application, _ = applications.create_application(organization, "Demo (JWT bearer)", user)
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = private.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     ApplicationKey.objects.create(application=application, name="Demo", material=public.decode())
-    return private.private_bytes(
+    key = private.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
-    ).decode()
-
-
-def _admin(organization: Organization) -> str:
-    password = secrets.token_urlsafe(12)
-    user, _ = User.objects.get_or_create(
-        username="admin", defaults={"is_staff": True, "is_superuser": True}
     )
-    user.set_password(password)
-    user.save()
+    return application.client_id, key.decode()
+
+
+def _api_key(organization: Organization, values: Values) -> str:
+    """Return a key of the bot API; create it if it is missing or revoked."""
+    key: str = values.get("api_key", "")
+    public_id = key.split("_")[1] if key.count("_") > 1 else ""
+    rows = ApiKey.objects.filter(organization=organization, public_id=public_id, revoked_at=None)
+    return key if rows.exists() else api_keys.issue(organization, organization.name)[1]
+
+
+def _admin(organization: Organization, values: Values) -> tuple[str, str]:
+    """Return the name and password of the superuser; create one if it is missing."""
+    name = values.get("admin_user", "")
+    if User.objects.filter(username=name).exists():
+        return name, values["admin_password"]
+    password = secrets.token_urlsafe(12)
+    user = User.objects.create_user(
+        ownership.free_user_name("admin"), password=password, is_staff=True, is_superuser=True
+    )
     Membership.objects.create(organization=organization, user=user, role=Membership.Role.OWNER)
-    return password
+    return user.username, password
 
 
 def _person(organization: Organization, index: int) -> Contact:
     first, last, zone, language, mobile = PEOPLE[index]
+    email = f"{first}.{last}@people.rme.test".lower()
+    if existing := _contact(organization, email):
+        return existing
     person = Contact.objects.create(
         organization=organization,
         first_name=first,
         last_name=last,
-        email=f"{first}.{last}@people.rme.test".lower(),
+        email=email,
         mobile=mobile,
         phone=mobile,
         zone=zone,
@@ -200,13 +229,16 @@ def _person(organization: Organization, index: int) -> Contact:
 
 
 def _actor(organization: Organization, number: int) -> Contact:
-    """Create a contact for whom the simulator has one outcome on every channel."""
+    """Return a contact for whom the simulator has the same outcome on every channel."""
     word = OUTCOMES[number - 1]
+    email = f"{word}@simulator.rme.test"
+    if contact := _contact(organization, email):
+        return contact
     person = Contact.objects.create(
         organization=organization,
         first_name=word.title(),
         last_name="Simulator",
-        email=f"{word}@simulator.rme.test",
+        email=email,
         mobile=f"+1500555000{number}",
         language="en_US",
     )
@@ -214,28 +246,41 @@ def _actor(organization: Organization, number: int) -> Contact:
     return person
 
 
+def _contact(organization: Organization, email: str) -> Contact | None:
+    """Return the contact that the demo created earlier, or None."""
+    return Contact.objects.filter(organization=organization, email=email).order_by("pk").first()
+
+
 def _device(organization: Organization, person: Contact, token: str) -> None:
-    Device.objects.create(
+    """Create a person's device, or take over the device of a deleted predecessor."""
+    device, is_new = Device.objects.get_or_create(
         organization=organization,
-        contact_id=str(person.pk),
-        platform=Device.Platform.ANDROID,
-        app="demo",
-        name=f"{person.first_name}'s phone",
-        token=token,
         token_digest=token_digest(token),
+        defaults={
+            "contact_id": str(person.pk),
+            "platform": Device.Platform.ANDROID,
+            "app": "demo",
+            "name": f"{person.first_name}'s phone",
+            "token": token,
+        },
     )
+    owner = ids.parse(device.contact_id)
+    if not is_new and owner and not Contact.objects.filter(pk=owner).exists():
+        device.contact_id = str(person.pk)
+        device.save(update_fields=["contact_id"])
 
 
 def _template(organization: Organization, channel: str) -> dict[str, str]:
-    template = Template.objects.create(
+    template, is_new = Template.objects.get_or_create(
         organization=organization,
         name="note",
         language="en_US",
         channel=channel,
-        category="TRANSACTIONAL",
+        defaults={"category": "TRANSACTIONAL"},
     )
-    version = templates.add_draft(template, {**TEXTS[channel], "variables": NOTE})
-    templates.activate(version)
+    if is_new:
+        version = templates.add_draft(template, {**TEXTS[channel], "variables": NOTE})
+        templates.activate(version)
     return {
         "name": template.name,
         "language": template.language,
@@ -289,23 +334,25 @@ def _records(organization: Organization, person: Contact) -> None:
     )
 
 
-def _other() -> dict[str, object]:
-    """Make a second organization, which must see nothing of the first."""
-    organization = _organization("other", "Other")
-    user = _integration_user("other-integration")
-    _, secret, client_id = _application(organization, "Other", user)
-    person = Contact.objects.create(
+def _other(values: Values) -> dict[str, object]:
+    """Return a second organization, which must not see any data of the first."""
+    organization = ownership.find("other", values) or _organization("other", "Other")
+    user = _integration_user("other-integration", values)
+    client_id, client_secret = _application(organization, "Other", user, values)
+    email = "nora.quist@people.rme.test"
+    person = _contact(organization, email) or Contact.objects.create(
         organization=organization,
         first_name="Nora",
         last_name="Quist",
-        email="nora.quist@people.rme.test",
+        email=email,
         mobile="+4522123456",
         zone="Europe/Copenhagen",
     )
     return {
         "org": organization.pk,
         "client_id": client_id,
-        "client_secret": secret,
-        "api_key": api_keys.issue(organization, "Other")[1],
+        "client_secret": client_secret,
+        "api_key": _api_key(organization, values),
         "contact_ids": [str(person.pk)],
+        "integration_user": user.username,
     }

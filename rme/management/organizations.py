@@ -2,7 +2,7 @@
 
 from django.core.management.base import CommandError
 
-from rme.tenants import cells
+from rme.core import errors, placement
 from rme.tenants.models import Organization
 
 
@@ -11,13 +11,15 @@ def require_here(organization_id: str) -> None:
 
     A move leaves rows behind: what is done to them is lost, and the organization's own stay.
     """
-    found = cells.where(organization_id)
-    if found.phase and found.phase != cells.Phase.LEAVING:
+    try:
+        placement.require_here(organization_id, at_once=True)
+    except errors.Misdirected as error:
+        headers = ", ".join(f"{name}: {value}" for name, value in error.headers.items())
         raise CommandError(
-            f"The organization {organization_id} is {found.phase} here: its rows are those of "
-            f"the cell {found.cell}, so give the command there."
-            if found.is_elsewhere
-            else f"The organization {organization_id} is paused: it moves to the cell {found.cell}."
-        )
+            f"The organization {organization_id} is served elsewhere ({headers}). "
+            "Give the command there."
+        ) from error
+    except errors.Unavailable as error:
+        raise CommandError(f"The organization {organization_id} is paused: it moves.") from error
     if not Organization.objects.filter(pk=organization_id).exists():
         raise CommandError(f"There is no organization {organization_id}.")

@@ -1,5 +1,5 @@
-"""`python -m rme.run`: `up` runs the whole service, `cells` two of them and a router, `web` only
-the web server, and `exec` a command with the embedded PostgreSQL and Valkey running.
+"""`python -m rme.run`: `up` runs the whole service, `web` only the web server, and `exec` a command
+with the embedded PostgreSQL and Valkey running.
 """
 
 import argparse
@@ -12,10 +12,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rme.run import cells, programs
+from rme.run import programs
 from rme.run.engines import EngineFailed, Postgres, Valkey
 from rme.run.places import engine_env, postgres_data, sockets
-from rme.run.process import reason, say
+from rme.run.process import adopt_orphans, reason, say
 from rme.run.supervisor import Supervisor, lock, port_refusal, state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -31,12 +31,13 @@ def up(var: Path) -> int:
         return _say(f"PORT={port} is not a port number.")
     if refusal := programs.refusal(env):
         return _say(refusal)
-    held = lock(var)
-    if held is None:
+    lock_descriptor = lock(var)
+    if lock_descriptor is None:
         return _say("It is running already in this folder (another `make run`).")
     if refusal := port_refusal(host, int(port)):
         return _say(refusal)
     (var / "run" / "state.json").unlink(missing_ok=True)  # of a service that was killed
+    adopt_orphans()
     demo = [sys.executable, str(ROOT / "manage.py"), "demo", "--migrate"]
     try:
         return Supervisor(var, programs.programs(env), env).up([demo])
@@ -45,27 +46,33 @@ def up(var: Path) -> int:
 
 
 def execute(command: list[str], var: Path | None) -> int:
-    """Run a command with the engines running; return its exit code.
+    """Run a command with the engines running; return its exit code, or 1 if PostgreSQL crashed.
 
     If a service runs in the folder, its engines are used. Without `var` the engines run in a new
     folder, which is deleted afterwards.
     """
-    given = _environment()
+    inherited = _environment()
     folder = var or Path(tempfile.mkdtemp(prefix="rme-", dir="/var/tmp"))
     if var is None:
         folder.chmod(0o755)  # PostgreSQL's own user must be able to reach its data in it
-    held = lock(folder)
+    lock_descriptor = lock(folder)
     engines: list[Postgres | Valkey] = []
-    if held is not None and "DATABASE_URL" not in given:
+    if lock_descriptor is not None and "DATABASE_URL" not in inherited:
         engines.append(Postgres(folder, ephemeral=var is None))
-    if held is not None and "REDIS_URL" not in given:
+    if lock_descriptor is not None and "REDIS_URL" not in inherited:
         engines.append(Valkey(folder))
-    env = engine_env(folder) | given | {"RME_VAR": str(folder)}
+    env = engine_env(folder) | inherited | {"RME_VAR": str(folder)}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         for engine in engines:
             engine.start()
-        return _run(command, env)
+        code = _run(command, env)
+        crashes = [
+            each for engine in engines if isinstance(engine, Postgres) for each in engine.crashes()
+        ]
+        for crash in crashes:
+            _say(f"PostgreSQL crashed: {crash}")
+        return code or bool(crashes)
     except EngineFailed as error:
         return _say(str(error))
     except KeyboardInterrupt:
@@ -73,8 +80,8 @@ def execute(command: list[str], var: Path | None) -> int:
     finally:
         for engine in reversed(engines):
             engine.stop()
-        if held is not None:
-            os.close(held)
+        if lock_descriptor is not None:
+            os.close(lock_descriptor)
         if var is None:
             for path in (folder, sockets(folder), postgres_data(folder)):
                 shutil.rmtree(path, ignore_errors=True)
@@ -117,7 +124,7 @@ def web() -> int:
     if refusal := programs.refusal(env):
         return _say(refusal)
     command = programs.web(env)
-    return os.execve(command[0], command, env)  # noqa: S606 - a shell would keep the signals
+    return os.execve(command[0], command, env)  # no shell: it would keep the signals
 
 
 def _say(sentence: str) -> int:
@@ -137,18 +144,15 @@ def _main() -> int:
     parser.add_argument("--var", type=Path, default=None, help="the data folder")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="run the whole service")
-    commands.add_parser("cells", help="run two cells and a router")
     commands.add_parser("web", help="run only the web server")
     commands.add_parser("demo-json", help="print the demo as JSON")
     run = commands.add_parser("exec", help="run a command with the engines running")
     run.add_argument("argv", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    given = options.var.resolve() if options.var else None
-    var = given or Path(os.environ.get("RME_VAR") or ROOT / "var").resolve()
+    folder = options.var.resolve() if options.var else None
+    var = folder or Path(os.environ.get("RME_VAR") or ROOT / "var").resolve()
     if options.command == "up":
         return up(var)
-    if options.command == "cells":
-        return cells.up(given or var / "cells", _environment())
     if options.command == "web":
         return web()
     if options.command == "demo-json":
@@ -156,7 +160,7 @@ def _main() -> int:
     argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
     if not argv:
         run.error("a command is missing after --")
-    return execute(argv, given)
+    return execute(argv, folder)
 
 
 if __name__ == "__main__":

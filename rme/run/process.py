@@ -1,17 +1,21 @@
 """Starts and stops child processes so that none is left behind."""
 
+import _thread
 import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 STOP_SECONDS = 20.0
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+CHECK_SECONDS = 0.1
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -28,8 +32,8 @@ def say(sentence: str) -> None:
 
 def reason(error: OSError) -> str:
     """Return a sentence that names the file or folder that cannot be used, and why."""
-    why = error.strerror or str(error)
-    return f"{error.filename} cannot be used: {why}." if error.filename else f"{why}."
+    problem = error.strerror or str(error)
+    return f"{error.filename} cannot be used: {problem}." if error.filename else f"{problem}."
 
 
 def die_with_parent(parent: int, death: signal.Signals) -> None:
@@ -37,6 +41,51 @@ def die_with_parent(parent: int, death: signal.Signals) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, death)
     if os.getppid() != parent:  # it has ended before the line above
         os._exit(1)
+
+
+def die_with_supervisor(parent: int, supervisor: int) -> None:
+    """Have this process get SIGTERM when its supervisor ends, and not when its parent does.
+
+    The supervisor is the parent's parent, and has called `adopt_orphans`.
+    """
+
+    main = threading.get_ident()
+    watching = False
+
+    def check(*_: object) -> None:
+        nonlocal watching
+        if os.getppid() != parent and not watching:
+            watching = True
+            _thread.start_new_thread(watch, ())  # takes no lock, which this may have interrupted
+
+    def watch() -> None:
+        while os.getppid() == supervisor:
+            time.sleep(CHECK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+        while True:  # a signal that comes just as Python's main thread falls asleep doesn't wake it
+            time.sleep(CHECK_SECONDS)
+            signal.pthread_kill(main, signal.SIGRTMIN)
+
+    signal.signal(signal.SIGRTMIN, check)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGRTMIN)  # it comes for each parent that ends
+    check()
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all processes below this one whose own parent ends."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reap_orphans(children: Collection[int]) -> None:
+    """Let adopted processes that have ended go; the exit codes of `children` stay."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # there is no child
+            return
+        if ended is None or ended.si_pid in children:
+            return
+        os.waitpid(ended.si_pid, 0)
 
 
 def name_process(name: str) -> None:
@@ -91,11 +140,14 @@ def stop(
         process.send_signal(how)
         with contextlib.suppress(subprocess.TimeoutExpired):  # it is killed below
             process.wait(seconds)
-    kill_group(process)
+    signal_group(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the remaining processes of a child's process group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # none is left
-        os.killpg(process.pid, signal.SIGKILL)
+def signal_group(group: int, how: signal.Signals) -> bool:
+    """Send a signal to the processes of a process group; return whether there are any."""
+    try:
+        os.killpg(group, how)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -2,12 +2,14 @@
 
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from signal import SIGTERM
+from signal import SIGKILL, SIGTERM
 from subprocess import Popen
 
-from rme.run.process import say, spawn
+from rme.run.forks import PREDECESSOR
+from rme.run.process import say, signal_group, spawn
 
 NUMBERS = {
     "WEB_WORKERS": "2",
@@ -23,6 +25,8 @@ STOP_SECONDS = "8"
 """How long current requests may take after the web server got the signal to stop."""
 CONNECTIONS = "1024"
 """The limit of connections of a web process. An idle one costs a few kilobytes."""
+PREDECESSOR_SECONDS = 60.0
+"""How long the processes of a program that was killed may work on, if no successor ends them."""
 
 
 @dataclass
@@ -33,9 +37,27 @@ class Program:
     command: Sequence[str]
     process: Popen[bytes] | None = None
     reader: threading.Thread | None = field(default=None, repr=False)
+    predecessor: int = 0
+    """The process group of the one before, whose processes work on until this one has loaded."""
+    predecessor_until: float = 0.0
+
+    def leave(self) -> None:
+        """Let the processes of a program that was killed work on for its successor to end."""
+        assert self.process is not None
+        self.end_predecessor()
+        self.predecessor, self.process = self.process.pid, None
+        self.predecessor_until = time.monotonic() + PREDECESSOR_SECONDS
+
+    def end_predecessor(self) -> None:
+        """Kill the predecessor's remaining processes."""
+        if self.predecessor:
+            signal_group(self.predecessor, SIGKILL)
+            self.predecessor = 0
 
     def start(self, env: Mapping[str, str]) -> None:
         """Start the program. Raises OSError."""
+        if self.predecessor:
+            env = {**env, PREDECESSOR: str(self.predecessor)}
         self.process = spawn(self.command, env=env, death=SIGTERM, pipe=True)
         self.reader = threading.Thread(target=self._show, args=(self.process,), daemon=True)
         self.reader.start()

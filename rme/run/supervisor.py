@@ -17,28 +17,19 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from rme.run.backoff import RestartBackoff, ending, sentence
+from rme.run.backoff import RestartBackoff, ending
 from rme.run.engines import Postgres, Valkey
+from rme.run.forks import SUPERVISOR
 from rme.run.places import engine_env
-from rme.run.process import EngineFailed, reason, say, spawn, stop
+from rme.run.process import EngineFailed, reap_orphans, reason, say, spawn, stop
 from rme.run.programs import Program
 
 START_FAILURES = 3
 """How often a program may end before the service was up once: then the service cannot start."""
 
 Child = Program | Postgres | Valkey
-
-
-@dataclass
-class ChildState:
-    """When a child was started last, and when it may be started again."""
-
-    started: float = 0.0
-    next_start: float = 0.0
-    backoff: RestartBackoff = field(default_factory=RestartBackoff)
 
 
 class Supervisor:
@@ -53,10 +44,12 @@ class Supervisor:
             self.engines.append(Postgres(var))
         if not env.get("REDIS_URL"):
             self.engines.append(Valkey(var))
-        self.child_env = engine_env(var) | self.env
+        self.child_env = engine_env(var) | self.env | {SUPERVISOR: str(os.getpid())}
         self.stopping = threading.Event()
         self.greeting: bytes | None = None  # written to the terminal once the web answers
-        self.states = {child.name: ChildState() for child in (*self.engines, *self.programs)}
+        self.backoffs = {
+            child.name: RestartBackoff(child.name) for child in (*self.engines, *self.programs)
+        }
         self.came_up = False
 
     def up(self, prepare: Sequence[Sequence[str]] = ()) -> int:
@@ -65,7 +58,7 @@ class Supervisor:
             signal.signal(number, lambda *_: self.stopping.set())
         try:
             for engine in self.engines:
-                self.states[engine.name].started = time.monotonic()
+                self.backoffs[engine.name].begin()
                 engine.start()
             self.greeting = b""
             for command in prepare:
@@ -136,24 +129,41 @@ class Supervisor:
         """Start each child, and start it again when it ends, with growing pauses."""
         while not self.stopping.wait(0.25):
             self._announce()
+            self._report_crashes()
+            self._look_after_orphans()
             for child in (*self.engines, *self.programs):
-                if (why := self._keep(child)) and self._cannot_start(child):
-                    return self._fail(f"{child.name} does not start ({why}); see above.")
+                if (cause := self._keep(child)) and self._cannot_start(child):
+                    return self._fail(f"{child.name} does not start ({cause}); see above.")
         return 0
+
+    def _report_crashes(self) -> None:
+        """Say when a process of PostgreSQL has crashed: the server then restarts by itself."""
+        for engine in self.engines:
+            if isinstance(engine, Postgres):
+                for crash in engine.crashes():
+                    say(f"rme: PostgreSQL crashed and restarts: {crash} (more in {engine.log})")
+
+    def _look_after_orphans(self) -> None:
+        for program in self.programs:
+            if time.monotonic() > program.predecessor_until:
+                program.end_predecessor()
+        children = (child.process for child in (*self.engines, *self.programs))
+        reap_orphans({process.pid for process in children if process is not None})
 
     def _keep(self, child: Child) -> str | None:
         """Start a child when it is due; if it has ended, return why."""
-        state, now = self.states[child.name], time.monotonic()
         if child.process is not None:
             code = child.process.poll()
             if code is None:
                 return None
-            stop(child.process, signal.SIGKILL)  # with the rest of its process group
-            child.process = None
+            if isinstance(child, Program) and code < 0:
+                child.leave()
+            else:
+                stop(child.process, signal.SIGKILL)  # with the rest of its process group
+                child.process = None
             return self._ended(child, ending(code))
-        if now < state.next_start:
+        if not self.backoffs[child.name].begin():
             return None
-        state.started = now
         try:
             if isinstance(child, Program):
                 child.start(self.child_env)
@@ -165,30 +175,27 @@ class Supervisor:
             return self._ended(child, reason(error))
         return None
 
-    def _ended(self, child: Child, why: str) -> str:
-        state, now = self.states[child.name], time.monotonic()
-        uptime = now - state.started
-        delay = state.backoff.failed(uptime)
-        state.next_start = now + delay
-        say(f"rme: {sentence(child.name, why, uptime, state.backoff.failures, delay)}")
-        return why
+    def _ended(self, child: Child, cause: str) -> str:
+        self.backoffs[child.name].ended(cause)
+        return cause
 
     def _cannot_start(self, child: Child) -> bool:
         """Return whether a program ends again and again before the service was up once."""
         if self.came_up or not isinstance(child, Program):
             return False
-        return self.states[child.name].backoff.failures >= START_FAILURES
+        return self.backoffs[child.name].failures >= START_FAILURES
 
     def down(self) -> None:
         """Stop the programs in their order, then the engines."""
         for program in self.programs:
+            program.end_predecessor()
             if program.process:
                 stop(program.process, signal.SIGTERM)
         for engine in reversed(self.engines):
             engine.stop()
 
-    def _fail(self, why: str) -> int:
-        say(f"rme: {why}")
+    def _fail(self, problem: str) -> int:
+        say(f"rme: {problem}")
         return 1
 
 
@@ -200,8 +207,8 @@ def port_refusal(host: str, port: int) -> str | None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                other = port % 65535 + 1
-                return f"Port {port} is taken by another program; try PORT={other} make run."
+                next_port = port % 65535 + 1
+                return f"Port {port} is taken by another program; try PORT={next_port} make run."
             if error.errno == errno.EACCES:
                 return f"Port {port} is for root alone; try PORT=8000 make run."
             return f"HOST={host} is not an address of this machine."
@@ -230,10 +237,12 @@ def state(var: Path) -> dict[str, str] | None:
         os.close(descriptor)
         return None
     try:
-        found = json.loads((var / "run" / "state.json").read_text())
+        content = json.loads((var / "run" / "state.json").read_text())
     except (OSError, ValueError):
         return {}
-    return {"PORT": found["port"]} | ({"BASE_URL": found["base_url"]} if found["base_url"] else {})
+    return {"PORT": content["port"]} | (
+        {"BASE_URL": content["base_url"]} if content["base_url"] else {}
+    )
 
 
 def remember(var: Path, env: Mapping[str, str]) -> None:

@@ -1,7 +1,6 @@
-"""Organizations, and the access of people and programs: roles, OAuth applications, API keys.
+"""Organizations, and the access of people and programs to them.
 
-Other packages import `models`, `organizations`, `authentication`, `api_keys`, `applications`,
-`roles`, `access`, `across`, `imports`, `prepared_imports`, `call_limits`, `cells`, `audit`,
-`change_log`, the base classes of `admin`, `languages`, `latest`, `logins`, `masking`, `oauth`,
-`request_log` and `urls`.
+The Django app `tenants`, whose tables are in `models`. Five packages have its subjects:
+`organizations`, `audit`, `access` (people), `oauth` (programs) and `imports` (files into lists).
+`admin` has the base classes of all admin pages, and the pages of the app's own tables.
 """

@@ -5,7 +5,8 @@ answered and a `Failure` for each that was not. A failure says whether the other
 received the request (UNKNOWN) or cannot have (NOT_SENT): this is why nothing is sent twice.
 
 README.md describes the package. Other packages import from here, and `smpp` (SMS by SMPP), `gsm`
-(the alphabet of SMS), `addresses` (origins of URLs) and `messages`.
+(the alphabet of SMS), `addresses` (origins of URLs), `messages` and `performer` (the transport, for
+those who build requests).
 """
 
 from rme.transport.addresses import AddressPolicy, Origin, origin_of
@@ -21,13 +22,13 @@ from rme.transport.messages import (
     FailureKind,
     InvalidRequest,
     MailSecurity,
+    OnResults,
     Reply,
     Request,
     Result,
     Stage,
 )
 from rme.transport.per_thread import thread_transport
-from rme.transport.scheduler import OnResults
 
 __all__ = [
     "NOT_STARTED",

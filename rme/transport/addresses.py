@@ -64,12 +64,12 @@ class Origin(NamedTuple):
 @lru_cache(maxsize=1024)
 def origin(url_start: str) -> Origin | None:
     """Parse scheme, host (lower case, no brackets) and port; None for a URL not to be called."""
-    found = _ORIGIN.match(url_start)
-    if not found:
+    match = _ORIGIN.match(url_start)
+    if not match:
         return None
-    scheme = found[1].lower()
-    port = int(found[3] or _DEFAULT_PORTS[scheme])
-    return Origin(scheme, _fold(found[2]), port) if 0 < port < 65536 else None
+    scheme = match[1].lower()
+    port = int(match[3] or _DEFAULT_PORTS[scheme])
+    return Origin(scheme, _fold(match[2]), port) if 0 < port < 65536 else None
 
 
 def origin_of(url: str) -> Origin | None:
@@ -89,14 +89,14 @@ def _fold(host: str) -> str:
 def is_public(address: str) -> bool:
     """Return whether an address (a text; a scope is ignored) is public."""
     try:
-        known = ip_address(address.partition("%")[0])
+        parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(known, IPv6Address) and known in _NAT64:
-        known = IPv4Address(int(known) & 0xFFFFFFFF)
-    if isinstance(known, IPv6Address) and known not in _GLOBAL_UNICAST:
+    if isinstance(parsed, IPv6Address) and parsed in _NAT64:
+        parsed = IPv4Address(int(parsed) & 0xFFFFFFFF)
+    if isinstance(parsed, IPv6Address) and parsed not in _GLOBAL_UNICAST:
         return False
-    return not any(known in network for network in _NOT_PUBLIC)
+    return not any(parsed in network for network in _NOT_PUBLIC)
 
 
 class AddressPolicy:
@@ -111,11 +111,11 @@ class AddressPolicy:
     def __init__(self, open_hosts: Iterable[str] = ()) -> None:
         self._open: set[tuple[str, int | None]] = set()
         for entry in open_hosts:
-            found = _HOST.fullmatch(entry.strip().lower())
-            if not found:
+            match = _HOST.fullmatch(entry.strip().lower())
+            if not match:
                 raise ValueError(f"not a host, or host and port: {entry!r}")
-            port = int(found[2]) if found[2] else None
-            self._open.add((_fold(found[1] or found[3]), port))
+            port = int(match[2]) if match[2] else None
+            self._open.add((_fold(match[1] or match[3]), port))
 
     def opens(self, host: str, port: int) -> bool:
         """Return whether the deployment opens a host or an address, for all ports or this one."""

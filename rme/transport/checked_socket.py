@@ -34,9 +34,9 @@ def connect(
     is_open = policy.opens(host, port)
     if not tls and not is_open:
         raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "a log-in would go in clear")
-    found = _resolve(host, port, timeout)
-    allowed = [address for address in found if is_open or policy.allows(address[4][0], port)]
-    if found and not allowed:
+    resolved = _resolve(host, port, timeout)
+    allowed = [address for address in resolved if is_open or policy.allows(address[4][0], port)]
+    if resolved and not allowed:
         raise ConnectionFailed(FailureKind.REFUSED_ADDRESS, "the address is not public")
     connection = _reach(allowed, until)
     try:
@@ -68,10 +68,10 @@ def _reach(addresses: _Addresses, until: float) -> socket.socket:
     """Connect to the first address that accepts; each has a share of the time that is left."""
     reason = "no connection"
     for place, (family, kind, protocol, _, address) in enumerate(addresses):
-        left = (until - time.monotonic()) / (len(addresses) - place)
+        share = (until - time.monotonic()) / (len(addresses) - place)
         connection = socket.socket(family, kind, protocol)
         try:
-            connection.settimeout(max(left, 0.001))
+            connection.settimeout(max(share, 0.001))
             connection.connect(address)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connection

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from rme.transport.addresses import AddressPolicy
 from rme.transport.connections import Connections
 from rme.transport.host_limits import HostLimits
-from rme.transport.messages import Request, Result
-from rme.transport.scheduler import OnResults, RequestScheduler, TransportLimits
+from rme.transport.messages import OnResults, Request, Result
+from rme.transport.scheduler import RequestScheduler, TransportLimits
 
 _ISOLATED = 50
 """The number of names whose isolated transports are kept."""

@@ -17,10 +17,10 @@ class HostLimits:
         self._in_flight: Counter[Origin] = Counter()
         self._lock = threading.Lock()
 
-    def acquire(self, origin: Origin, most: int) -> bool:
+    def acquire(self, origin: Origin, limit: int) -> bool:
         """Count one more request, unless `most` are in flight; return whether it was counted."""
         with self._lock:
-            if self._in_flight[origin] >= most:
+            if self._in_flight[origin] >= limit:
                 return False
             self._in_flight[origin] += 1
             return True

@@ -75,19 +75,19 @@ class Loop:
 
     def _ended(self) -> list[tuple[pycurl.Curl, int]]:
         ended: list[tuple[pycurl.Curl, int]] = []
-        more = 1
-        while more:
-            more, good, bad = self._multi.info_read()
+        queued = 1
+        while queued:
+            queued, good, bad = self._multi.info_read()
             ended += [(curl, 0) for curl in good]
             ended += [(curl, code) for curl, code, _ in bad]
         return ended
 
-    def _on_socket(self, what: int, descriptor: int, multi: object, data: object) -> None:
+    def _on_socket(self, event: int, descriptor: int, multi: object, data: object) -> None:
         """Watch a socket for the events that libcurl needs (CURLMOPT_SOCKETFUNCTION)."""
-        if what == pycurl.POLL_REMOVE:
+        if event == pycurl.POLL_REMOVE:
             self.unwatch(descriptor)
-        elif what in _EVENTS:
-            self.watch(descriptor, _EVENTS[what], None)
+        elif event in _EVENTS:
+            self.watch(descriptor, _EVENTS[event], None)
 
     def _set_timer(self, milliseconds: int) -> None:
         """Call libcurl after a time (CURLMOPT_TIMERFUNCTION); -1 cancels the timer."""

@@ -33,7 +33,7 @@ class Resolver:
         self._fixed: dict[tuple[str, int], list[str]] = {}
         for entry in fixed:
             host, port, addresses = entry.split(":", 2)
-            self._fixed[host, int(port)] = [one.strip("[]") for one in addresses.split(",")]
+            self._fixed[host, int(port)] = [address.strip("[]") for address in addresses.split(",")]
 
     def resolve(self, origin: Origin, on_resolved: OnResolved) -> None:
         """Call `on_resolved`, at once or later, with the addresses that may be called."""
@@ -61,11 +61,11 @@ class Resolver:
             self._wakeup = None
 
     def _look_up(self, origin: Origin, hosts: list[str], wakeup: socket.socket) -> None:
-        found: list[Address] = []
+        addresses: list[Address] = []
         with suppress(OSError, UnicodeError):  # no addresses are found
             for host in hosts:
-                found += socket.getaddrinfo(host, origin.port, type=socket.SOCK_STREAM)
-        self._answers.put((origin, found))
+                addresses += socket.getaddrinfo(host, origin.port, type=socket.SOCK_STREAM)
+        self._answers.put((origin, addresses))
         with suppress(OSError):  # the transport was closed
             wakeup.send(b".")
 
@@ -73,15 +73,19 @@ class Resolver:
         assert self._wakeup is not None
         self._wakeup[0].recv(64)
         while not self._answers.empty():
-            origin, found = self._answers.get()
-            if found:
-                self._cache[origin] = (time.monotonic() + _CACHE_SECONDS, found)
+            origin, addresses = self._answers.get()
+            if addresses:
+                self._cache[origin] = (time.monotonic() + _CACHE_SECONDS, addresses)
             for on_resolved in self._pending.pop(origin, []):
-                on_resolved(self._allowed(origin, found))
+                on_resolved(self._allowed(origin, addresses))
 
-    def _allowed(self, origin: Origin, found: list[Address]) -> Addresses:
+    def _allowed(self, origin: Origin, addresses: list[Address]) -> Addresses:
         opened = self._policy.opens(origin.host, origin.port)
-        allowed = [one for one in found if opened or self._policy.allows(one[4][0], origin.port)]
-        if found and not allowed:
+        allowed = [
+            address
+            for address in addresses
+            if opened or self._policy.allows(address[4][0], origin.port)
+        ]
+        if addresses and not allowed:
             return Failure(FailureKind.REFUSED_ADDRESS, "the address is not public")
         return allowed or Failure(FailureKind.NOT_SENT, "the host's name does not resolve")

@@ -17,13 +17,11 @@ from rme.transport.messages import (
     Failure,
     FailureKind,
     MailSecurity,
+    OnResults,
     Request,
     Result,
 )
 from rme.transport.smtp.connection import Mail
-
-OnResults = Callable[[Sequence[tuple[int, Result]]], object]
-"""Receives results while other requests are in flight: the place of each request, its result."""
 
 _TOLERANCE_SECONDS = 0.01
 """Requests whose time ends this soon are ended together with one whose time is over."""
@@ -133,14 +131,14 @@ class RequestScheduler:
     def _report(self) -> None:
         """Report the results that have come since the last report."""
         assert self.reported is not None
-        fresh = [
+        new_results = [
             (index, result)
             for index, result in enumerate(self.results)
             if result is not None and index not in self.reported
         ]
-        self.reported.update(index for index, _ in fresh)
-        if self.on_results and fresh:
-            self.on_results(fresh)
+        self.reported.update(index for index, _ in new_results)
+        if self.on_results and new_results:
+            self.on_results(new_results)
 
     def _queue(self, index: int, request: Request) -> None:
         """Add a request to its host's queue, or refuse it."""
@@ -178,8 +176,8 @@ class RequestScheduler:
         """Start as many requests to a host as it may have in flight."""
         while host.waiting:
             request = self.requests[host.waiting[0]]
-            most = self.limits.streams if request.http2 else self.limits.per_host
-            if host.in_flight >= most or not self._acquire(request, host):
+            limit = self.limits.streams if request.http2 else self.limits.per_host
+            if host.in_flight >= limit or not self._acquire(request, host):
                 return
             index = host.waiting.popleft()
             try:
@@ -206,8 +204,8 @@ class RequestScheduler:
     def _acquire(self, request: Request, host: _HostQueue) -> bool:
         """Count a request in the limit that several transports share, if there is one."""
         shared = self.limits.host_limits
-        most = self.limits.streams if request.http2 else 2 * self.limits.per_host
-        return shared is None or shared.acquire(host.origin, most)
+        limit = self.limits.streams if request.http2 else 2 * self.limits.per_host
+        return shared is None or shared.acquire(host.origin, limit)
 
     def _release(self, host: _HostQueue) -> None:
         if self.limits.host_limits is not None:
@@ -220,12 +218,12 @@ class RequestScheduler:
             host.in_flight -= 1
             self._release(host)
         self.results[index] = result
-        late = isinstance(result, Failure) and result.reason == TIME_OUT
+        timed_out = isinstance(result, Failure) and result.reason == TIME_OUT
         if active.reached:
             host.reached = True
-        elif late and not host.reached:
+        elif timed_out and not host.reached:
             self._end_all(host)
-        if late:
+        if timed_out:
             self._end_late()
         return host
 
@@ -236,10 +234,10 @@ class RequestScheduler:
 
     def _next_check(self) -> float:
         """Return when the next waiting request will be late (monotonic)."""
-        waits = [
+        timeouts = [
             self.requests[index].timeout for host in self.hosts.values() for index in host.waiting
         ]
-        check = self.began + min(waits, default=3600.0)
+        check = self.began + min(timeouts, default=3600.0)
         if self.start_until is not None:
             check = min(check, self.start_until)
         if any(host.waiting and not host.in_flight for host in self.hosts.values()):
@@ -248,9 +246,9 @@ class RequestScheduler:
 
     def _end_late(self) -> None:
         """End the requests that have waited for their whole time-out."""
-        passed = time.monotonic() - self.began + _TOLERANCE_SECONDS
+        elapsed = time.monotonic() - self.began + _TOLERANCE_SECONDS
         for host in self.hosts.values():
-            late = [index for index in host.waiting if self.requests[index].timeout <= passed]
-            for index in late:
+            expired = [index for index in host.waiting if self.requests[index].timeout <= elapsed]
+            for index in expired:
                 host.waiting.remove(index)
                 self.results[index] = BUSY

@@ -53,9 +53,9 @@ class HintScheduler(Scheduler):
         try:
             # The connection's own channel, which kombu opens again after it was lost.
             channel: Any = self.connection.default_channel
-            found = channel.queue_declare(
+            declared = channel.queue_declare(
                 queue, durable=True, auto_delete=False, arguments=arguments
             )
         except lost:
             return 0  # publishing logs it, and connects again; or the queue is of another type
-        return int(found.message_count)
+        return int(declared.message_count)

@@ -1,7 +1,7 @@
 """The queues of tasks on the broker: of the type that `CELERY_QUEUE_TYPE` names.
 
 RabbitMQ never changes the type of a queue. One of another type is deleted and created anew before
-workers start: what waits in it are hints, whose work is in the database.
+workers start: its tasks are hints, whose work is in the database.
 """
 
 from typing import Any

@@ -4,6 +4,11 @@ from datetime import UTC, datetime
 
 START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 
+LOOK_UP_ACTIONS = (
+    "Confirm_Contact", "Confirm_Contact_Phone", "Confirm_Case", "Confirm_Registration",
+    "Confirm_Speaker", "Confirm_Exhibitor", "Confirm_Account",
+)  # fmt: skip
+
 
 def look_ups(ada, account):
     return {

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from rme.crm.models import Account, Contact, Event
-from rme.tenants import api_keys
 from rme.tenants.models import Organization
+from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.bot.confirm_scene import START
 

@@ -55,6 +55,7 @@ def calls(bot, base: str, host: str, *paths: str):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.promise("bot-calls-1", "bot-calls-2")
 @pytest.mark.parametrize(
     ("base", "host", "path"),
     [("/crm/bots/", "rme.example", "/crm/bots"), ("/", "bot.example", "")],

@@ -6,8 +6,8 @@ import pytest
 
 from bot import actions
 from bot.models import BotSettings
-from rme.tenants import api_keys
 from rme.tenants.models import ApiKey, Membership
+from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.bot.conftest import Bot
 from tests.tenants.admin.scene import button, page, person
@@ -35,7 +35,8 @@ def shown_key(response):
     return text
 
 
-def test_a_key_is_issued_for_some_actions(org, owner, redis):
+@pytest.mark.promise("keys-1")
+def test_key_is_limited_to_chosen_actions_and_networks(org, owner, redis):
     form = owner.get(page(ApiKey, "add")).content.decode()
     assert [f'value="{name}"' in form for name in actions.ALL] == [True] * len(actions.ALL)
     given = {
@@ -61,12 +62,14 @@ def test_a_key_is_issued_for_some_actions(org, owner, redis):
     assert bot.key.split("_", 2)[2] not in owner.get(page(ApiKey, "changelist")).content.decode()
 
 
-def test_an_action_that_is_none_is_refused(org, owner):
+@pytest.mark.promise("keys-4")
+def test_unknown_action_is_rejected(org, owner):
     given = {"organization": org.pk, "name": "x", "actions": ["Confirm_All"]}
     assert owner.post(page(ApiKey, "add"), given).status_code == 200
     assert not ApiKey.objects.exists()
 
 
+@pytest.mark.promise("keys-2")
 def test_a_key_is_rotated_after_asking(org, owner):
     key, text = api_keys.issue(org, "bot", actions=["Confirm_Case"])
     assert b"7 days" in owner.get(button(ApiKey, key, "rotate")).content
@@ -80,8 +83,9 @@ def test_a_key_is_rotated_after_asking(org, owner):
     assert key.expires_at - key.created_at < timedelta(days=7, minutes=1)
 
 
+@pytest.mark.promise("keys-1")
 @pytest.mark.parametrize("role", [Role.OPERATOR, Role.VIEWER, Role.SUPPORT, Role.APPROVER])
-def test_keys_are_the_owners(org, role):
+def test_only_owners_see_and_rotate_keys(org, role):
     key, _ = api_keys.issue(org, "bot")
     other = person("other", org, role)
     assert other.get(page(ApiKey, "changelist")).status_code == 403
@@ -89,14 +93,15 @@ def test_keys_are_the_owners(org, role):
     assert ApiKey.objects.count() == 1
 
 
-def test_a_strangers_key_does_not_exist(org):
+@pytest.mark.promise("keys-1")
+def test_key_of_another_organization_is_not_found(org):
     key, _ = api_keys.issue(org, "bot")
     stranger = person("stranger", factories.organization("other"), Role.OWNER)
     assert stranger.post(button(ApiKey, key, "rotate")).status_code == 404
     assert ApiKey.objects.count() == 1
 
 
-def test_settings_are_kept_and_felt(org, owner, redis):
+def test_settings_are_stored_and_applied(org, owner, redis):
     given = {
         "organization": org.pk,
         "max_records": 3,

@@ -5,7 +5,7 @@ import pytest
 from bot.models import BotSettings
 from rme.crm.models import Account, Case, EventRegistration, Exhibitor, Speaker
 from tests import factories
-from tests.bot.confirm_scene import look_ups
+from tests.bot.confirm_scene import LOOK_UP_ACTIONS, look_ups
 from tests.bot.conftest import bot_of
 
 pytestmark = pytest.mark.django_db
@@ -25,12 +25,14 @@ def contact_record(row, **changes):
     return {**record, **changes}
 
 
+@pytest.mark.promise("bot-calls-1", "bot-calls-10", "look-ups-1")
 @pytest.mark.parametrize("email", ["ada@example.org", " ADA@EXAMPLE.ORG ", "Ada@Example.org."])
 def test_a_contact_is_found_by_email(bot, ada, account, email):
     wanted = contact_record(ada, AccountID=str(account.pk), accountName="Café Müller GmbH")
     assert bot.confirm("Confirm_Contact", email=email) == [wanted]
 
 
+@pytest.mark.promise("look-ups-1")
 @pytest.mark.parametrize(
     ("stored", "asked"),
     [
@@ -40,12 +42,13 @@ def test_a_contact_is_found_by_email(bot, ada, account, email):
         ("ada+tag@example.org", "ada+tag@example.org"),
     ],
 )
-def test_an_email_is_found_however_it_is_written(bot, stored, asked):
+def test_email_is_found_in_any_spelling(bot, stored, asked):
     row = factories.contact(bot.org, email=stored)
     assert bot.confirm("Confirm_Contact", email=asked) == [contact_record(row)]
 
 
-def test_a_plus_that_was_not_encoded_is_a_plus(bot):
+@pytest.mark.promise("look-ups-9")
+def test_unencoded_plus_in_query_is_read_as_plus(bot):
     row = factories.contact(bot.org, email="ada+tag@example.org", phone="+41446681800")
     path = f"/bot/api.php?org={bot.org.pk}&action="
     by_email = bot.client.get(
@@ -57,13 +60,15 @@ def test_a_plus_that_was_not_encoded_is_a_plus(bot):
     assert by_email.json()["msg"] == by_phone.json()["msg"] == [contact_record(row)]
 
 
+@pytest.mark.promise("look-ups-1", "look-ups-8")
 @pytest.mark.parametrize(
     "email", ["da@example.org", "ada@example.or", "nobody@example.org", "%@example.org"]
 )
-def test_no_contact_is_an_answer(bot, ada, email):
+def test_look_up_without_a_match_answers_an_empty_list(bot, ada, email):
     assert bot.confirm("Confirm_Contact", email=email) == []
 
 
+@pytest.mark.promise("look-ups-2")
 @pytest.mark.parametrize(
     "phone", ["(212) 736-5000", "+1 212 736 5000", "212.736.5000", "+12125550100"]
 )
@@ -72,6 +77,7 @@ def test_a_contact_is_found_by_any_phone(bot, ada, account, phone):
     assert bot.confirm("Confirm_Contact_Phone", phone=phone) == [wanted]
 
 
+@pytest.mark.promise("look-ups-2")
 def test_the_region_reads_a_phone(bot):
     swiss = bot_of(factories.organization("swiss", region="CH"))
     row = factories.contact(swiss.org, phone="", mobile="+41791234567")
@@ -79,6 +85,7 @@ def test_the_region_reads_a_phone(bot):
     assert swiss.confirm("Confirm_Contact_Phone", phone="+1 791 234 5678") == []
 
 
+@pytest.mark.promise("bot-calls-11")
 def test_the_newest_contacts_come_first_and_no_more_than_ten(bot):
     rows = [factories.contact(bot.org, email="same@example.org") for _ in range(12)]
     assert bot.confirm("Confirm_Contact", email="same@example.org") == [
@@ -91,6 +98,7 @@ def test_the_newest_contacts_come_first_and_no_more_than_ten(bot):
     assert few.confirm("Confirm_Contact", email="same@example.org") == [contact_record(last)]
 
 
+@pytest.mark.promise("bot-calls-10", "look-ups-7", "look-ups-9")
 @pytest.mark.parametrize(
     ("name", "match"),
     [
@@ -112,7 +120,8 @@ def test_an_account_is_found_by_name(bot, account, name, match):
     ]
 
 
-def test_an_account_written_exactly_so_comes_first(bot, account):
+@pytest.mark.promise("bot-calls-11", "look-ups-7")
+def test_exact_account_match_comes_first(bot, account):
     Account.objects.create(organization=bot.org, name="Cafe Muller Ltd")
     names = [
         (record["accountName"], record["matchType"])
@@ -122,12 +131,15 @@ def test_an_account_written_exactly_so_comes_first(bot, account):
     assert bot.confirm("Confirm_Account", accountName="Café") == []
 
 
+@pytest.mark.promise("look-ups-10")
 def test_another_organization_finds_nothing(bot, ada, account, event):
     Case.objects.create(organization=bot.org, number="1", subject="S", issue="I", contact=ada)
     EventRegistration.objects.create(organization=bot.org, event=event, name="A", email=ada.email)
     Speaker.objects.create(organization=bot.org, event=event, contact=ada)
     Exhibitor.objects.create(organization=bot.org, event=event, contact=ada)
     stranger = bot_of(factories.organization("other"))
-    for action, fields in look_ups(ada, account).items():
-        assert len(bot.confirm(action, **fields)) == 1
-        assert stranger.confirm(action, **fields) == []
+    calls = look_ups(ada, account)
+    records = {action: len(bot.confirm(action, **fields)) for action, fields in calls.items()}
+    theirs = {action: stranger.confirm(action, **fields) for action, fields in calls.items()}
+    assert records == dict.fromkeys(LOOK_UP_ACTIONS, 1)
+    assert theirs == {action: [] for action in LOOK_UP_ACTIONS}

@@ -8,12 +8,13 @@ from bot.models import BotSettings
 from rme.core import ids
 from rme.crm.models import Case, Contact, EventRegistration, Speaker
 from tests import factories
-from tests.bot.confirm_scene import look_ups
+from tests.bot.confirm_scene import LOOK_UP_ACTIONS, look_ups
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_call_is_two_statements_however_much_is_found(bot, ada, account, event):
+@pytest.mark.promise("embedded-10")
+def test_call_needs_two_statements_for_any_number_of_records(bot, ada, account, event):
     for number in range(5):
         Case.objects.create(
             organization=bot.org, number=str(number), subject="S", issue="I", contact=ada
@@ -22,13 +23,16 @@ def test_a_call_is_two_statements_however_much_is_found(bot, ada, account, event
             organization=bot.org, event=event, name="A", email=ada.email
         )
     bot.confirm("Confirm_Contact", email="nobody@example.org")  # reads the settings
+    counts = {}
     for action, fields in look_ups(ada, account).items():
         with CaptureQueriesContext(connection) as captured:
             bot.get(action, **fields)
-        assert len(captured) == 2, action
+        counts[action] = len(captured)
+    assert counts == dict.fromkeys(LOOK_UP_ACTIONS, 2)
 
 
-def test_large_records_are_cut_to_what_bots_take(bot, ada):
+@pytest.mark.promise("bot-calls-8")
+def test_large_records_are_truncated_to_the_response_limit(bot, ada):
     for number in range(10):
         Case.objects.create(
             organization=bot.org, number=str(number), subject="S", issue="ü" * 32_000, contact=ada
@@ -39,7 +43,8 @@ def test_large_records_are_cut_to_what_bots_take(bot, ada):
     assert len(response.content) <= 64_000
 
 
-def test_records_that_are_too_many_at_any_length_are_fewer(bot, event):
+@pytest.mark.promise("bot-calls-8")
+def test_response_has_fewer_records_when_truncating_is_not_enough(bot, event):
     BotSettings.objects.create(organization=bot.org, max_records=50)
     worst = "\x01" * 255
     ada = factories.contact(bot.org, first_name=worst, last_name=worst, email="a@b.example")
@@ -52,6 +57,7 @@ def test_records_that_are_too_many_at_any_length_are_fewer(bot, event):
     assert len(response.content) <= 64_000
 
 
+@pytest.mark.promise("embedded-3")
 def test_a_million_rows_elsewhere_do_not_matter_to_the_plan(bot, ada):
     Contact.objects.bulk_create(
         Contact(id=ids.new_id(), organization=bot.org, last_name="L", email=f"p{i}@x.example")

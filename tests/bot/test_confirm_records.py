@@ -12,7 +12,8 @@ pytestmark = pytest.mark.django_db
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
-def test_cases_come_newest_first(bot, ada, account):
+@pytest.mark.promise("bot-calls-10", "look-ups-3")
+def test_newest_cases_come_first(bot, ada, account):
     rows = [
         Case.objects.create(
             organization=bot.org,
@@ -44,6 +45,7 @@ def test_cases_come_newest_first(bot, ada, account):
     ]
 
 
+@pytest.mark.promise("bot-calls-10", "look-ups-4")
 def test_registrations_of_the_newest_event_come_first(bot, ada, event):
     later = Event.objects.create(
         organization=bot.org, name="Later", starts_at=START + timedelta(days=1)
@@ -94,6 +96,7 @@ def test_registrations_of_the_newest_event_come_first(bot, ada, event):
     ]
 
 
+@pytest.mark.promise("bot-calls-4", "bot-calls-10", "look-ups-5")
 def test_speakers_of_a_contact_and_of_an_event(bot, ada, event):
     later = Event.objects.create(
         organization=bot.org, name="Later", starts_at=START + timedelta(days=1)
@@ -137,6 +140,7 @@ def test_speakers_of_a_contact_and_of_an_event(bot, ada, event):
     assert bot.confirm("Confirm_Speaker", contactID=NOBODY) == []
 
 
+@pytest.mark.promise("bot-calls-10", "look-ups-6")
 def test_exhibitors_of_a_contact(bot, ada, account, event):
     row = Exhibitor.objects.create(
         organization=bot.org, event=event, account=account, contact=ada, booth="B1", level="Gold"

@@ -26,7 +26,8 @@ def refused(response):
     return response.status_code, response.json()
 
 
-def test_an_account_is_made(bot):
+@pytest.mark.promise("creates-1")
+def test_account_is_created(bot):
     identifier, fresh = bot.create("Create_Account", accountName="  Café Müller GmbH ")
     assert fresh
     assert list(Account.objects.values_list("pk", "organization_id", "name", "name_folded")) == [
@@ -35,14 +36,16 @@ def test_an_account_is_made(bot):
     assert identifier == str(Account.objects.get().pk)
 
 
-def test_a_contact_is_made_of_a_last_name_alone(bot):
+@pytest.mark.promise("creates-2")
+def test_contact_needs_only_a_last_name(bot):
     identifier, fresh = bot.create("Create_Contact", lastName="Lovelace")
     row = Contact.objects.get()
     assert (identifier, fresh) == (str(row.pk), True)
     assert (row.last_name, row.first_name, row.email, row.account_id) == ("Lovelace", "", "", None)
 
 
-def test_a_contact_is_made_with_all_there_is(bot):
+@pytest.mark.promise("creates-2")
+def test_contact_is_created_with_all_fields(bot):
     account = Account.objects.create(organization=bot.org, name="A")
     fields = {"lastName": "L", "firstName": "A", "email": "A.L@bücher.example"}
     identifier, _ = bot.create("Create_Contact", **fields, accountid=str(account.pk))
@@ -55,6 +58,7 @@ def test_a_contact_is_made_with_all_there_is(bot):
     ] == [identifier]
 
 
+@pytest.mark.promise("creates-3", "embedded-5")
 def test_cases_are_numbered_on(bot):
     Case.objects.create(organization=bot.org, number="00000041", subject="S", issue="I")
     Case.objects.create(organization=bot.org, number="Z-9", subject="S", issue="I")
@@ -75,21 +79,24 @@ def test_cases_are_numbered_on(bot):
     ]
 
 
+@pytest.mark.promise("bot-failures-14", "once-1")
 @pytest.mark.parametrize("name", ["Café Müller GmbH", "cafe  MULLER", "Cafe-Muller Ltd."])
-def test_an_account_of_that_name_is_given(bot, name):
+def test_existing_account_of_the_name_is_returned(bot, name):
     first, _ = bot.create("Create_Account", accountName="Café Müller GmbH")
     assert bot.create("Create_Account", accountName=name) == (first, False)
     assert Account.objects.count() == 1
 
 
-def test_a_contact_of_that_email_is_given(bot):
+@pytest.mark.promise("bot-failures-14")
+def test_existing_contact_of_the_email_is_returned(bot):
     row = factories.contact(bot.org, email="Ada@Example.org")
     found = bot.create("Create_Contact", lastName="Other", email="ada@EXAMPLE.org")
     assert found == (str(row.pk), False)
     assert Contact.objects.count() == 1
 
 
-def test_duplicates_are_refused_where_the_organization_says_so(bot):
+@pytest.mark.promise("bot-failures-15", "once-1")
+def test_duplicates_are_rejected_if_the_organization_rejects_them(bot):
     settings(bot, on_duplicate_contact="reject", on_duplicate_account="reject")
     contact, _ = bot.create("Create_Contact", lastName="L", email="a@b.example")
     account, _ = bot.create("Create_Account", accountName="Acme")
@@ -103,7 +110,8 @@ def test_duplicates_are_refused_where_the_organization_says_so(bot):
         )  # fmt: skip
 
 
-def test_duplicates_are_made_where_the_organization_says_so(bot):
+@pytest.mark.promise("once-1")
+def test_duplicates_are_created_if_the_organization_allows_them(bot):
     settings(bot, on_duplicate_contact="allow", on_duplicate_account="allow")
     for _ in range(2):
         assert bot.create("Create_Contact", lastName="L", email="a@b.example")[1]
@@ -111,6 +119,7 @@ def test_duplicates_are_made_where_the_organization_says_so(bot):
     assert (Contact.objects.count(), Account.objects.count()) == (2, 2)
 
 
+@pytest.mark.promise("once-4")
 @pytest.mark.parametrize(
     ("action", "fields"),
     [
@@ -129,6 +138,7 @@ def test_the_same_values_within_two_minutes_give_the_first(bot, action, fields):
     assert bot.create(action, **fields)[1]
 
 
+@pytest.mark.promise("once-5")
 @pytest.mark.parametrize(
     ("action", "first", "then"),
     [
@@ -146,21 +156,23 @@ def test_an_idempotency_key_gives_the_first(bot, action, first, then):
     assert bot_of(bot.org).post(action, key, **{**then, next(iter(then)): "C"}).json()["created"]
 
 
-def test_an_idempotency_key_is_of_one_kind_of_record(bot):
+@pytest.mark.promise("once-5")
+def test_idempotency_key_is_scoped_to_one_kind_of_record(bot):
     key = {"Idempotency-Key": "k"}
     assert bot.post("Create_Account", key, accountName="A").json()["created"]
     assert bot.post("Create_Case", key, Subject="S", Issue="I").json()["created"]
 
 
 @pytest.mark.parametrize("key", ["x" * 256, "ü"])
-def test_an_idempotency_key_that_is_none_is_refused(bot, key):
+def test_malformed_idempotency_key_is_rejected(bot, key):
     response = bot.post("Create_Account", {"Idempotency-Key": key}, accountName="A")
     problem = bad("Idempotency-Key", "must be at most 255 printable characters")
     assert refused(response) == (400, problem)
     assert not Account.objects.exists()
 
 
-def test_a_create_whose_end_nobody_saw_is_found_again(bot):
+@pytest.mark.promise("once-3")
+def test_create_interrupted_before_it_was_recorded_is_found_again(bot):
     first, _ = bot.create("Create_Case", Subject="S", Issue="I")
     Creation.objects.update(record_id="")  # as a process leaves it that dies after the create
     assert bot.create("Create_Case", Subject="S", Issue="I") == (first, False)
@@ -170,7 +182,7 @@ def test_a_create_whose_end_nobody_saw_is_found_again(bot):
     assert bot.create("Create_Case", Subject="S", Issue="I")[1]
 
 
-def test_what_has_expired_goes(bot):
+def test_expired_creations_are_deleted(bot):
     for number in range(3):
         bot.create("Create_Case", Subject=f"S{number}", Issue="I")
     Creation.objects.update(expires_at=Now() - timedelta(seconds=1))
@@ -183,6 +195,7 @@ def parent(name, why="does not exist"):
     return 422, failure(422, "Unprocessable Entity", "unknown_parent", message, name)
 
 
+@pytest.mark.promise("bot-failures-12")
 @pytest.mark.parametrize("identifier", [NOBODY, "x", "' OR 1=1 --"])
 def test_an_unknown_parent_is_refused(bot, identifier):
     case = {"Subject": "S", "Issue": "I"}
@@ -194,6 +207,7 @@ def test_an_unknown_parent_is_refused(bot, identifier):
     assert (Contact.objects.count(), Case.objects.count()) == (0, 0)
 
 
+@pytest.mark.promise("bot-failures-12")
 def test_another_organizations_parent_is_as_unknown(bot):
     other = factories.organization("other")
     account = Account.objects.create(organization=other, name="A")
@@ -207,6 +221,7 @@ def test_another_organizations_parent_is_as_unknown(bot):
         assert refused(response) == parent(name)
 
 
+@pytest.mark.promise("bot-failures-13")
 def test_a_contact_of_another_account_is_refused(bot):
     own, others = (Account.objects.create(organization=bot.org, name=name) for name in "AB")
     ada = factories.contact(bot.org, account=others)
@@ -217,6 +232,7 @@ def test_a_contact_of_another_account_is_refused(bot):
     assert bot.create("Create_Case", **case, ContactID=str(free.pk))[1]
 
 
+@pytest.mark.promise("bot-calls-4", "creates-4")
 @pytest.mark.parametrize("sort", ["urlencoded", "multipart"])
 @pytest.mark.parametrize(
     ("action", "fields", "model", "columns"),
@@ -237,7 +253,9 @@ def test_a_contact_of_another_account_is_refused(bot):
     ],
     ids=["account", "contact", "case"],
 )
-def test_a_create_is_taken_as_either_form(bot, sort, action, fields, model, columns):
+def test_create_is_accepted_as_multipart_or_urlencoded_form(
+    bot, sort, action, fields, model, columns
+):
     given = {"ACTION": action, "Org": bot.org.pk, **fields}
     body = (given,) if sort == "multipart" else (urlencode(given), FORM)
     response = bot.client.post("/bot/api_create.php", *body, headers=bot.headers())
@@ -255,6 +273,7 @@ def test_a_create_is_taken_as_either_form(bot, sort, action, fields, model, colu
     assert tuple(getattr(row, column) for column in columns) == tuple(fields.values())
 
 
+@pytest.mark.promise("once-4", "once-5")
 def test_a_create_is_known_again_for_two_minutes_and_by_its_key_for_a_day(bot):
     bot.create("Create_Case", Subject="S", Issue="I")
     bot.post("Create_Case", {"Idempotency-Key": "k"}, Subject="T", Issue="I")
@@ -262,6 +281,7 @@ def test_a_create_is_known_again_for_two_minutes_and_by_its_key_for_a_day(bot):
     assert [round(life / timedelta(minutes=1)) for (life,) in lives] == [2, 24 * 60]
 
 
+@pytest.mark.promise("creates-4")
 def test_a_form_is_utf8_with_plus_for_space(bot):
     body = f"action=Create_Account&org={bot.org.pk}&accountName=Z%C3%BCrich+%2B+Co"
     response = Client().post(

@@ -33,6 +33,7 @@ def at_once(bot, action, *variants):
         return list(pool.map(post, range(AT_ONCE)))
 
 
+@pytest.mark.promise("once-2")
 @pytest.mark.parametrize(
     ("action", "variants", "model"),
     [
@@ -66,7 +67,8 @@ def test_one_record_is_made(redis, action, variants, model):
     assert sorted(body["created"] for body in bodies) == [False] * (AT_ONCE - 1) + [True]
 
 
-def test_one_record_is_made_where_the_others_are_refused(redis):
+@pytest.mark.promise("once-2")
+def test_one_of_simultaneous_creates_succeeds_if_duplicates_are_rejected(redis):
     bot = bot_of(factories.organization())
     BotSettings.objects.create(organization=bot.org, on_duplicate_contact="reject")
     bodies = at_once(bot, "Create_Contact", {"lastName": "L", "email": "a@b.example"})
@@ -75,6 +77,7 @@ def test_one_record_is_made_where_the_others_are_refused(redis):
     assert sorted(body["code"] for body in bodies) == [200] + [409] * (AT_ONCE - 1)
 
 
+@pytest.mark.promise("embedded-5")
 def test_fifty_cases_have_fifty_numbers(redis):
     bot = bot_of(factories.organization())
     at_once(bot, "Create_Case", *({"Subject": f"S{i}", "Issue": "I"} for i in range(AT_ONCE)))
@@ -82,6 +85,7 @@ def test_fifty_cases_have_fifty_numbers(redis):
     assert numbers == [f"{number:08}" for number in range(1, AT_ONCE + 1)]
 
 
+@pytest.mark.promise("once-6")
 def test_no_lock_is_left(redis):
     bot = bot_of(factories.organization())
     at_once(bot, "Create_Account", {"accountName": "Acme"})

@@ -74,10 +74,13 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("bot-failures-1", "bot-failures-18", "bot-failures-19")
 @pytest.mark.parametrize(
     ("error", "code", "status", "name", "message"), FAULTS, ids=[fault[3] for fault in FAULTS]
 )
-def test_a_fault_is_reported_in_our_own_text(bot, platform, error, code, status, name, message):
+def test_platform_error_is_reported_in_our_own_words(
+    bot, platform, error, code, status, name, message
+):
     platform.on_find = error
     response = bot.get("Confirm_Contact", email=EMAIL)
     assert status_and_body(response) == (code, failure(code, status, name, message))
@@ -88,6 +91,7 @@ def test_a_fault_is_reported_in_our_own_text(bot, platform, error, code, status,
     assert status_and_body(response) == (code, failure(code, status, name, message, **more))
 
 
+@pytest.mark.promise("once-3")
 def test_a_create_that_timed_out_may_be_repeated(bot, platform):
     fields = {
         "Create_Contact": {"lastName": "L", "email": EMAIL},
@@ -102,7 +106,8 @@ def test_a_create_that_timed_out_may_be_repeated(bot, platform):
     assert [model.objects.count() for model in (Contact, Account, Case)] == [1, 1, 1]
 
 
-def test_a_create_that_failed_leaves_nothing_behind(bot, platform):
+@pytest.mark.promise("once-6")
+def test_failed_create_leaves_nothing_behind(bot, platform):
     platform.on_create = PlatformAway()
     assert bot.post("Create_Case", Subject="S", Issue="I").status_code == 502
     assert not Creation.objects.exists()
@@ -110,8 +115,9 @@ def test_a_create_that_failed_leaves_nothing_behind(bot, platform):
     assert bot.create("Create_Case", Subject="S", Issue="I")[1]
 
 
+@pytest.mark.promise("bot-failures-15")
 @pytest.mark.parametrize("known", [True, False], ids=["named", "unnamed"])
-def test_what_the_platform_calls_a_duplicate_is_one(bot, platform, known):
+def test_duplicate_reported_by_the_platform_is_a_conflict_or_the_record(bot, platform, known):
     platform.on_create = Duplicate("77" if known else "")
     identifier = "77" if known else ""
     response = bot.post("Create_Contact", lastName="L", email=EMAIL)
@@ -125,7 +131,8 @@ def test_what_the_platform_calls_a_duplicate_is_one(bot, platform, known):
     assert status_and_body(response) == (409, conflict)
 
 
-def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
+@pytest.mark.promise("bot-failures-12")
+def test_parent_unknown_to_the_platform_is_rejected(bot, platform):
     account = Account.objects.create(organization=bot.org, name="A")
     platform.on_create = UnknownParent("account_id")
     response = bot.post("Create_Contact", lastName="L", AccountID=str(account.pk))
@@ -135,6 +142,7 @@ def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
     assert status_and_body(response) == (422, wanted)
 
 
+@pytest.mark.promise("bot-calls-9", "bot-failures-2")
 @pytest.mark.parametrize(
     ("error", "code", "status", "name", "message"),
     [
@@ -149,7 +157,7 @@ def test_a_parent_that_the_platform_does_not_know_is_refused(bot, platform):
     ],
     ids=["unforeseen", "database-gone"],
 )  # fmt: skip
-def test_what_nobody_foresaw_has_the_same_shape(bot, platform, error, code, status, name, message):
+def test_unexpected_error_has_the_same_shape(bot, platform, error, code, status, name, message):
     platform.on_find = error
     response = bot.get("Confirm_Contact", email=EMAIL)
     assert status_and_body(response) == (code, failure(code, status, name, message))
@@ -160,8 +168,9 @@ def test_what_nobody_foresaw_has_the_same_shape(bot, platform, error, code, stat
     assert status_and_body(response) == (200, failure(code, status, name, message))
 
 
+@pytest.mark.promise("bot-calls-7")
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_comes_in_time_whatever_is_locked(redis, settings):
+def test_answer_comes_in_time_while_tables_are_locked(redis, settings):
     settings.BOT_SECONDS = 0.4
     bot = bot_of(factories.organization())
     bot.confirm("Confirm_Account", accountName="A")
@@ -192,8 +201,9 @@ def test_an_answer_comes_in_time_whatever_is_locked(redis, settings):
     assert bot.create("Create_Contact", lastName="L", email=EMAIL)[1]
 
 
+@pytest.mark.promise("bot-calls-7")
 @pytest.mark.django_db(transaction=True)
-def test_a_caller_that_waits_too_long_for_the_same_create_gets_an_error(redis, settings):
+def test_caller_waiting_too_long_for_the_same_create_gets_an_error(redis, settings):
     settings.BOT_SECONDS = 2.0  # PostgreSQL cancels the statement after 1.8, before we give it up
     bot = bot_of(factories.organization())
     bot.confirm("Confirm_Account", accountName="A")

@@ -8,11 +8,12 @@ from tests.bot.refusals_scene import EMAIL, GET, POST, refused, status_and_body
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("bot-failures-4", "bot-failures-7")
 @pytest.mark.parametrize(
     "content_type",
     ["application/json", "text/plain", "", "application/x-www-form-urlencoded; charset=latin-1"],
 )
-def test_a_create_that_is_no_form_is_refused(bot, content_type):
+def test_create_that_is_not_a_form_is_rejected(bot, content_type):
     body = f"action=Create_Contact&org={bot.org.pk}&lastName=L".encode()
     path = f"{POST}?org={bot.org.pk}"
     response = bot.client.generic("POST", path, body, content_type, headers=bot.headers())
@@ -20,6 +21,7 @@ def test_a_create_that_is_no_form_is_refused(bot, content_type):
     refused(bot.client.generic("POST", POST, body, content_type, headers=bot.headers()))
 
 
+@pytest.mark.promise("bot-failures-4", "bot-failures-16", "bot-failures-20")
 @pytest.mark.parametrize(
     ("body", "content_type", "status", "error"),
     [
@@ -31,18 +33,20 @@ def test_a_create_that_is_no_form_is_refused(bot, content_type):
     ],
     ids=["no-boundary", "no-parts", "many-fields", "large", "nothing"],
 )
-def test_a_body_that_cannot_be_read_is_refused(bot, body, content_type, status, error):
+def test_unreadable_body_is_rejected(bot, body, content_type, status, error):
     path = f"{POST}?org={bot.org.pk}"
     response = bot.client.generic("POST", path, body, content_type, headers=bot.headers())
     assert (response.status_code, response.json()["error"]) == (status, error)
     refused(bot.client.generic("POST", POST, body, content_type, headers=bot.headers()))
 
 
-def test_a_query_of_a_thousand_parameters_is_none(bot):
+@pytest.mark.promise("bot-failures-20")
+def test_query_with_over_a_thousand_parameters_is_rejected(bot):
     path = f"{GET}?org={bot.org.pk}&" + "a=1&" * 1001
     refused(bot.client.get(path, headers=bot.headers()))
 
 
+@pytest.mark.promise("bot-failures-3", "bot-failures-8")
 @pytest.mark.parametrize("action", ["", "Confirm_Nothing", "confirm_contact", "Create_Contact"])
 def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
     wanted = bad("action", "is not one of this path", "unknown_action")
@@ -50,6 +54,7 @@ def test_an_unknown_action_is_refused_before_its_parameters(bot, action):
     assert status_and_body(bot.post(action.replace("Create", "Confirm"))) == (400, wanted)
 
 
+@pytest.mark.promise("bot-failures-3")
 def test_problems_are_reported_in_their_order(bot):
     """Everything is wrong at first, and each problem is mended as it is reported."""
     path, right, bot.key = f"{POST}?org={bot.org.pk}", bot.key, "wrong"
@@ -83,6 +88,7 @@ REQUIRED = [
 ]
 
 
+@pytest.mark.promise("bot-failures-1", "bot-failures-9", "bot-failures-11")
 @pytest.mark.parametrize(("action", "name"), REQUIRED)
 def test_a_missing_parameter_is_refused(bot, action, name):
     wanted = (400, bad(name, "is missing", "missing_parameter"))
@@ -96,6 +102,7 @@ def test_a_missing_parameter_is_refused(bot, action, name):
     assert status_and_body(twice) == (400, bad(name, "is given more than once"))
 
 
+@pytest.mark.promise("bot-failures-9")
 @pytest.mark.parametrize(
     ("action", "fields", "name"),
     [
@@ -110,6 +117,7 @@ def test_a_missing_field_is_refused(bot, action, fields, name):
     assert status_and_body(bot.post(action, **fields)) == wanted
 
 
+@pytest.mark.promise("bot-failures-10")
 @pytest.mark.parametrize(
     "email", ["a", "a@", "@b.example", "a b@c.example", "a@b", "a@b.example,c@d.example"]
 )
@@ -120,25 +128,29 @@ def test_a_bad_email_is_refused(bot, email):
         assert status_and_body(bot.get("Confirm_Contact", email=email)) == wanted
 
 
+@pytest.mark.promise("bot-failures-10")
 @pytest.mark.parametrize("phone", ["x", "1", "+", "+999999999999999999", "12" * 40])
 def test_a_bad_phone_is_refused(bot, phone):
     wanted = (400, bad("phone", "is not a phone number", "invalid_phone"))
     assert status_and_body(bot.get("Confirm_Contact_Phone", phone=phone)) == wanted
 
 
-def test_an_issue_may_be_long_and_not_longer(bot):
+@pytest.mark.promise("bot-failures-11")
+def test_issue_longer_than_32000_characters_is_rejected(bot):
     assert bot.create("Create_Case", Subject="S", Issue="x" * 32_000)[1]
     response = bot.post("Create_Case", Subject="S", Issue="x" * 32_001)
     assert status_and_body(response) == (400, bad("Issue", "is longer than 32,000 characters"))
 
 
+@pytest.mark.promise("bot-calls-4")
 def test_names_are_read_in_any_case_and_unknown_ones_passed_over(bot):
     path = f"{GET}?ACTION=Confirm_Contact&Org={bot.org.pk}&EMAIL={EMAIL}&session=1&x=%00"
     response = bot.client.get(path, headers=bot.headers())
     assert (response.status_code, response.json()["msg"]) == (200, [])
 
 
-def test_bytes_that_are_not_utf8_are_an_answer(bot):
+@pytest.mark.promise("bot-failures-20")
+def test_invalid_utf8_in_query_finds_nothing(bot):
     path = f"{GET}?action=Confirm_Account&org={bot.org.pk}&accountName=%ff%fe%ED%A0%80"
     response = bot.client.get(path, headers=bot.headers())
     assert (response.status_code, response.json()["msg"]) == (200, [])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from unfold import fields
 
 from tests.browser import tabs
 from tests.browser.journey import Journey, KeyboardJourney
@@ -23,6 +24,14 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _json_as_without_pygments() -> Iterator[None]:
+    """Show JSON as the service does: Pygments, which adds style attributes, is pytest's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fields, "prettify_json", lambda value, encoder: None)
+        yield
 
 
 @pytest.fixture(scope="package")

@@ -1,5 +1,7 @@
 """Access in a real browser: invitation, authenticator app, passkey, single sign-on, lock-out."""
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
@@ -33,7 +35,7 @@ def fits(tab):
     assert not scrolls_sideways(tab)
 
 
-def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_organization_alone(
+def test_invited_support_sets_up_second_factor_and_sees_only_its_organization(
     tab, journey, live_server, settings
 ):
     settings.BASE_URL = live_server.url
@@ -63,13 +65,16 @@ def test_support_is_invited_sets_a_second_factor_up_and_sees_its_own_organizatio
     journey.click("link", "Activate")
     secret = tab.locator("#authenticator_secret").input_value()
     fits(tab)
-    journey.fill(tab.locator("input[name=code]"), code_of(secret))
+    used = code_of(secret)
+    journey.fill(tab.locator("input[name=code]"), used)
     journey.click("button", "Activate")
     expect(tab.get_by_role("heading", name="Recovery Codes")).to_be_visible()
     fits(tab)
     log_out(tab)
 
     log_in(journey, live_server, "sam@example.com")
+    while code_of(secret) == used:  # a code counts once: the app shows the next one within 30 s
+        time.sleep(0.2)
     journey.fill(tab.locator("input[name=code]"), code_of(secret))
     fits(tab)
     journey.click("button", "Log in")
@@ -128,14 +133,16 @@ def test_single_sign_on_goes_through_the_provider_and_the_second_factor(
                 fits(tab)
                 journey.fill(tab.locator("input[name=code]"), code_of())
                 journey.click("button", "Log in")
-            expect(tab).to_have_url(f"{live_server.url}/admin/messaging/message/")
+            expect(tab).to_have_url(
+                f"{live_server.url}/admin/console/{user.memberships.get().organization_id}/messages/"
+            )
             log_out(tab)
             if not protected:
                 with_totp(user)
     assert journey.count <= 4
 
 
-def test_who_guesses_is_locked_out(tab, journey, live_server):
+def test_password_guesses_lock_the_account_out(tab, journey, live_server):
     member(factories.organization())
     for _ in range(5):
         log_in(journey, live_server, "sam", "wrong")

@@ -62,7 +62,7 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     assert journey.count <= 2
 
 
-def test_from_a_figure_to_the_message_behind_it(tab, journey, org, live_server):
+def test_open_a_message_from_its_figure(tab, journey, org, live_server):
     Api(org).send(message(factories.contact(org)))
     work()
     count()
@@ -94,7 +94,7 @@ def test_opt_a_person_out_with_evidence(tab, journey, org):
     assert journey.count <= 4
 
 
-def test_replay_what_failed_at_one_provider_in_the_last_hour(tab, journey, org):
+def test_resend_failed_messages_of_one_provider_in_the_last_hour(tab, journey, org):
     account = {"organization": org, "kind": "simulator", "channel": "EMAIL"}
     down = ProviderAccount.objects.create(**account, name="mail-west", priority=1)
     api = Api(org)

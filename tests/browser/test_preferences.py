@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from messaging.content import brand
-from messaging.content.links import PreferenceLink
+from messaging.links import PreferenceLink
 from messaging.models import ConsentEntry
 from tests import factories
 from tests.browser.axe import scrolls_sideways
@@ -50,7 +50,7 @@ def test_a_choice_is_saved_and_announced(tab, journey, address):
     assert journey.count <= 2
 
 
-def test_the_keyboard_alone_is_enough(tab, address):
+def test_page_works_by_keyboard(tab, address):
     tab.goto(address)
     tab.keyboard.press("Tab")
     expect(box(tab, "News and offers", "Email")).to_be_focused()
@@ -63,7 +63,7 @@ def test_the_keyboard_alone_is_enough(tab, address):
     assert ledger() == [("MARKETING", "EMAIL", "OPTED_IN", "PREFERENCE_PAGE")]
 
 
-def test_no_more_of_anything(tab, journey, address):
+def test_stop_all_messages(tab, journey, address):
     tab.goto(address)
     journey.click("button", "Stop all messages")
     expect(tab.get_by_role("status")).to_have_text("You will get nothing any more from Acme.")
@@ -94,7 +94,7 @@ def test_unsubscribing_takes_one_button(tab, journey, live_server, link):
     assert journey.count <= 2
 
 
-def test_what_a_screen_reader_hears(tab, address):
+def test_accessibility_tree_of_the_preference_page(tab, address):
     tab.goto(address)
     expect(tab.locator("body")).to_match_aria_snapshot("""
         - banner:
@@ -123,7 +123,7 @@ def test_what_a_screen_reader_hears(tab, address):
         """)
 
 
-def test_texts_can_be_read_and_targets_be_hit(tab, address):
+def test_text_contrast_and_target_sizes_are_sufficient(tab, address):
     tab.goto(address)
     for name in ("Save", "Stop all messages"):
         button = tab.get_by_role("button", name=name)

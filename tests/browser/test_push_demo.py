@@ -66,6 +66,7 @@ def test_a_refusal_is_shown(tab, journey):
     expect(tab.get_by_role("status")).to_contain_text("UNREACHABLE")
 
 
+@pytest.mark.promise("push-program-7")
 @pytest.mark.parametrize(
     ("pushed", "shown"),
     [
@@ -77,7 +78,7 @@ def test_a_refusal_is_shown(tab, journey):
     ],
     ids=["ours", "another's"],
 )
-def test_what_is_pushed_is_shown(tab, live_server, pushed, shown):
+def test_pushed_notification_is_shown(tab, live_server, pushed, shown):
     tab.evaluate("navigator.serviceWorker.ready.then(() => true)")
     session = tab.context.new_cdp_session(tab)
     versions = {}

@@ -99,6 +99,7 @@ def outcomes():
     return list(Attempt.objects.order_by("id").values_list("device_id", "outcome", "reason"))
 
 
+@pytest.mark.promise("push-sending-24", "push-program-7")
 def test_a_push_from_the_page_is_shown(tab, ada, service):
     row = subscribed(tab)
     (name,) = service.channels
@@ -120,6 +121,7 @@ def test_a_push_from_the_page_is_shown(tab, ada, service):
     assert events(str(sent.pk)) == ["accepted", "sent"]
 
 
+@pytest.mark.promise("push-sending-24", "push-program-8")
 def test_a_push_by_rest_is_shown_and_its_click_opens_the_link(tab, ada, live_server):
     subscribed(tab)
     link = f"{live_server.url}/push-demo/worker.js?opened"
@@ -137,7 +139,8 @@ def test_a_push_by_rest_is_shown_and_its_click_opens_the_link(tab, ada, live_ser
     assert until(lambda: tab.run(SHOWN), []) == []
 
 
-def test_a_browser_that_left_is_retired(tab, ada, service):
+@pytest.mark.promise("push-answers-24")
+def test_unsubscribed_browser_is_retired(tab, ada, service):
     row = subscribed(tab)
     tab.run("""
       const worker = await navigator.serviceWorker.ready;
@@ -155,7 +158,8 @@ def test_a_browser_that_left_is_retired(tab, ada, service):
     assert (row.active, row.inactive_reason) == (False, "the push service answered 410")
 
 
-def test_a_subscription_that_the_browser_renews_is_the_same_device(tab, ada, service):
+@pytest.mark.promise("devices-13")
+def test_renewed_subscription_is_the_same_device(tab, ada, service):
     row = subscribed(tab)
     (before,) = service.channels
     service.forget_everything()

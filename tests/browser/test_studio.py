@@ -67,7 +67,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     assert journey.count <= 14
 
 
-def test_the_version_that_broke_a_variable_is_found_and_rolled_back(tab, journey, org):
+def test_version_with_a_broken_variable_is_found_and_rolled_back(tab, journey, org):
     first = factories.template(org, name="order", html="<p>{{ number }}</p>")
     broken = {**factories.TEXTS["EMAIL"], "html": "<p>{{ numbr }}</p>"}
     templates.activate(templates.add_draft(first.template, broken))
@@ -95,7 +95,7 @@ def test_the_version_that_broke_a_variable_is_found_and_rolled_back(tab, journey
     assert journey.count <= 4
 
 
-def test_files_are_looked_at_and_imported(tab, journey, org, live_server):
+def test_files_are_previewed_and_imported(tab, journey, org, live_server):
     factories.template(org, name="order", html="<p>One</p>")
     head = "---\ncategory: TRANSACTIONAL\nsubject: Hi\n---\n"
     made = BytesIO()
@@ -120,7 +120,9 @@ def test_files_are_looked_at_and_imported(tab, journey, org, live_server):
     assert journey.count <= 4
 
 
-def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, org, live_server):
+def test_hostile_rendering_cannot_run_scripts_or_reach_the_console(
+    chromium, cookie, org, live_server
+):
     """Sixty hostile pieces in one document: only pictures over TLS are asked for."""
     console = live_server.url
     assert len(HOSTILE) >= 60
@@ -159,7 +161,9 @@ def test_nothing_in_a_rendering_runs_or_reaches_the_console(chromium, cookie, or
     context.close()
 
 
-def test_what_does_not_answer_is_reported_without_an_error(chromium, cookie, org, live_server):
+def test_ended_session_and_unreachable_server_are_reported_without_an_error(
+    chromium, cookie, org, live_server
+):
     """A log-in that has ended, a server that is away, and a page that is left meanwhile."""
     row = factories.template(org, name="order", html="<p>One</p>")
     context = chromium.new_context(locale="en-GB")

@@ -69,7 +69,7 @@ def test_a_message_is_sent_once_by_one_key(run):
     assert shown["result"]["messageId"] == first
 
 
-def test_a_bad_item_of_a_bulk_fails_no_other(run):
+def test_invalid_bulk_item_is_rejected_alone(run):
     good, bad = message(run.demo["contact_ids"][0]), message("nobody")
     (bulk,) = run(step("send_messages", {"messages": [good, bad]}))
     assert (bulk["result"]["accepted"], bulk["result"]["rejected"]) == (1, 1)

@@ -18,10 +18,10 @@ pytestmark = pytest.mark.long
 HEAD = """# Faults on each combination of servers
 
 Written by `make test-combinations`. As in [faults.md](faults.md), a program sends bulks of 20
-emails through a running service, and each fault happens once; after it every accepted message is
-looked for at a mail server. *Doubled* counts copies beyond the first, *outage* is the longest time
-without a 202, *silence* the longest without a mail at the mail server; both include the time that
-the fault lasts. How the servers are set up: [connections.md](connections.md).
+emails through a running service, and each fault happens once. After each, the test looks for every
+accepted message at a mail server. *Doubled* counts extra copies. *Outage* is the longest time with
+no 202, *silence* the longest with no mail at the mail server; both include the fault's own time. To
+set up the servers, see [connections.md](connections.md).
 """
 TABLE = """
 ## {name}
@@ -56,5 +56,6 @@ def test_every_accepted_message_is_sent(combination, report):
             figures = (account.accepted, account.received, doubled, len(account.lost))
             cells = [fault.name, *figures, f"{account.outage:.1f} s", f"{account.silence:.1f} s"]
             rows.append(f"| {' | '.join(map(str, cells))} |\n")
+    assert rows
     print(f"{combination.name}: {time.monotonic() - started:.0f} s")
     report[combination.name] = TABLE.format(name=combination.name) + "".join(rows)

@@ -51,7 +51,7 @@ def waiting(rabbit):
         return channel.queue_declare("sweep", passive=True).message_count
 
 
-def test_queues_are_replaced_by_those_of_another_type(rabbit):
+def test_queues_are_replaced_when_their_type_changes(rabbit):
     replaced = "".join(f"rme: the queue {name} is of another type now.\n" for name in TYPES)
     for kind, told in (
         ("classic", ""),
@@ -64,7 +64,7 @@ def test_queues_are_replaced_by_those_of_another_type(rabbit):
     assert waiting(rabbit) == 1
 
 
-def test_queue_in_use_stays_and_hints_of_others_are_lost(rabbit):
+def test_queue_in_use_keeps_its_type_and_mismatched_hints_are_lost(rabbit):
     assert run(rabbit, "classic", "create").returncode == 0
     before = waiting(rabbit)
     lost = run(rabbit, "quorum")  # as a web process with another setting than the workers'

@@ -30,7 +30,7 @@ def _is_valid(text: str) -> bool:
     [[f"{each}@x.com" for each in LOCALS], [f"ada@{each}" for each in DOMAINS]],
     ids=["locals", "domains"],
 )
-def test_an_address_of_plain_characters_is_taken_if_djangos_validator_takes_it(texts):
+def test_plain_address_is_accepted_exactly_if_django_accepts_it(texts):
     wanted = {text: text.lower() if _is_valid(text.lower()) else None for text in texts}
     assert {text: addresses.email(text) for text in texts} == wanted
     assert None in wanted.values()
@@ -48,5 +48,17 @@ def test_an_address_of_plain_characters_is_taken_if_djangos_validator_takes_it(t
         (f"{'a' * 250}@x.de", None),
     ],
 )
-def test_normal_forms(text, folded):
+def test_email_is_normalized(text, folded):
     assert addresses.email(text) == folded
+
+
+@pytest.mark.parametrize(
+    ("email", "spellings"),
+    [
+        ("a@b.example", ["a@b.example"]),
+        ("a@xn--bcher-kva.example", ["a@xn--bcher-kva.example", "a@bücher.example"]),
+        ("a@xn--0.example", ["a@xn--0.example"]),
+    ],
+)
+def test_an_address_has_spellings(email, spellings):
+    assert addresses.spellings(email) == spellings

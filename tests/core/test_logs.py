@@ -1,5 +1,6 @@
 """The log: a line a request with ids, and nothing of what people are sent or where they live."""
 
+import errno
 import io
 import logging
 import re
@@ -68,6 +69,7 @@ def ada(org):
     )
 
 
+@pytest.mark.promise("calls-10")
 def test_a_request_is_one_line_with_ids(org, api):
     with written() as text:
         assert api.call("GET", "/messages?contactId=ada.private").status_code == 200
@@ -115,7 +117,7 @@ def test_a_caller_is_not_logged_with_the_next_request(org, api):
 
 
 @pytest.mark.parametrize("json", [True, False])
-def test_sending_leaves_nothing_of_a_person_in_the_log(org, api, ada, json):
+def test_sending_logs_no_personal_data(org, api, ada, json):
     template = {"context": {"variables": {"note": "swordfish"}}}
     literal = {"template": None, "content": {"subject": "swordfish", "text": "tr0ub4dor"}}
     with written(json=json) as text:
@@ -176,13 +178,15 @@ class Stumbling(ApiView):
             raise RuntimeError(f"lost {address}") from error
 
 
-urlpatterns = [path("rme/v1/stumble", Stumbling.as_view()), *urls.urlpatterns]
+# in place of a route whose permission applications have
+urlpatterns = [path("rme/v1/suppressions", Stumbling.as_view()), *urls.urlpatterns]
 
 
+@pytest.mark.promise("errors-25")
 def test_an_unexpected_error_is_logged_without_its_message(org, api, settings):
     settings.ROOT_URLCONF = __name__
     with written() as text:
-        answer = api.call("POST", "/stumble", {"address": "ada.private@private.example"})
+        answer = api.call("POST", "/suppressions", {"address": "ada.private@private.example"})
     assert (answer.status_code, answer.json()) == (
         500,
         error("INTERNAL_ERROR", "Something went wrong on our side."),
@@ -212,13 +216,19 @@ def test_a_database_error_is_logged_with_its_constraint(org):
     assert SECRETS[0] not in told
 
 
-def test_a_line_without_an_exception_has_none():
+def test_error_of_the_system_is_logged_with_its_number():
+    told = add_traceback(None, "", {"exc_info": OSError(errno.ENOSPC, SECRETS[0])})["exception"]
+    assert told.endswith("\nbuiltins.OSError errno=ENOSPC")
+    assert SECRETS[0] not in told
+
+
+def test_line_without_an_exception_has_no_traceback():
     for given in (None, False, (None, None, None)):
         assert add_traceback(None, "", {"event": "x", "exc_info": given}) == {"event": "x"}
     assert add_traceback(None, "", {"event": "x"}) == {"event": "x"}
 
 
-def test_a_task_that_fails_is_named_without_the_words_of_its_error():
+def test_failed_task_is_logged_without_its_error_message():
     @current_app.task(name="tests.fails")
     def fails(address):
         raise LookupError(f"no such person: {address}")

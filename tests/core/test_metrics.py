@@ -43,6 +43,7 @@ def scrape():
     }
 
 
+@pytest.mark.promise("health-11")
 @pytest.mark.parametrize(
     ("address", "headers", "status"),
     [
@@ -76,7 +77,7 @@ def scrape():
         ("192.0.2.9", {"Authorization": f"Bearer {TOKEN}x"}, 404),
     ],
 )
-def test_who_may_read_the_metrics(db, settings, address, headers, status):
+def test_metrics_need_a_token_or_a_local_address(db, settings, address, headers, status):
     settings.METRICS_TOKEN = TOKEN
     given = {"Host": "127.0.0.1:8000", **headers}
     answer = Client().get("/metrics", headers=given, REMOTE_ADDR=address)
@@ -92,6 +93,18 @@ def test_behind_a_proxy_no_request_is_local(db, settings):
     assert client.get("/metrics", headers=bearer).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "base_url", ["https://rme.example.org", "http://192.0.2.1:8000", "http://"]
+)
+def test_with_a_public_base_url_even_this_machine_needs_the_token(db, settings, base_url):
+    settings.BASE_URL, settings.METRICS_TOKEN = base_url, TOKEN
+    client = Client(HTTP_HOST="127.0.0.1:8000", REMOTE_ADDR="127.0.0.1")
+    assert client.get("/metrics").status_code == 404
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert client.get("/metrics", headers=bearer).status_code == 200
+
+
+@pytest.mark.promise("health-11")
 def test_without_a_token_no_token_opens(db, settings):
     settings.METRICS_TOKEN = ""
     for header in ("Bearer ", "Bearer x", "Bearer"):
@@ -128,7 +141,7 @@ def test_the_backlog_is_counted_by_channel_and_priority(org, api):
     }
 
 
-def test_what_is_not_due_is_neither_ready_nor_overdue(org, api):
+def test_delivery_not_yet_due_is_neither_ready_nor_overdue(org, api):
     api.bulk([message(person) for person in factories.contacts(org, 3)])
     soon = datetime.now(UTC) + timedelta(seconds=90)
     Delivery.objects.update(due_at=soon)
@@ -156,9 +169,7 @@ def test_what_is_not_due_is_neither_ready_nor_overdue(org, api):
         ({"status": "SENT", "due_at": None}, 0),
     ],
 )
-def test_a_code_that_waits_for_another_try_has_the_age_since_its_acceptance(
-    org, api, fields, seconds
-):
+def test_waiting_transactional_message_is_aged_from_its_acceptance(org, api, fields, seconds):
     now = datetime.now(UTC)
     api.send(message(factories.contact(org)))
     given = {k: now + v if isinstance(v, timedelta) else v for k, v in fields.items()}
@@ -204,13 +215,13 @@ def test_workers_and_scheduler_are_shown_as_up(db):
     }
 
 
-def test_a_broker_that_takes_no_connection_is_shown_as_down(db, monkeypatch):
+def test_broker_refusing_connections_is_shown_as_down(db, monkeypatch):
     monkeypatch.setattr(current_app.conf, "broker_write_url", "amqp://127.0.0.1:1//")
     found = scrape()
     assert (found['rme_up{part="broker"}'], found['rme_up{part="redis"}']) == (0, 1)
 
 
-def test_a_broker_that_is_frozen_keeps_a_scrape_from_nothing(db, monkeypatch):
+def test_scrape_answers_in_time_while_the_broker_is_frozen(db, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as frozen, Stopwatch() as watch:
         address = f"redis://127.0.0.1:{frozen.getsockname()[1]}/0"
         monkeypatch.setattr(current_app.conf, "broker_write_url", address)
@@ -262,7 +273,7 @@ def test_a_scrape_takes_few_statements_and_the_next_one_shares_them(org, api):
     assert counts == [5, 1]
 
 
-def test_shared_gauges_are_read_anew_after_some_seconds(org, api, redis):
+def test_shared_gauges_are_refreshed_after_some_seconds(org, api, redis):
     scrape()
     assert 9_000 < redis.pttl(metrics.GAUGES) <= 1000 * metrics.SHARED_SECONDS
     api.send(message(factories.contact(org)))
@@ -271,7 +282,7 @@ def test_shared_gauges_are_read_anew_after_some_seconds(org, api, redis):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_gauge_that_takes_too_long_is_no_outage_of_the_database(settings, redis):
+def test_slow_gauge_is_not_reported_as_a_database_outage(settings, redis):
     settings.DATABASE_SECONDS = 0.3
     with databases.locked("tenants_apikey"):
         found = scrape()
@@ -289,7 +300,7 @@ def test_the_first_failure_of_a_periodic_task_is_an_increase(db):
     assert {scrape()[name.format(outcome)] for outcome in ("succeeded", "failed")} == {0}
 
 
-def test_what_another_release_counted_by_other_labels_is_left_out(db):
+def test_counters_with_labels_of_another_release_are_left_out(db):
     counters.add("rme_bot_calls_total", "a-key", "Confirm_Contact", "200")
     counters.add("rme_bot_calls_total", "Confirm_Contact", "200")
     found = {name: value for name, value in scrape().items() if "bot_calls" in name}
@@ -315,7 +326,7 @@ def test_sums_are_handed_on_once_a_second(redis, monkeypatch):
     assert counters.read() == {"n": {(): 6.0}}
 
 
-def test_sums_are_kept_while_redis_is_away(redis, settings):
+def test_sums_are_kept_while_redis_is_down(redis, settings):
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
     process = Counters()
@@ -328,7 +339,7 @@ def test_sums_are_kept_while_redis_is_away(redis, settings):
     assert counters.read() == {"n": {(): 4.0}}
 
 
-def test_after_a_fork_the_parents_sums_are_not_the_childs(redis):
+def test_forked_child_does_not_inherit_sums(redis):
     process = Counters()
     process.add("n")
     process.add("n")

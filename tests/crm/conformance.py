@@ -70,6 +70,7 @@ class Conformance:
     """Inherit this, and say what `platform` is."""
 
     # --- contacts -------------------------------------------------------------------------------
+    @pytest.mark.promise("look-ups-1", "salesforce-1")
     @pytest.mark.parametrize("stored", ["ada@example.org", "Ada@Example.ORG"])
     def test_a_contact_is_found_by_its_whole_address(self, platform, stored):
         account = platform.account(name="Acme")
@@ -82,11 +83,13 @@ class Conformance:
         assert (found.id, found.name, found.email) == (ada, "Ada Lovelace", stored)
         assert (found.account_id, found.account_name) == (account, "Acme")
 
+    @pytest.mark.promise("bot-calls-11")
     def test_the_newest_contacts_come_first(self, platform):
         made = [platform.contact(last_name="L", email="a@b.example") for _ in range(4)]
         found = lookups.contacts_by_email(platform.connector, "a@b.example", **bounds(3))
         assert ids_of(found) == made[:0:-1]
 
+    @pytest.mark.promise("look-ups-2")
     @pytest.mark.parametrize("field", ["phone", "mobile"])
     def test_a_contact_is_found_by_any_phone(self, platform, field):
         ada = platform.contact(last_name="L", **{field: "+12127365000"})
@@ -96,6 +99,7 @@ class Conformance:
         )
         assert (found.id, found.phone) == (ada, "+12127365000")
 
+    @pytest.mark.promise("embedded-2")
     def test_contacts_are_read_by_id_all_at_once(self, platform):
         made = [platform.contact(last_name=f"L{i}", mobile=f"+1212736500{i}") for i in range(3)]
         found = platform.connector.get_contacts([*made, "nobody", *INJECTIONS])
@@ -104,7 +108,8 @@ class Conformance:
         }
         assert platform.connector.get_contacts([]) == {}
 
-    def test_records_are_read_by_id_whatever_they_are(self, platform):
+    @pytest.mark.promise("embedded-2")
+    def test_records_of_any_kind_are_read_by_id(self, platform):
         account = platform.account(name="Acme")
         ada = platform.contact(last_name="L", account_id=account)
         free = platform.contact(last_name="M")
@@ -118,6 +123,7 @@ class Conformance:
         assert not found[free]["account_id"]
 
     # --- accounts -------------------------------------------------------------------------------
+    @pytest.mark.promise("look-ups-7")
     def test_an_account_is_found_by_name_the_exact_one_first(self, platform):
         folded = platform.account(name="ACME, Inc.")
         exact = platform.account(name="Acme", phone="+12127365000")
@@ -127,7 +133,8 @@ class Conformance:
         assert (found[0].name, found[0].phone) == ("Acme", "+12127365000")
 
     # --- cases and events -----------------------------------------------------------------------
-    def test_cases_come_newest_first(self, platform):
+    @pytest.mark.promise("look-ups-3")
+    def test_newest_cases_come_first(self, platform):
         ada = platform.contact(last_name="L", email="ada@example.org")
         eve = platform.contact(last_name="M", email="eve@example.org")
         closed = platform.case(subject="Old", contact_id=ada, closed=True)
@@ -140,6 +147,7 @@ class Conformance:
         ]
         assert all(each.created_at and each.created_at.tzinfo for each in found)
 
+    @pytest.mark.promise("look-ups-4")
     def test_registrations_of_the_newest_event_come_first(self, platform):
         ada = platform.contact(last_name="L", email="ada@example.org")
         first = platform.event(name="First", starts_at=START)
@@ -158,6 +166,7 @@ class Conformance:
         ]
         assert [each.event_start for each in found] == [START + timedelta(days=1), START]
 
+    @pytest.mark.promise("look-ups-5")
     def test_speakers_of_a_contact_and_of_an_event(self, platform):
         ada = platform.contact(last_name="L", email="ada@example.org")
         first = platform.event(name="First", starts_at=START)
@@ -173,6 +182,7 @@ class Conformance:
         assert ids_of(connector.find_speakers(ada, first, **bounds())) == [one]
         assert connector.find_speakers(first, "", **bounds()) == []
 
+    @pytest.mark.promise("look-ups-6")
     def test_exhibitors_of_a_contact(self, platform):
         ada = platform.contact(last_name="L")
         event = platform.event(name="First", starts_at=START)
@@ -182,7 +192,8 @@ class Conformance:
         assert platform.connector.find_exhibitors(event, **bounds()) == []
 
     # --- creates --------------------------------------------------------------------------------
-    def test_what_is_made_is_found(self, platform):
+    @pytest.mark.promise("creates-1", "creates-2", "creates-3")
+    def test_created_records_are_found(self, platform):
         connector, deadline = platform.connector, Deadline.after(5)
         account = connector.create(NewAccount("Zürich & Co"), deadline=deadline)
         new = NewContact("Lovelace", "Ada", "ada@example.org", account)
@@ -195,12 +206,13 @@ class Conformance:
         assert (ticket.id, ticket.subject, ticket.issue) == (case, "Subject", "Issue")
         assert (ticket.contact_id, ticket.account_id, ticket.is_closed) == (contact, account, False)
 
+    @pytest.mark.promise("once-3")
     @pytest.mark.parametrize(
         "new",
         [NewAccount("Acme"), NewContact("L", "A", "a@b.example"), NewCase("S", "It's \\ here")],
         ids=["account", "contact", "case"],
     )
-    def test_a_create_whose_answer_was_lost_is_found(self, platform, new):
+    def test_create_with_lost_answer_is_found(self, platform, new):
         connector, deadline = platform.connector, Deadline.after(5)
         since = datetime.now(UTC) - timedelta(minutes=5)
         assert connector.find_created(new, since=since, deadline=deadline) == ""
@@ -210,8 +222,9 @@ class Conformance:
         assert connector.find_created(new, since=later, deadline=deadline) == ""
 
     # --- whatever is given ----------------------------------------------------------------------
+    @pytest.mark.promise("embedded-2")
     @pytest.mark.parametrize("text", INJECTIONS)
-    def test_a_text_is_data(self, platform, text):
+    def test_query_syntax_is_treated_as_data(self, platform, text):
         connector = platform.connector
         ada = platform.contact(last_name="L", email="ada@example.org", phone="+12127365000")
         event = platform.event(name="E", starts_at=START)
@@ -227,7 +240,8 @@ class Conformance:
             (made, text)
         ]
 
-    def test_a_deadline_that_is_past_is_kept(self, platform):
+    @pytest.mark.promise("embedded-2")
+    def test_expired_deadline_stops_every_call(self, platform):
         late = Deadline.after(-1)
         with pytest.raises(PlatformSlow):
             platform.connector.find_contacts_by_email("a@b.example", limit=1, deadline=late)

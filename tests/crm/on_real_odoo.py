@@ -145,7 +145,8 @@ class TestRealOdoo(Conformance):
         return rows
 
 
-def test_the_preset_names_what_odoo_has():
+@pytest.mark.promise("odoo-1")
+def test_preset_matches_the_objects_of_odoo():
     raw = PRESET
     objects = [each["object"] for each in raw.values()]
     described = connector(raw).describe([*objects, "no.model"], deadline=Deadline.after(30))
@@ -153,18 +154,20 @@ def test_the_preset_names_what_odoo_has():
     assert problems_with(mapping.parse(raw), described) == []
 
 
+@pytest.mark.promise("odoo-1")
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [({"api_key": "wrong"}, PlatformRefused), ({"database": "other"}, PlatformAway)],
     ids=["key", "database"],
 )
-def test_wrong_settings_fail_as_what_they_are(settings, expected):
+def test_wrong_settings_raise_their_error(settings, expected):
     with pytest.raises(expected):
         connector(ODOO_MAPPING, **settings).find_accounts(
             "Acme", limit=1, deadline=Deadline.after(10)
         )
 
 
+@pytest.mark.promise("odoo-1")
 def test_wrong_names_are_the_mappings_fault(rows):
     contact = {"object": "res.partner", "fields": {"email": ["no_such_field"]}}
     wrong = connector({**ODOO_MAPPING, "Contact": contact})
@@ -183,12 +186,13 @@ def test_wrong_names_are_the_mappings_fault(rows):
     ],
     ids=["contact", "case"],
 )
-def test_a_parent_that_is_not_there_is_named(rows, new, field):
+def test_unknown_parent_is_reported_with_its_field(rows, new, field):
     with pytest.raises(UnknownParent) as raised:
         rows.connector.create(new, deadline=Deadline.after(10))
     assert raised.value.field == field
 
 
+@pytest.mark.promise("odoo-5")
 def test_a_task_is_a_case_in_our_words(rows):
     ada = rows.contact(last_name="L", email="ada@example.org")
     made = rows.connector.create(NewCase("S", "I", ada), deadline=Deadline.after(10))
@@ -200,7 +204,8 @@ def test_a_task_is_a_case_in_our_words(rows):
     assert all(each.status for each in found)
 
 
-def test_a_task_outside_of_projects_is_one_too(clean):
+@pytest.mark.promise("odoo-5")
+def test_task_without_a_project_is_a_case(clean):
     ada = RealRows(connector(ODOO_MAPPING), 0).contact(last_name="L", email="ada@example.org")
     free = connector({**ODOO_MAPPING, "Case": PRESET["Case"]})
     made = free.create(NewCase("S", "I", ada), deadline=Deadline.after(10))
@@ -216,6 +221,7 @@ def test_an_address_with_letters_beyond_ascii_is_found(rows):
     assert [each.id for each in found] == [ada]
 
 
+@pytest.mark.promise("odoo-2")
 def test_a_number_without_a_country_is_found(rows):
     ada = rows.contact(last_name="L", phone="(212) 736-5000")
     found = rows.connector.find_contacts_by_phone(
@@ -224,7 +230,7 @@ def test_a_number_without_a_country_is_found(rows):
     assert [(each.id, each.mobile) for each in found] == [(ada, "+12127365000")]
 
 
-def test_a_booth_of_a_company_is_its_peoples(rows):
+def test_company_booth_belongs_to_its_people(rows):
     acme = rows.account(name="Acme")
     ada = rows.contact(last_name="L", account_id=acme)
     event = rows.event(name="Congress", starts_at=datetime(2026, 3, 4, tzinfo=UTC))

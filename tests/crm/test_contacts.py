@@ -42,7 +42,8 @@ def to(*contact_ids: str, **fields: Any) -> dict[str, Any]:
     return message(**fields) | {"to": [{"contactId": each} for each in contact_ids]}
 
 
-def test_each_organization_has_its_own_platform(org, odoo, salesforce):
+@pytest.mark.promise("look-ups-10", "embedded-1")
+def test_each_organization_uses_its_platform(org, odoo, salesforce):
     other, third = factories.organization("other"), factories.organization("third")
     connect(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     settings = remote.salesforce_settings(salesforce)
@@ -62,13 +63,15 @@ def test_a_platform_is_read_once(org, with_odoo):
     assert len(queries) == 1
 
 
-def test_who_keeps_records_here_pays_for_no_platform(org):
+@pytest.mark.promise("embedded-1", "contacts-1")
+def test_embedded_records_need_one_query(org):
     people = [str(each.pk) for each in factories.contacts(org, 3)]
     with CaptureQueriesContext(connection) as queries:
         assert set(contacts.get_contacts(org.pk, people)) == set(people)
     assert len(queries) == 1
 
 
+@pytest.mark.promise("contacts-2")
 def test_contacts_are_kept_for_a_minute(org, with_odoo):
     people = [with_odoo.add("res.partner", name=f"P {i}") for i in range(500)]
     assert set(contacts.get_contacts(org.pk, people)) == set(people)
@@ -80,6 +83,7 @@ def test_contacts_are_kept_for_a_minute(org, with_odoo):
     assert contacts.CACHE_SECONDS == 60.0
 
 
+@pytest.mark.promise("contacts-3")
 def test_a_message_goes_to_a_contact_of_the_platform(org, with_odoo):
     ada = with_odoo.add("res.partner", name="Ada Lovelace", email="delivered@simulator.rme.test")
     event = with_odoo.add("event.event", name="Congress", date_begin="2026-03-04 09:30:00")
@@ -94,11 +98,12 @@ def test_a_message_goes_to_a_contact_of_the_platform(org, with_odoo):
     assert Delivery.objects.get().contact_id == ada
 
 
-def test_a_contact_that_the_platform_has_not_is_unknown(org, with_odoo):
+def test_contact_missing_on_the_platform_is_not_found(org, with_odoo):
     answer = Api(org).send(to("999"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
+@pytest.mark.promise("contacts-4")
 @pytest.mark.parametrize(
     ("break_it", "wait"),
     [
@@ -123,13 +128,13 @@ def test_nothing_is_accepted_while_the_platform_fails(org, with_odoo, break_it, 
     assert not Message.objects.exists()
 
 
-def test_a_broken_mapping_fails_as_a_platform_that_fails(org):
+def test_broken_mapping_fails_like_an_unavailable_platform(org):
     connect(org, "odoo", {"address": "https://odoo.example"}, {"Contact": 7})
     answer = Api(org).send(to("7"))
     assert answer.json() == error("UNAVAILABLE", "The organization's platform does not answer.")
 
 
-def test_a_contact_that_left_is_sent_nothing_more(org, with_odoo):
+def test_deleted_contact_is_sent_nothing(org, with_odoo):
     ada = with_odoo.add("res.partner", name="Ada", email="a@b.example")
     api = Api(org)
     answer = api.send(to(ada))
@@ -139,7 +144,8 @@ def test_a_contact_that_left_is_sent_nothing_more(org, with_odoo):
     assert api.get(answer.json()["messageId"])["status"] == "BLOCKED"
 
 
-def test_what_is_in_hand_waits_while_the_platform_is_away(org, with_odoo):
+@pytest.mark.promise("contacts-4")
+def test_delivery_waits_while_the_platform_is_down(org, with_odoo):
     ada = with_odoo.add("res.partner", name="Ada", email="a@b.example")
     Api(org).send(to(ada))
     with_odoo.answer = lambda c, s: respond(c, 500, b"<html>")

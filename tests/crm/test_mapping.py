@@ -19,9 +19,10 @@ GOOD = {
 def problems(**parts):
     with pytest.raises(MappingInvalid) as raised:
         mapping.parse({**GOOD, "Contact": {**GOOD["Contact"], **parts}})
-    return [(each.kind, each.where) for each in raised.value.problems]
+    return [(each.kind, each.place) for each in raised.value.problems]
 
 
+@pytest.mark.promise("mapping-5")
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_a_mapping(name):
     raw = PRESETS[name].mapping
@@ -30,13 +31,15 @@ def test_a_preset_is_a_mapping(name):
     assert all(isinstance(each, ObjectMapping) for each in read.values())
 
 
+@pytest.mark.promise("mapping-5")
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_typed_as_it_is_shown(name):
+def test_preset_shown_as_text_can_be_typed_back(name):
     raw = PRESETS[name].mapping
     typed = {kind: mapping_text.read(kind, mapping_text.as_text(raw[kind])) for kind in raw}
     assert mapping.parse(typed) == mapping.parse(raw)
 
 
+@pytest.mark.promise("mapping-2")
 @pytest.mark.parametrize("text", [*INJECTIONS, "", "a b", "1a", "a..b", "a.", ".a", "a" * 81, 7])
 def test_only_names_may_stand_for_fields_and_objects(text):
     assert problems(fields={"email": [text]}) == [("Contact", "email")]
@@ -64,12 +67,12 @@ def test_only_names_may_stand_for_fields_and_objects(text):
         ({"more": 1}, "more"),
     ],
 )
-def test_what_a_part_must_not_contain_is_reported(parts, where):
+def test_forbidden_content_of_a_mapping_is_reported(parts, where):
     assert problems(**parts) == [("Contact", where)]
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, {"Contact": 7}, {**GOOD, "Lead": {}}])
-def test_what_is_no_mapping_is_refused(raw):
+def test_malformed_mapping_is_rejected(raw):
     with pytest.raises(MappingInvalid):
         mapping.parse(raw)
 
@@ -95,6 +98,7 @@ MAPPED = ObjectMapping(
 )
 
 
+@pytest.mark.promise("odoo-3", "mapping-1")
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
@@ -110,11 +114,12 @@ MAPPED = ObjectMapping(
         ({"Email": ["odd"]}, ""),
     ],
 )
-def test_the_first_that_is_not_empty_counts(row, expected):
+def test_first_non_empty_field_is_used(row, expected):
     assert Values(MAPPED, row).text("email") == expected
 
 
-def test_values_are_ours():
+@pytest.mark.promise("odoo-3", "mapping-1")
+def test_values_are_converted_to_our_types():
     row = {
         "Phone": "1",
         "Mobile": None,
@@ -150,6 +155,7 @@ def test_times_of_all_platforms_are_read(text, expected):
     assert Values(MAPPED, {"Start": text}).time("event_start") == expected
 
 
+@pytest.mark.promise("mapping-1")
 def test_a_new_record_has_defaults_the_filter_and_its_values():
     given = {"subject": "S", "email": "", "contact_id": "7", "contact_email": "x", "account_id": ""}
     assert mapping.platform_row(MAPPED, given) == {
@@ -177,6 +183,6 @@ def test_names_are_searched_for_as_far_as_they_are_known():
 
 
 @pytest.mark.parametrize("value", ["a", "true", "7", '"x"', "null", "a = b", True, 7, 1.5, " x "])
-def test_a_default_is_read_as_it_was_shown(value):
+def test_default_shown_as_text_is_read_back(value):
     raw = {"object": "X", "defaults": {"A": value}}
     assert mapping_text.read("Case", mapping_text.as_text(raw))["defaults"] == {"A": value}

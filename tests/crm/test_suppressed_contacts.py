@@ -72,7 +72,7 @@ def test_an_import_asks_before_its_transaction(org, odoo, transactions):
     assert transactions == [[]]
 
 
-def test_nothing_is_added_while_the_platform_is_away(org, odoo):
+def test_no_suppression_is_added_while_the_platform_is_down(org, odoo):
     odoo.answer = lambda c, s: respond(c, 500, b"<html>")  # type: ignore[method-assign]
     answer = Api(org).call("POST", "/suppressions", {"channel": "PUSH", "contactId": "1"})
     assert (answer.status_code, answer.json()) == (503, error("UNAVAILABLE", AWAY))

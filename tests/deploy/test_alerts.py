@@ -272,7 +272,7 @@ def cell_away(watch: Watch) -> None:
     env = {"CELLS": f"eu=http://127.0.0.1:{free_port()}", "CELL_SECRET": "s" * 32}
     env |= {"PORT": str(watch.prometheus.router_port), "PATH": os.environ["PATH"]}
     watch.began = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "rme.router"], cwd=ROOT, env=env)
+    process = subprocess.Popen([sys.executable, "-m", "rme.cells.router"], cwd=ROOT, env=env)
     try:
         watch.expect("RmeCellDown", "a router's cell takes no connection")
         address = f"http://127.0.0.1:{watch.prometheus.router_port}/rme/v1/messages"
@@ -300,6 +300,12 @@ def engines_away(watch: Watch) -> None:
         watch.expect("RmeDatabaseDown", "PostgreSQL is frozen")
 
 
+def postgresql_crashes(watch: Watch) -> None:
+    with superuser(watch.service) as connection:
+        os.kill(connection.info.backend_pid, signal.SIGSEGV)
+    watch.expect("RmePostgresqlCrashed", "a process of PostgreSQL gets signal 11")
+
+
 CAUSES = (
     rows_that_wait,
     provider_away,
@@ -310,6 +316,7 @@ CAUSES = (
     cell_away,
     gauges_slow,
     engines_away,
+    postgresql_crashes,
 )
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from messaging.domain.channels import Channel
 from rme.celery import QUEUES
-from rme.core.channels import Channel
 from rme.core.environment import secret_files
 from tests.deploy import helm
 from tests.deploy.helm import CHART, DIGEST, VALUES, of_kind, refusal, template
@@ -61,7 +61,7 @@ def test_the_schemas_find_a_fault():
     assert "portz" in str(helm.faults("v1.37.0", broken))
 
 
-def test_a_deployment_has_these_parts():
+def test_chart_renders_the_expected_kinds():
     assert Counter(each["kind"] for each in template(**KEDA)) == {
         "Deployment": 8,
         "PodDisruptionBudget": 8,
@@ -80,7 +80,9 @@ def test_a_deployment_has_these_parts():
 
 
 def test_every_pod_has_the_least_rights():
-    for name, pod in pods(template(**EVERYTHING)).items():
+    every_pod = pods(template(**EVERYTHING))
+    assert every_pod
+    for name, pod in every_pod.items():
         spec = pod["spec"]
         assert spec["securityContext"] == {
             "runAsNonRoot": True,
@@ -136,7 +138,7 @@ def test_the_chart_knows_all_secrets():
     assert sorted(listed[1].split()) == sorted(secret_files.SECRETS)
 
 
-def test_every_queue_has_a_worker_whose_probe_looks_at_it():
+def test_every_queue_has_a_worker_with_a_probe():
     found = []
     for container in containers(template()):
         if "rme.workers" in container["command"]:
@@ -154,7 +156,7 @@ def test_every_queue_has_a_worker_whose_probe_looks_at_it():
     assert len(rendered) == 7
 
 
-def test_readiness_bears_an_outage_of_the_database_and_liveness_none_of_the_process():
+def test_readiness_tolerates_a_database_outage_and_liveness_only_a_short_hang():
     """The database is one for all pods: all would leave the Service, and callers get no answer."""
     (web,) = pods(template())["msg-rme-web"]["spec"]["containers"]
 
@@ -166,12 +168,16 @@ def test_readiness_bears_an_outage_of_the_database_and_liveness_none_of_the_proc
 
 def test_a_rolling_upgrade_has_as_many_new_pods_as_old_ones_before_it_ends_one():
     """So `helm --wait` ends no sooner than the last new pod is ready, and an old one was told."""
-    for name, deployment in of_kind(template(**KEDA), "Deployment").items():
-        rolling = {"maxUnavailable": 0, "maxSurge": 1}
-        assert deployment["spec"]["strategy"] == {"rollingUpdate": rolling}, name
+    strategies = [
+        deployment["spec"]["strategy"]
+        for deployment in of_kind(template(**KEDA), "Deployment").values()
+    ]
+    assert strategies
+    rolling = {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    assert strategies == [rolling] * len(strategies)
 
 
-def test_workers_are_scaled_by_the_age_of_what_is_ready():
+def test_workers_scale_by_the_age_of_ready_messages():
     targets = {}
     for each in of_kind(template(**EVERYTHING), "HorizontalPodAutoscaler").values():
         (metric,) = each["spec"]["metrics"]
@@ -210,6 +216,7 @@ def test_pods_are_spread_over_zones_and_evicted_one_by_one():
         for each in of_kind(manifests, "PodDisruptionBudget").values()
         if each["spec"]["maxUnavailable"] == 1
     }
+    assert budgets
     for name, deployment in of_kind(manifests, "Deployment").items():
         labels = deployment["spec"]["selector"]["matchLabels"]
         pod = deployment["spec"]["template"]
@@ -232,7 +239,7 @@ def test_pods_are_spread_over_zones_and_evicted_one_by_one():
         assert node["whenUnsatisfiable"] == "ScheduleAnyway"
 
 
-def test_migrations_run_before_and_those_that_have_to_wait_after():
+def test_migrations_run_before_the_upgrade_and_post_deploy_ones_after():
     jobs = {
         each["metadata"]["annotations"]["helm.sh/hook"]: each["spec"]["template"]["spec"][
             "containers"
@@ -246,7 +253,7 @@ def test_migrations_run_before_and_those_that_have_to_wait_after():
     }
 
 
-def test_what_reaches_the_web_pods_finds_them():
+def test_services_policies_and_monitors_select_the_web_pods():
     manifests = template(**EVERYTHING)
     labels = pods(manifests)["msg-rme-web"]["metadata"]["labels"]
     selectors = [
@@ -266,7 +273,7 @@ def test_what_reaches_the_web_pods_finds_them():
     assert text.count(f"'name': '{service['metadata']['name']}'") == 4
 
 
-def test_with_a_router_routes_lead_to_it():
+def test_routes_point_to_the_router_if_enabled():
     cells = {"CELL": "eu", "CELLS": ["eu=http://eu.internal", "us=http://us.internal"]}
     router = {"enabled": True}
     manifests = template(**helm.merged(EVERYTHING, {"settings": cells, "router": router}))
@@ -296,7 +303,7 @@ def test_with_a_router_routes_lead_to_it():
     assert "settings.CELLS must list the cells" in refusal(router=router)
 
 
-def test_a_worker_has_time_to_end_what_is_in_flight():
+def test_worker_grace_period_covers_work_in_flight():
     def graces(**values):
         found = pods(template(**values))
         return {
@@ -314,7 +321,7 @@ def test_a_worker_has_time_to_end_what_is_in_flight():
     )
 
 
-def test_services_have_a_valid_name_whatever_the_release_has():
+def test_services_have_valid_names_for_any_release_name():
     done = helm.run("template", VALUES, release="my.release")
     assert "kind: Service\nmetadata:\n  name: my-release-rme-web\n" in done.stdout
     done = helm.run("template", VALUES, release="2.rme")

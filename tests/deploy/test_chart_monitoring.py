@@ -22,19 +22,19 @@ EVERYTHING = {
 }
 
 
-def test_nothing_is_made_for_them_unless_it_is_wanted():
+def test_monitoring_objects_are_off_by_default():
     kinds = {each["kind"] for each in template()}
     assert kinds & {"ServiceMonitor", "PrometheusRule", "ConfigMap"} == set()
 
 
-def test_the_rules_are_those_of_the_files():
+def test_rules_equal_the_monitoring_files():
     (rule,) = of_kind(template(**EVERYTHING), "PrometheusRule").values()
     files = [yaml.safe_load((MONITORING / f"{name}.yaml").read_text()) for name in RULES]
     assert rule["spec"] == {"groups": [group for file in files for group in file["groups"]]}
     assert rule["metadata"]["labels"]["release"] == "prometheus"
 
 
-def test_the_dashboards_are_those_of_the_files():
+def test_dashboards_equal_the_monitoring_files():
     found = of_kind(template(**EVERYTHING), "ConfigMap")
     dashboards = {path.stem: json.loads(path.read_text()) for path in MONITORING.glob("*.json")}
     assert {
@@ -45,7 +45,7 @@ def test_the_dashboards_are_those_of_the_files():
         assert each["metadata"]["annotations"] == {"grafana_folder": "rme"}
 
 
-def test_what_is_scraped_has_the_name_by_which_the_alerts_look_for_it():
+def test_scraped_jobs_have_the_names_used_by_alerts():
     manifests = template(**EVERYTHING)
     jobs = {}
     for name, monitor in of_kind(manifests, "ServiceMonitor").items():

@@ -82,7 +82,7 @@ def test_wrong_values_are_refused_by_name(values, sentence):
     assert sentence in refusal(**values)
 
 
-def test_other_programs_secrets_come_by_reference():
+def test_secrets_in_extra_env_are_references():
     reference = {"secretKeyRef": {"name": "others", "key": "password"}}
     extra = [{"name": "PGPASSWORD", "valueFrom": reference}, {"name": "PGSSLMODE", "value": "x"}]
     env = template(extraEnv=extra)[-1]["spec"]["template"]["spec"]["containers"][0]["env"]

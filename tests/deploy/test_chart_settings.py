@@ -55,7 +55,7 @@ def test_every_variable_can_be_set_or_is_a_secret():
 
 
 @pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
-def test_the_settings_read_what_the_values_say(tmp_path):
+def test_settings_equal_the_chart_values(tmp_path):
     values = {
         name: OWN.get(name, SAMPLES.get(kind.get("$ref", "").rpartition("/")[2]))
         for name, kind in SETTABLE["properties"].items()

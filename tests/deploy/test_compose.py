@@ -1,16 +1,21 @@
 """compose.yaml: what every container has, and that no secret stands in it."""
 
 import json
+import os
 import re
+import secrets
 import subprocess
 
+import psutil
 import pytest
+import redis
 
 from rme.celery import QUEUES
 from rme.core.environment import secret_files
 from rme.key_files import Keys
+from rme.run.engines import valkey_server
 from tests.deploy.container import COMPOSE, OWN, SERVICES
-from tests.service import ROOT
+from tests.service import ROOT, free_port, wait_for
 
 ENGINES = {"postgres", "valkey"}
 
@@ -33,7 +38,7 @@ def test_every_container_is_confined_and_bounded(name):
     assert service.get("cap_add", []) == (capabilities if name == "postgres" else [])
 
 
-def test_there_are_these_services():
+def test_compose_has_the_expected_services():
     assert {*SERVICES} == {*OWN} | ENGINES
 
 
@@ -48,7 +53,7 @@ def test_secrets_are_files_and_in_no_variable():
         assert SERVICES[name]["env_file"] == [{"path": "settings.env", "required": False}]
 
 
-def test_settings_do_not_move_what_ports_volumes_and_checks_rely_on():
+def test_env_file_cannot_override_ports_volumes_and_checks():
     """`environment` comes before `env_file`."""
     dockerfile = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ")[2]
     [image] = re.findall(r"^ENV ((?:.*\\\n)*.*)", dockerfile, re.MULTILINE)
@@ -61,13 +66,41 @@ def test_settings_do_not_move_what_ports_volumes_and_checks_rely_on():
 
 
 def test_valkey_refuses_writes_before_it_is_killed():
-    command = SERVICES["valkey"]["command"]
-    most = command[command.index("--maxmemory") + 1]
+    script = SERVICES["valkey"]["command"][-1]
     sizes = [
-        re.fullmatch(r"\$\{\w+:-(\d+)mb?\}", each)
-        for each in (most, SERVICES["valkey"]["mem_limit"])
+        re.search(r"\$\{\w+:-(\d+)mb?\}", each)
+        for each in (script, SERVICES["valkey"]["mem_limit"])
     ]
     assert [int(each[1]) for each in sizes if each] == [384, 512]
+
+
+def test_valkey_takes_no_client_without_the_password(tmp_path):
+    """compose's own command, with the embedded Valkey."""
+    port, password = free_port(), secrets.token_hex(24)
+    (tmp_path / "redis_password").write_text(f"{password}\n")
+    shell, option, script = SERVICES["valkey"]["command"]
+    script = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", script).replace("$$", "$")  # as compose does
+    script = script.replace("/run/secrets", str(tmp_path))
+    script = script.replace("exec valkey-server", f"exec {valkey_server()} --port {port}")
+    env = {"PATH": os.environ["PATH"]}
+    process = subprocess.Popen([shell, option, script], env=env, stdout=subprocess.DEVNULL)
+    try:
+        client = redis.Redis(port=port, password=password)
+        wait_for(lambda: answers(client))
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=port).ping()
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert password not in " ".join(psutil.Process(process.pid).cmdline())
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def answers(client):
+    try:
+        return client.ping()
+    except redis.ConnectionError:
+        return False
 
 
 def test_an_image_may_have_the_packages_of_several_locks():
@@ -94,12 +127,14 @@ def test_the_keys_reach_the_servers_of_this_file(tmp_path):
     assert command
     Keys(tmp_path).create((command[1], command[2]))
     assert [host.partition(":")[0] for host in command.groups()] == ["postgres", "valkey"]
-    file = COMPOSE["secrets"]["postgres_password"]["file"].rpartition("/")[2]
-    assert (tmp_path / file).exists()
-    assert secret_files.read({"SECRETS_DIR": str(tmp_path)})["REDIS_URL"] == "redis://valkey:6379/0"
+    files = {each["file"].rpartition("/")[2] for each in COMPOSE["secrets"].values()}
+    assert files == {"POSTGRES_PASSWORD", "REDIS_PASSWORD"}
+    found = secret_files.read({"SECRETS_DIR": str(tmp_path)})
+    for file, url in (("POSTGRES_PASSWORD", "DATABASE_URL"), ("REDIS_PASSWORD", "REDIS_URL")):
+        assert f":{(tmp_path / file).read_text().strip()}@" in found[url]
 
 
-def test_health_checks_look_at_what_is_started():
+def test_health_checks_probe_the_started_programs():
     checks = {name: SERVICES[name]["healthcheck"]["test"] for name in ("web", "worker", "beat")}
     probe = ["CMD", "python", "-m", "rme.probe"]
     assert checks == {
@@ -110,7 +145,7 @@ def test_health_checks_look_at_what_is_started():
     assert SERVICES["worker"]["command"] == ["python", "-m", "rme.workers"]
 
 
-def test_the_image_runs_as_a_user_by_number_who_owns_the_folders():
+def test_image_runs_as_a_numeric_user_owning_its_folders():
     dockerfile = (ROOT / "Dockerfile").read_text()
     users = re.findall(r"^USER (\S+)", dockerfile, re.MULTILINE)
     (number,) = re.findall(r"--uid (\d+)", dockerfile)

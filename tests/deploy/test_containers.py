@@ -119,7 +119,7 @@ def wait_for(condition):
 
 
 @pytest.mark.parametrize("name", container.OWN)
-def test_a_container_may_write_where_it_must_alone(deployment, name):
+def test_container_can_write_only_to_its_data_folders(deployment, name):
     done = deployment.run(name, "python", "-c", RIGHTS)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {

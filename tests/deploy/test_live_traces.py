@@ -17,7 +17,7 @@ MESSAGES = 20
 WAIT_SECONDS = 120.0
 
 
-def test_web_and_workers_export_what_they_did_before_they_end():
+def test_web_and_workers_export_their_traces_before_they_end():
     with Collector() as collector, data_folder() as var:
         env = {"TRACING": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url.rstrip("/")}
         with running(var, **env) as service:

@@ -83,7 +83,7 @@ def connect(server, user, **more):
     return psycopg.connect(**{**where, **tls, "connect_timeout": 5, **more}, autocommit=True)
 
 
-def test_servers_and_the_service_connect_by_tls_alone(server):
+def test_servers_and_the_service_connect_only_by_tls(server):
     for user in ("rme", "rewind", "postgres"):
         with connect(server, user) as connection:
             [(encrypted,)] = connection.execute(

@@ -27,7 +27,7 @@ def patroni():
     return server()["bootstrap"]["dcs"]
 
 
-def test_a_commit_is_on_two_servers_and_only_a_server_that_has_it_is_promoted():
+def test_commit_is_on_two_servers_and_only_those_can_be_promoted():
     durable = {"method": "any", "number": 1, "dataDurability": "required", "failoverQuorum": True}
     found = [(each["instances"], each["postgresql"]["synchronous"]) for each in clusters()]
     assert found == [(3, durable), (3, durable)]
@@ -39,7 +39,7 @@ def test_a_commit_is_on_two_servers_and_only_a_server_that_has_it_is_promoted():
     }
 
 
-def test_settings_are_the_same_in_all_of_them():
+def test_postgresql_settings_are_the_same_in_all_examples():
     new, restored = (each["postgresql"]["parameters"] for each in clusters())
     assert new == restored
     shared = {name: str(value) for name, value in patroni()["postgresql"]["parameters"].items()}
@@ -83,7 +83,7 @@ def test_servers_of_patroni_reach_each_other():
     assert ["hostssl", "replication", "replicator", "localhost", "scram-sha-256"] in lines
 
 
-def test_patroni_fails_over_for_nobody_without_a_password():
+def test_patroni_and_etcd_require_credentials():
     api, store = server()["restapi"], server()["etcd3"]
     assert {"authentication", "certfile", "keyfile"} <= api.keys()
     assert (store["protocol"], "password" in store, "cacert" in store) == ("https", True, True)

@@ -6,6 +6,7 @@ from tests.service import ROOT
 
 READERS = (
     "rme/settings.py",
+    "rme/cells/environment.py",
     "rme/run/programs.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "rme/core/environment").glob("*.py"))),
 )

@@ -20,36 +20,35 @@ _TIMES = (
 _TEXT = """# Failover drill
 
 Written by `make drill-failover`, on {machine}. A primary and a standby ({engine}) run on
-loopback, and the service on them by `DATABASE_URL=postgres://rme@a,b/rme`. {threads} programs
-send emails, one in {bulk_every} requests a bulk of {bulk}, some scheduled, and repeat each
-request with its `Idempotency-Key` until it has its 202; a mail server in a process of its own
-takes the mails. After {before:.0f} s the primary is lost, the standby is promoted at once, and
-{after:.0f} s later the sending ends. Then every message that had a 202 is looked for in the
-promoted database, and at the mail server. How long a manager takes to notice a loss comes on
-top of these times. `LEASE_SECONDS=6` and `UNKNOWN_SECONDS=2` shorten the wait for the end.
+loopback, and rme uses both (`DATABASE_URL=postgres://rme@a,b/rme`). {threads} programs send
+emails, some scheduled, and one in {bulk_every} requests is a bulk of {bulk}. They repeat each
+request with its `Idempotency-Key` until they get a 202. A mail server runs in a separate process.
+After {before:.0f} s the drill takes the primary away and promotes the standby at once. The
+programs stop {after:.0f} s later. Then the drill looks for every message with a 202 in the
+promoted database and at the mail server. Add the time that your manager takes to notice the loss.
+`LEASE_SECONDS=6` and `UNKNOWN_SECONDS=2` shorten the wait for the end.
 
-How the primary is lost:
+Ways to lose the primary:
 
-- *killed*: all of its processes by SIGKILL at once.
-- *hangs*: its processes are stopped (SIGSTOP); its sockets stay open, and new connections to it are
-  made and get no answer. Nobody fences it.
-- *cut off, then killed*: its standby receives nothing for {lag:.0f} s, and then it is killed.
-- *cut off, restarted, then killed*: its standby cannot be reached any more; after {alone:.0f} s it
-  is killed and started again, has its clients for {alone:.0f} s, and is lost for good. What it had
-  committed without its standby becomes visible by the restart; it must not be taken for accepted.
-- *lives on for a while*: nobody stops it for {split:.0f} s after its standby was promoted, and the
-  service stays connected to it (a split); then it is killed.
+- *killed*: SIGKILL ends all its processes at once.
+- *hangs*: SIGSTOP stops its processes. Its sockets stay open, and new connections get no answer.
+  Nobody fences it.
+- *cut off, then killed*: its standby receives nothing for {lag:.0f} s, then the drill kills it.
+- *cut off, restarted, then killed*: it can't reach its standby any more. After {alone:.0f} s the
+  drill kills and restarts it, leaves it its clients for {alone:.0f} s, and takes it away for good.
+  The restart shows commits that its standby never got, and rme must not accept those.
+- *lives on for a while*: it runs for {split:.0f} s after the promotion, and rme stays connected to
+  it (a split). Then the drill kills it.
 
-`async` stands for a standby for which no commit waits. Those runs show what it costs, and that the
-drill notices.
+`async` is a standby that no commit waits for. Those runs show its cost, and prove that the drill
+notices lost messages.
 
 {accounts}
 
-*Lost* have a 202 and are not in the promoted database. *Doubled in the window*: copies beyond
-the first of messages whose outcome was not known when the primary was lost, in a category that
-sends again ([architecture.md](architecture.md#what-happens-on-each-fault)); *otherwise*: all
-others. *Repeated keys*: the last {repeated} requests that had their 202 before the loss, sent
-again after.
+*Lost*: messages with a 202 that aren't in the promoted database. *Doubled in the window*: extra
+copies of messages whose outcome was unknown at the loss, in a category that resends
+([architecture.md](architecture.md#faults)). *Doubled otherwise*: all other copies. *Repeated keys*:
+the drill repeats the last {repeated} requests that got a 202 before the loss.
 
 {times}
 """

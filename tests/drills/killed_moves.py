@@ -17,7 +17,7 @@ STEPS = ("leaving", "paused", "ready", "switched")
 SETTLE_SECONDS = 60.0
 _MOVE = """
 import os, signal
-from rme.tenants.cells import moving
+from rme.cells import moving
 
 def say(text):
     if text.partition(":")[0] == {step!r}:

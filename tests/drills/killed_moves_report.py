@@ -10,15 +10,15 @@ PATH = ROOT / "docs" / "killed-moves-drill.md"
 _WORDS = {
     "leaving": "LEAVING",
     "paused": "PAUSED",
-    "ready": "the rows were compared",
+    "ready": "it compared the rows",
     "switched": "the switch",
 }
 _TEXT = """# Drill: moves that are killed
 
 Written by `make drill-kill-moves`, on {machine}. Two cells, each with its own PostgreSQL, Valkey,
-web process and workers, and a [router](cells.md) run on loopback. A move is ended with SIGKILL
-after each of four steps, and nobody gives the command again. The time is from its death until a
-call at the router had its 202 and neither cell was paused any more.
+web process and workers, and a [router](cells.md) run on loopback. The drill kills a move with
+SIGKILL after each of four steps, and nobody runs the command again. The time is from its death
+until a call at the router got a 202 and neither cell was paused any more.
 
 {table}
 """

@@ -179,7 +179,7 @@ def two_cells() -> Iterator[tuple[Cell, Cell, Sink]]:
             cell.manage("prepare_cell", "--number", str(number))
             stack.callback(_end, cell)
             cell.start()
-        command = [sys.executable, "-m", "rme.router"]
+        command = [sys.executable, "-m", "rme.cells.router"]
         process = subprocess.Popen(
             command, cwd=ROOT, env={**own_engines(), **env, "PORT": str(router)}
         )

@@ -10,38 +10,42 @@ PATH = ROOT / "docs" / "move-drill.md"
 _TEXT = """# Drill: moving an organization
 
 Written by `make drill-move`, on {machine}. Two cells, each with its own PostgreSQL, Valkey, web
-process and workers, and a [router](cells.md) run on loopback. {threads} programs send for
-one organization through the router, one in {bulk_every} requests a bulk of {bulk} emails, others an
-email or an SMS, some scheduled, and repeat each request with its `Idempotency-Key` until it has its
-202. One more program records decisions of consent, each until it has its 201. A mail server and an
-SMS gateway, in processes of their own, take the messages; the gateway reports each SMS to its
-callback through the router, again each half second until that is answered 200. A webhook endpoint
-is told of what is sent, delivered and decided. After {before:.0f} s `move_organization` moves the
-organization to the other cell; the programs go on until {after:.0f} s after its end. Then every
-message with a 202 is looked for in the target's database and at the far side, every decision in the
-target's ledger, every report in the messages' statuses (all SMS are DELIVERED), and every event at
-the receiver of webhooks.
+process and workers, and a [router](cells.md) run on loopback.
+
+- {threads} programs send for one organization through the router. One in {bulk_every} requests is a
+  bulk of {bulk} emails, the others are an email or an SMS, some scheduled. The programs repeat each
+  request with its `Idempotency-Key` until they get a 202. One more program records decisions of
+  consent, each until it gets a 201.
+- A mail server and an SMS gateway, in separate processes, accept the messages. The gateway reports
+  each SMS to its callback through the router, every half second until it gets a 200. A webhook
+  endpoint receives the events of sends, deliveries and decisions.
+- After {before:.0f} s `move_organization` moves the organization to the other cell. The programs
+  continue until {after:.0f} s after its end.
+
+Then the drill looks for every message with a 202 in the target's database and at the mail server or
+gateway, every decision in the target's ledger, every report in the messages' statuses (all SMS are
+DELIVERED), and every event at the webhook endpoint.
 
 | | |
 |---|---|
 | messages a second | {rate:.0f} |
 | messages with a 202 | {accepted:,} |
-| of them lost: not in the target | {lost} |
-| accepted after the switch, and in the cell that was left | {both} |
+| messages lost: not in the target | {lost} |
+| accepted after the switch, but in the left cell | {both} |
 | not sent | {unsent} |
 | sent twice | {doubled} |
 | decisions with a 201 | {decisions.made:,} |
-| of them lost: not in the target's ledger | {decisions.lost} |
+| decisions lost: not in the target's ledger | {decisions.lost} |
 | recorded twice | {decisions.doubled} |
-| people shown with another decision than their last | {decisions.differ} |
+| people whose last decision the target doesn't show | {decisions.differ} |
 | SMS that the gateway reported | {reports.made:,} |
-| of the reports lost | {reports.lost} |
+| reports lost | {reports.lost} |
 | reports that took more than one call | {reports.repeated} |
 | events for the webhook endpoint | {events.made:,} |
-| of them lost | {events.lost} |
-| told more than once, as webhooks may be | {events.repeated} |
-| copying, while all goes on | {copying:,} ms |
-| leaving: nothing new is sent | {leaving:,} ms |
+| events lost | {events.lost} |
+| events sent more than once, which webhooks allow | {events.repeated} |
+| copying, while everything continues | {copying:,} ms |
+| leaving: the cell sends nothing new | {leaving:,} ms |
 | **paused**: until the target serves it | **{paused:,} ms** |
 | longest time between two 202s, as the programs saw it | {outage:,.0f} ms |
 | longest time between two mails | {silence:,.0f} ms |

@@ -9,8 +9,8 @@ from tests.service import ROOT
 
 PATH = ROOT / "docs" / "restore-drill.md"
 _PRESENT = (
-    *("restored", "missing, of those from before the moment"),
-    *("missing, of those from after it", "behind the end of the lost service"),
+    *("restored", "missing, from before the moment"),
+    *("missing, from after it", "behind the end of the lost service"),
 )
 _DOUBT = (
     *("restored to the moment, and", "held", "given up, as the mail server had it", "sent twice"),
@@ -19,10 +19,10 @@ _DOUBT = (
 _TEXT = """# Restore drill
 
 Written by `make drill-restore`, on {machine}.
-PostgreSQL {version} archives its WAL into a folder (`archive_timeout = {archive_timeout}`); the
-base backup is made while the service runs. Then programs send emails, and consent is given and
-withdrawn. Between, a moment is noted: somebody is about to make an error. {gap:.1f} s later the
-service is stopped, and its server is lost.
+PostgreSQL {version} archives its WAL into a folder (`archive_timeout = {archive_timeout}`). The
+drill makes the base backup while rme runs. Then programs send emails, and people give and withdraw
+consent. Meanwhile the drill notes a moment: somebody is about to make an error. {gap:.1f} s later
+it stops rme and takes its server away.
 
 | size | |
 |---|---|
@@ -31,34 +31,34 @@ service is stopped, and its server is lost.
 | base backup | {backup:.0f} MB, in {backup_seconds:.1f} s |
 | WAL archived since the server was made | {archive:.0f} MB |
 | accepted (202) after the backup | {accepted} |
-| of these before the moment | {before} |
+| accepted between the backup and the moment | {before} |
 
-## What a restore brings back
+## Restored messages
 
 {present}
 
-*To the end* is the loss of a server with its disk: what is missing is what the archive did not have
-yet (the recovery point, RPO). With a synchronous standby that is for the loss of all machines at
-once. The other two are restored to the moment, so they are behind by choice.
+*To the end*: you lose a server with its disk, and everything that the archive didn't have yet (the
+recovery point, RPO). If you have a synchronous standby, this only happens if you lose all machines
+at once. The other two are restored to the moment, so they are behind by choice.
 
-## What is in doubt
+## Messages in doubt
 
-All that was due between the moment and the end of the lost service: the restored database takes it
-for not sent, and nobody knows but the mail server.
+These were due between the moment and the end of the lost service. The restored database shows them
+as unsent, and only the mail server knows.
 
 {doubt}
 
-*Held first* does what [the steps](high-availability.md#restoring-to-a-moment) say. *As it is*
-starts everything at once.
+*Held first* follows [the steps](high-availability.md#restoring-to-a-moment). *As it is* starts
+everything at once.
 
-Consent that was withdrawn after the moment is lost as well: of {opted_out} people who did so,
-*held first* knew of {known}, and {suppressed} were entered as suppressions before it started.
+You also lose consent that people withdrew after the moment. {opted_out} people did so: *held first*
+knew about {known}, and the drill entered {suppressed} as suppressions before it started.
 
-## How long it took
+## Times
 
 {steps}
 
-`manage.py verify_consent` said what it had said of the lost database at the moment:
+`manage.py verify_consent` printed the same as at the moment, on the lost database:
 
 ```
 {chain}

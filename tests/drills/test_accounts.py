@@ -83,7 +83,7 @@ class _Shown:
         ({"1", "2", "3"}, "OPTED_OUT", DecisionsAccount(3, 0, 0, 1)),
     ],
 )
-def test_decisions_are_compared_with_the_ledger_and_what_is_shown(ledger, shown, account):
+def test_decisions_are_compared_with_the_ledger_and_the_shown_state(ledger, shown, account):
     decisions = Decisions(_Shown({"ada": shown, "bob": "OPTED_IN"}))
     decisions.made = [
         Decision("1", "ada", "OPTED_OUT", 0),

@@ -82,7 +82,7 @@ def report(kind: str, url: str, attempt_id: Any, word: str, code: str = "") -> C
             status = {"sent": "submitted", "failed": "undeliverable", "dead": "rejected"}.get(
                 word, word
             )
-            title = {"dead": "1240"}.get(word, code)
+            title = {"dead": "1190"}.get(word, code)
             fields: dict[str, Any] = {"client_ref": str(attempt_id), "status": status}
             return vonage(fields | ({"error": {"title": title}} if title else {}))
         case "kannel":

@@ -83,7 +83,7 @@ class _Parser:
         return found
 
     def tail(self, fields: list[str], name: str) -> Query:
-        test: Test = lambda read: True  # noqa: E731
+        test: Test = lambda read: True
         order: list[tuple[str, bool]] = []
         limit = 2000
         if self.peek() == "WHERE":

@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from messaging.content.rendering import RenderLimit
-from messaging.delivery import render_limit
-from messaging.delivery.claims import ClaimedDelivery
+from messaging.delivery import render_limit, tasks
+from messaging.domain.deliveries import ClaimedDelivery
 from rme.celery import app
 from rme.core.db.clock import of_epoch
 from rme.core.redis.connection import redis_client
@@ -25,7 +25,8 @@ def render(organization_id: str, claimed: list[Any], work: str) -> None:
     held = ClaimedDelivery._make(claimed)._replace(expires_at=of_epoch(0))
     redis_client().rpush("tests:begun", held.id)
     try:
-        with render_limit.limited(organization_id, held):
+        timers = tasks.this_process().render_timers
+        with render_limit.limited(timers, organization_id, held):
             WORK[work]()
         outcome = "rendered"
     except RenderLimit as error:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psutil
@@ -17,6 +17,8 @@ from tests.service import ROOT, Service
 POSTGRES = "-c unix_socket_directories="
 WORKER, WEB = "rme.workers", "rme.web"
 FROZEN_SECONDS = 3.0
+TERMINATIONS = 40
+TERMINATION_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,46 @@ def frozen(word: str) -> Callable[[Service], None]:
             each.send_signal(signal.SIGCONT)
 
     return inflict
+
+
+def pool_processes(service: Service, name: str = "rme-") -> list[psutil.Process]:
+    """Return the processes that run the tasks of a worker, or of all."""
+    processes = []
+    for process in service.children(name):
+        with suppress(psutil.NoSuchProcess):
+            parent = process.parent()
+            if parent is not None and parent.name() == process.name():
+                processes.append(process)
+    return processes
+
+
+def terminated(service: Service) -> None:
+    """Send SIGTERM to the processes that send, again and again, as systemd does to a whole group.
+
+    The worker replaces them.
+    """
+    ended = 0
+    for _ in range(TERMINATIONS):
+        for process in pool_processes(service, "rme-email"):
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+                ended += 1
+        time.sleep(TERMINATION_SECONDS)
+    assert ended
+
+
+def out_of_memory(service: Service) -> None:
+    """Let the processes that send have no more memory than they have now."""
+    limited = pool_processes(service, "rme-email")
+    assert limited
+    for process in limited:
+        with suppress(psutil.NoSuchProcess):
+            size = process.memory_info().vms
+            process.rlimit(psutil.RLIMIT_AS, (size, psutil.RLIM_INFINITY))
+    time.sleep(FROZEN_SECONDS)
+    for process in limited:  # one that had enough would end during a later fault
+        with suppress(psutil.NoSuchProcess):
+            process.rlimit(psutil.RLIMIT_AS, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
 
 
 @contextmanager
@@ -94,10 +136,9 @@ def two_beats(service: Service) -> None:
         beat.wait(20)
 
 
+SCHEDULED = "SELECT message_id FROM messaging_delivery WHERE status = 'SCHEDULED' LIMIT 1"
 POISON = """
-UPDATE messaging_messagecontent SET body = '"poison"'
-WHERE id = (SELECT message_id FROM messaging_delivery WHERE status = 'SCHEDULED' LIMIT 1)
-RETURNING id
+UPDATE messaging_messagecontent SET body = '"poison"' WHERE id = %s RETURNING id
 """
 
 
@@ -105,7 +146,10 @@ def poisoned_delivery(service: Service) -> None:
     """Spoil what a scheduled message is made of, so that rendering it raises an odd exception."""
     with superuser(service) as connection:
         until = time.monotonic() + 20
-        while not connection.execute(POISON).fetchall():
+        while True:
+            scheduled = connection.execute(SCHEDULED).fetchone()
+            if scheduled and connection.execute(POISON, scheduled).fetchall():
+                return
             assert time.monotonic() < until
             time.sleep(0.01)
 
@@ -117,6 +161,8 @@ FAULTS = [
     Fault("Valkey killed", killed("valkey-server")),
     Fault("Valkey frozen", frozen("valkey-server")),
     Fault("worker killed", killed(WORKER), kills_senders=True),
+    Fault("senders terminated", terminated),
+    Fault("senders out of memory", out_of_memory, kills_senders=True),
     Fault("web killed", killed(WEB)),
     Fault("two beats", two_beats),
     Fault("poisoned delivery", poisoned_delivery),

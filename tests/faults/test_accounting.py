@@ -68,16 +68,15 @@ def test_every_accepted_message_is_sent_in_minutes_of_faults(scene, traffic):
 HEAD = """# Faults under traffic
 
 Written by `make test-faults` (`FAULT_SEED={seed} FAULT_SECONDS={seconds:.0f}`). A program sends
-bulks of 20 emails, some scheduled, and tries again with the same `Idempotency-Key` until it has
-its 202; a mail server in a process of its own takes them. In random order the faults below
-happen to processes that were started as `make run` starts them. After each, every accepted
-message is looked for at the mail server.
+bulks of 20 emails, some scheduled, and repeats each with the same `Idempotency-Key` until it gets a
+202. A mail server runs in a separate process. The faults below happen in random order to processes
+that the test starts as `make run` does. After each fault, it looks for every accepted message at
+the mail server.
 
-*Doubled* counts copies beyond the first: messages of a window whose outcome was not known when a
-process or PostgreSQL went away, in a category that sends again
-([architecture.md](architecture.md#what-happens-on-each-fault)). *Outage* is the longest time
-without a 202, *silence* the longest without a mail at the mail server, each of the worst time
-that the fault happened; both include the three seconds that a fault lasts.
+*Doubled* counts extra copies: messages of a window whose outcome was unknown when a process or
+PostgreSQL went away, in a category that resends ([architecture.md](architecture.md#faults)).
+*Outage* is the longest time with no 202, *silence* the longest with no mail at the mail server,
+both for the worst case of the fault. They include the three seconds that a fault lasts.
 
 | fault | times | accepted | received | doubled | lost | failed alone | outage | silence |
 |---|---|---|---|---|---|---|---|---|

@@ -26,7 +26,8 @@ def statuses(broken, *names):
     return [checks[name]["status"] for name in names]
 
 
-def test_without_redis_all_that_is_due_leaves(broken, well):
+@pytest.mark.promise("faults-6")
+def test_due_messages_are_sent_without_redis(broken, well):
     broken.valkey.stop()
     for _ in range(5):
         assert broken.send().status_code == 202
@@ -40,6 +41,7 @@ def test_without_redis_all_that_is_due_leaves(broken, well):
     assert broken.failures() == []
 
 
+@pytest.mark.promise("faults-6")
 def test_a_frozen_redis_delays_no_call(broken, well):
     with frozen(broken.valkey_process()):
         started = time.monotonic()
@@ -51,7 +53,8 @@ def test_a_frozen_redis_delays_no_call(broken, well):
     assert broken.failures() == []
 
 
-def test_without_beat_workers_run_due_work(broken, well):
+@pytest.mark.promise("faults-6")
+def test_workers_run_due_work_without_beat(broken, well):
     (beat,) = broken.service.children("rme-beat")
     with frozen(beat):
         assert broken.send(schedule=soon(2)).status_code == 202
@@ -68,6 +71,7 @@ def test_without_beat_workers_run_due_work(broken, well):
     assert broken.failures() == []
 
 
+@pytest.mark.promise("faults-6")
 @pytest.mark.long
 @pytest.mark.skipif(not SERVER.exists(), reason="RabbitMQ is not installed: make broker")
 def test_workers_and_beat_survive_a_restart_of_rabbitmq():

@@ -1,10 +1,14 @@
 """PostgreSQL restarted, its backends ended, read-only, frozen: all goes on, and nothing is lost."""
 
+import os
+import re
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 import requests
 
@@ -30,9 +34,18 @@ def refused(answer):
 
 
 UNAVAILABLE = (503, "UNAVAILABLE", "5")
+RESTARTED = (
+    r"PostgreSQL restarted (less than a minute|\d minutes?) ago "
+    r"\(\d\d \w{3} \d{4}, \d\d:\d\d UTC\)"
+)
 
 
-def test_all_goes_on_after_a_restart(broken):
+def database_detail(broken):
+    return broken.health()["checks"]["database"]["detail"]
+
+
+@pytest.mark.promise("faults-4")
+def test_service_continues_after_a_database_restart(broken):
     for _ in range(5):
         assert broken.send().status_code == 202
     broken.postgres.stop()
@@ -45,9 +58,29 @@ def test_all_goes_on_after_a_restart(broken):
     broken.all_left()
     assert broken.failures() == []
     eventually(lambda: broken.health()["status"] == "ok", 15)
+    assert re.fullmatch(RESTARTED, database_detail(broken))
 
 
-def test_idle_connections_that_were_ended_fail_no_call(broken):
+def test_health_and_home_show_a_crash(broken):
+    """The server restarts itself, and keeps the time of its own start."""
+    with psycopg.connect(f"host={broken.postgres.socket} user=rme dbname=rme") as doomed:
+        os.kill(doomed.info.backend_pid, signal.SIGSEGV)
+    eventually(lambda: broken.send().status_code == 202, MEND_SECONDS)
+    eventually(lambda: broken.health()["status"] == "ok", 15)
+    detail = database_detail(broken)
+    assert re.fullmatch(f"{RESTARTED} after a crash: read its log", detail)
+    session = requests.Session()
+    assert log_in(broken, session).status_code == 302
+    page = session.get(broken.root("/admin/"), timeout=60)
+    assert "after a crash: read its log." in page.text
+    gauge = r'rme_postgresql_start_time_seconds{after="crash"} ([0-9.e+]+)'
+    metrics = requests.get(broken.root("/metrics"), timeout=60).text
+    (value,) = re.findall(gauge, metrics)
+    assert abs(time.time() - float(value)) < 60 * BUSY_MACHINE
+
+
+@pytest.mark.promise("faults-4")
+def test_ended_idle_connections_fail_no_call(broken):
     ended = broken.sql(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "  # waits until it is gone
         "WHERE datname = 'rme' AND pid <> pg_backend_pid()"
@@ -93,9 +126,8 @@ def create_account(broken, name):
     return requests.post(url, form, headers=headers, timeout=60)
 
 
-def log_in(broken):
+def log_in(broken, session):
     """Log in to the admin, as a browser does."""
-    session = requests.Session()
     url = broken.root("/admin/login/")
     session.get(url, timeout=60)
     form = {
@@ -106,6 +138,7 @@ def log_in(broken):
     return session.post(url, form, headers={"Referer": url}, timeout=60, allow_redirects=False)
 
 
+@pytest.mark.promise("faults-5")
 def test_a_read_only_primary_is_reported_and_waited_for(broken):
     """As between the moment a primary is demoted and the one its successor has its place."""
     assert broken.send(schedule=soon(3)).status_code == 202
@@ -125,7 +158,7 @@ def test_a_read_only_primary_is_reported_and_waited_for(broken):
             "unavailable",
             "5",
         )
-        page = log_in(broken)
+        page = log_in(broken, requests.Session())
         assert (page.status_code, page.headers["Retry-After"]) == (503, "5")
         assert "<h1>The service cannot take requests right now.</h1>" in page.text
         found = broken.health()
@@ -141,6 +174,7 @@ def test_a_read_only_primary_is_reported_and_waited_for(broken):
     assert broken.failures() == []
 
 
+@pytest.mark.promise("faults-5")
 def test_a_frozen_server_delays_no_call(broken):
     """Its sockets stay open, and it never answers."""
     assert broken.send().status_code == 202

@@ -45,6 +45,7 @@ def persistent_bulk(demo, token, note):
     raise AssertionError("no answer in 30 s")
 
 
+@pytest.mark.promise("reliability-1", "reliability-4", "faults-1", "faults-13")
 def test_nothing_is_lost_and_doubles_are_bounded(scene):
     service, sink = scene
     demo = service.demo()

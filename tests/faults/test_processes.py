@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -21,12 +20,24 @@ from redis import Redis
 from rme.run.places import engine_env
 from rme.workers.beat import WAITING_LIMIT
 from tests.fakes.tcp import TcpServer
-from tests.service import ROOT, data_folder, free_port, running
+from tests.faults.processes_scene import (
+    EXPECTED,
+    all_there,
+    body,
+    mail_server,
+    manage,
+    processes,
+    released_late,
+    send,
+    service,
+    wait_for,
+)
+from tests.service import ROOT, free_port
 from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.xdist_group("service-2")
+__all__ = ["mail_server", "service"]
 
-CATCH_UP_SECONDS = 60
 PROMPT_SECONDS = 2.0
 """Within which others are answered, whatever one client does."""
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
@@ -45,108 +56,7 @@ with app.producer_pool.acquire() as producer:
 """
 
 
-@pytest.fixture(scope="module")
-def mail_server():
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "bench.sinks", "--port", str(port)], cwd=ROOT)
-    yield port
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture(scope="module")
-def service(mail_server):
-    env = {
-        "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
-        "SMTP_URL": f"smtp+plain://127.0.0.1:{mail_server}",
-        "WORKER_CONCURRENCY": "2",
-    }
-    with (
-        data_folder() as var,
-        running(var, **env) as started,
-    ):
-        demo = started.demo()
-        started.api = f"{demo['base_url']}/messages"
-        started.organization, started.people = demo["org"], demo["contact_ids"]
-        started.headers = {"Authorization": f"Bearer {started.token(demo)}"}
-        wait_for(lambda: all_there(started))
-        yield started
-
-
-EXPECTED = {
-    "rme-email": 3,
-    "rme-sms": 3,
-    "rme-push": 3,
-    "rme-sweep": 2,
-    "rme-webhooks": 3,
-    "rme-default": 3,
-    "rme-beat": 1,
-}
-
-
-def processes(service):
-    """Return the workers and beat with their child processes, by the name that `ps` shows."""
-    found = {}
-    for child in psutil.Process(service.process.pid).children(recursive=True):
-        try:
-            if child.name().startswith("rme-"):
-                found.setdefault(child.name(), []).append(child)
-        except psutil.NoSuchProcess:
-            continue
-    return found
-
-
-def all_there(service):
-    return {name: len(each) for name, each in processes(service).items()} == EXPECTED
-
-
-def wait_for(condition, seconds=CATCH_UP_SECONDS):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-
-
-def manage(service, script, *arguments):
-    code = f"import django; django.setup(){script}"
-    env = {**service.env, "DJANGO_SETTINGS_MODULE": "rme.settings"}
-    command = [sys.executable, "-c", code, *arguments]
-    subprocess.run(command, cwd=ROOT, env=env, check=True)
-
-
-def body(service, channel, **more):
-    return {
-        "channel": channel,
-        "category": "TRANSACTIONAL",
-        "to": [{"contactId": service.people[0]}],
-        "template": {"name": "note", "language": "en_US"},
-        "context": {"variables": {"note": "n"}},
-        **more,
-    }
-
-
-def send(service, channel="EMAIL", **more):
-    answer = requests.post(
-        service.api, json=body(service, channel, **more), headers=service.headers, timeout=20
-    )
-    assert answer.status_code == 202, answer.text
-    return answer.json()["messageId"]
-
-
-def released_late(service, seconds=3):
-    """Schedule an email, wait until it was sent, and return how late it was released."""
-    at = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
-    message = send(service, schedule={"mode": "AT", "at": at})
-    late = (
-        "SELECT extract(epoch FROM a.started_at - d.scheduled_for)::float8 "
-        "FROM messaging_delivery d JOIN messaging_attempt a ON a.delivery_id = d.id "
-        f"WHERE d.message_id = '{message}' AND d.status IN ('SENT', 'DELIVERED')"
-    )
-    wait_for(lambda: service.sql(late))
-    return service.sql(late)[0][0]
-
-
-def test_queues_have_workers_of_their_own(service):
+def test_queues_have_their_own_workers(service):
     assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
 
 
@@ -161,7 +71,7 @@ def probe(service, *arguments):
     return done.returncode, done.stderr.splitlines()
 
 
-def test_probes_find_the_worker_that_ends_no_tasks(service):
+def test_probes_find_a_worker_finishing_no_tasks(service):
     wait_for(lambda: probe(service, "worker", "--worked", *EVERY_QUEUE) == (0, []))
     for other in (("beat",), ("web",), ("web", "/livez")):
         assert probe(service, *other) == (0, [])
@@ -183,7 +93,7 @@ def test_probes_find_the_worker_that_ends_no_tasks(service):
     wait_for(lambda: probe(service, "worker", "sms") == (0, []))
 
 
-def test_probe_names_what_does_not_run(service):
+def test_probe_names_missing_processes(service):
     assert probe(service, "worker", "email,sms") == (1, ["email,sms: no process runs."])
     other = {**service.env, "PORT": str(free_port())}
     command = [sys.executable, "-m", "rme.probe", "web"]
@@ -192,6 +102,7 @@ def test_probe_names_what_does_not_run(service):
     assert (done.returncode, done.stderr) == (1, expected)
 
 
+@pytest.mark.promise("faults-8")
 def test_hung_channel_and_hung_jobs_delay_neither_the_sweep_nor_others(service):
     with TcpServer(lambda connection, _: time.sleep(60)) as hung, ExitStack() as stack:
         account = {"url": f"http://127.0.0.1:{hung.port}/", "parameters_json": '{"to": "{to}"}'}
@@ -225,6 +136,7 @@ def statuses(service, *paths):
     return found
 
 
+@pytest.mark.promise("faults-10")
 def test_half_sent_requests_do_not_delay_others(service):
     address = ("127.0.0.1", service.port)
     post = b"POST /rme/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n{"
@@ -248,14 +160,13 @@ def test_half_sent_requests_do_not_delay_others(service):
             time.sleep(0.5)
 
 
-def test_death_of_one_web_process_leaves_the_others(service):
+@pytest.mark.promise("faults-9")
+def test_death_of_one_web_process_does_not_affect_others(service):
     for deaths in range(2):
         # granian takes two deaths within 5.5 s for a program that cannot run
         time.sleep(6 * deaths)
-        web = service.children("rme.web")
-        main = next(each for each in web if each.ppid() == service.process.pid)
-        victim = next(each for each in web if each.ppid() == main.pid)
-        victim.kill()
+        main = web_main(service)
+        main.children()[0].kill()
         seen = Counter()
         until = time.monotonic() + 3
         while time.monotonic() < until:
@@ -266,6 +177,63 @@ def test_death_of_one_web_process_leaves_the_others(service):
         assert main.is_running()
 
 
+def web_main(service):
+    """Return granian's main process, which `rme.web` has forked."""
+    web = service.children("rme.web")
+    keeper = next(each for each in web if each.ppid() == service.process.pid)
+    wait_for(keeper.children)
+    (main,) = keeper.children()
+    return main
+
+
+def test_killed_web_process_is_replaced_without_reloading_the_service(service):
+    keeper = web_main(service).ppid()
+    for _ in range(2):
+        main = web_main(service)
+        main.kill()
+        main.wait(10)
+        wait_for(lambda: statuses(service, "/livez") == [200])
+        assert web_main(service).ppid() == keeper
+    assert "rme: web ended (signal 9, SIGKILL) after" in service.log_text()
+
+
+def test_web_answers_while_its_keeper_is_replaced(service):
+    """SIGKILL to the process that has loaded the service: its successor loads for some seconds."""
+    main = web_main(service)
+    replaced = [main, *main.children(recursive=True)]
+    psutil.Process(main.ppid()).kill()
+    seen, silences, answered = Counter(), [], time.monotonic()
+    while any(each.is_running() for each in replaced):
+        for status in statuses(service, "/livez"):
+            seen[status] += 1
+            if status == 200:
+                silences.append(time.monotonic() - answered)
+                answered = time.monotonic()
+        assert time.monotonic() - answered < 60, service.log_text()[-2000:]
+    assert max(silences) < 3, (max(silences), seen)
+    assert seen[200] > 0.95 * seen.total(), seen
+    assert "rme: web ended (signal 9, SIGKILL) after" in service.log_text()
+    wait_for(lambda: all_there(service))
+    assert not [each for each in psutil.Process(service.process.pid).children() if gone(each)]
+
+
+def gone(process):
+    return process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_workers_send_while_their_keeper_is_replaced(service):
+    (launcher,) = [each for each in service.children("rme.workers") if each.name() == "python"]
+    replaced = launcher.children(recursive=True)
+    launcher.kill()
+    sent = "SELECT count(*) FROM messaging_delivery WHERE message_id = '{}' AND status = 'SENT'"
+    while any(each.is_running() for each in replaced):
+        message = send(service)
+        with Stopwatch() as watch:
+            wait_for(lambda message=message: service.sql(sent.format(message)) == [(1,)])
+        assert watch.seconds < 6, service.log_text()[-2000:]  # a hint that is lost costs three
+    wait_for(lambda: all_there(service))
+
+
 def listens(process):
     try:
         return any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp"))
@@ -273,7 +241,8 @@ def listens(process):
         return False
 
 
-def test_workers_that_are_killed_come_back_whenever_that_happens(service):
+@pytest.mark.promise("faults-9")
+def test_killed_workers_restart_at_any_moment(service):
     until = time.monotonic() + 8
     while time.monotonic() < until:  # those that are just starting too
         for victim in processes(service).get("rme-email", []):
@@ -289,6 +258,7 @@ def test_workers_that_are_killed_come_back_whenever_that_happens(service):
     wait_for(lambda: service.sql(done))
 
 
+@pytest.mark.promise("faults-9")
 def test_child_killed_while_a_worker_starts_does_not_end_it(service):
     (launcher,) = [each for each in service.children("rme.workers") if each.name() == "python"]
     (main,) = [each for each in processes(service)["rme-push"] if each.ppid() == launcher.pid]
@@ -309,7 +279,8 @@ def test_child_killed_while_a_worker_starts_does_not_end_it(service):
     wait_for(lambda: all_there(service))
 
 
-def test_engines_and_programs_that_are_killed_come_back_however_often(service):
+@pytest.mark.promise("faults-9")
+def test_killed_engines_and_programs_restart_every_time(service):
     for _ in range(4):
         for word in ("valkey-server", "rme.workers"):
             wait_for(lambda word=word: service.children(word))
@@ -320,7 +291,8 @@ def test_engines_and_programs_that_are_killed_come_back_however_often(service):
     assert released_late(service) < 5
 
 
-def test_hints_left_behind_by_an_outage_delay_nothing_and_cost_little(service):
+@pytest.mark.promise("faults-11")
+def test_hints_left_by_an_outage_cause_no_delay_and_little_work(service):
     env = {**service.env, **engine_env(service.var), "DJANGO_SETTINGS_MODULE": "rme.settings"}
     with ExitStack() as stack:
         for name in ("rme-sweep", "rme-beat"):
@@ -360,6 +332,7 @@ def test_beat_publishes_no_hints_without_workers(service):
     wait_for(lambda: waiting(service) == 0)
 
 
+@pytest.mark.promise("faults-11")
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
 @pytest.mark.parametrize("shift", ["-60s", "+60s"])
 def test_heartbeats_of_a_beat_with_another_clock_count(service, shift):
@@ -380,3 +353,16 @@ def test_heartbeats_of_a_beat_with_another_clock_count(service, shift):
 def test_stop_leaves_nothing(service):
     assert service.stop() == 0
     assert not os.path.exists(f"/proc/{service.process.pid}")
+
+
+def test_no_process_is_left_when_all_keepers_are_killed_at_once(service):
+    service.start()
+    wait_for(lambda: all_there(service))
+    supervisor = psutil.Process(service.process.pid)
+    processes = supervisor.children(recursive=True)
+    keepers = [each for each in supervisor.children() if each.name() == "python"]
+    assert len(keepers) == 2
+    for each in (*keepers, supervisor):
+        each.kill()
+    service.process.wait()
+    assert psutil.wait_procs(processes, 60)[1] == []

@@ -205,7 +205,8 @@ def arrived(service, far_ends) -> Counter[str]:
     return found
 
 
-def test_nothing_is_lost_or_doubled_whatever_becomes_of_providers(far_ends):
+@pytest.mark.promise("routes-5")
+def test_nothing_is_lost_or_doubled_while_providers_fail_and_recover(far_ends):
     dice, deck = random.Random(SEED), []
     with (
         data_folder() as var,
@@ -228,7 +229,7 @@ def test_nothing_is_lost_or_doubled_whatever_becomes_of_providers(far_ends):
             each.recover()
 
         # Everything ends by itself but what nobody can know, which is held.
-        left = lambda: service.sql(ON_ITS_WAY)[0][0]  # noqa: E731
+        left = lambda: service.sql(ON_ITS_WAY)[0][0]
         await_(lambda: not left(), CATCH_UP_SECONDS, lambda: service.sql(STATUSES))
         assert service.sql(AFTER_UNKNOWN) == [(0,)]
         found = arrived(service, far_ends)

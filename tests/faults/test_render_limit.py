@@ -15,7 +15,7 @@ from django.db import connection
 
 from messaging.delivery import claims, sweeper
 from messaging.models import Delivery
-from rme.core.process import time_budget
+from rme.core.process.time_budget import StepTimers, TimedStep
 from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.faults import hanging
@@ -86,7 +86,7 @@ def entries(name, count):
     return [found.decode() for found in redis_client().lrange(name, 0, -1)]
 
 
-def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):
+def test_delivery_hanging_in_native_code_fails_alone(worker, claim):
     first, second = claim.deliveries
     worker(claim, 0, "native")
     worker(claim, 1, "nothing")
@@ -112,7 +112,7 @@ def test_delivery_that_hangs_in_native_code_fails_alone(worker, claim):
     ("how", "options"),
     [("python", {}), ("sleep", {"soft_time_limit": 1, "time_limit": 60})],
 )
-def test_delivery_that_hangs_where_signals_arrive_is_given_up(worker, claim, how, options):
+def test_delivery_hanging_where_signals_arrive_is_given_up(worker, claim, how, options):
     first, second = claim.deliveries
     worker(claim, 0, how, **options)
     worker(claim, 1, "nothing")
@@ -122,7 +122,7 @@ def test_delivery_that_hangs_where_signals_arrive_is_given_up(worker, claim, how
     ]
 
 
-def test_delivery_of_a_worker_that_is_killed_does_not_fail(worker, claim):
+def test_delivery_of_a_killed_worker_does_not_fail(worker, claim):
     first, second = claim.deliveries
     process = worker(claim, 0, "sleep")
     assert entries("tests:begun", 1) == [first.id]
@@ -135,7 +135,7 @@ def test_delivery_of_a_worker_that_is_killed_does_not_fail(worker, claim):
 
 def test_step_outside_of_the_main_thread_has_no_limit():
     def step():
-        with time_budget.TimedStep(0.01, b"x"):
+        with TimedStep(StepTimers(), 0.01, b"x"):
             return sum(range(10**6))
 
     with ThreadPoolExecutor(1) as pool:

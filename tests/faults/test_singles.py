@@ -77,7 +77,7 @@ def first_or_repeat(client, note):
     return answer
 
 
-def test_each_client_gets_its_own_answer(service):
+def test_every_client_gets_the_answer_to_its_request(service):
     """Pairs of neighbours differ in their organization; clients 0 and 2, 1 and 3 … share a key."""
     before = count(service)
 
@@ -117,7 +117,7 @@ def test_each_client_gets_its_own_answer(service):
     assert len(stored) - before == len(ids) == CLIENTS * 2 + CLIENTS // 2
 
 
-def test_what_was_answered_before_a_kill_is_there_and_a_repeat_is_not_doubled(service):
+def test_answered_sends_survive_a_kill_and_repeats_are_not_doubled(service):
     """Each client repeats a call with its key until it is answered, as a good client does."""
     before, over = count(service), threading.Event()
 

@@ -27,7 +27,7 @@ ENV = {"OUTBOUND_OPEN_HOSTS": "127.0.0.1", "WEB_WORKERS": "1"}
 SET_UP = """
 import json, sys
 from messaging.models import ProviderAccount
-from rme.tenants import applications
+from rme.tenants.oauth import applications
 from rme.tenants.models import Organization
 from tests import factories
 demo, hung, well = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

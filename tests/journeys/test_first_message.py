@@ -43,6 +43,7 @@ def var():
         yield Path(folder)
 
 
+@pytest.mark.promise("tokens-14")
 def test_the_readmes_request_sends_a_real_email(var):
     mailbox = Mailbox()
     port = free_port()
@@ -119,7 +120,7 @@ def chunked_token(port: int, demo: dict) -> int:
         return int(connection.recv(4096)[9:12])
 
 
-def test_a_busy_port_is_one_sentence(var):
+def test_busy_port_is_reported_in_one_sentence(var):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))
         busy.listen()

@@ -11,8 +11,10 @@ import orjson
 import pytest
 
 from messaging.api.messages import SINGLE_SENDS
-from messaging.delivery import in_flight, tasks
+from messaging.delivery import tasks
+from messaging.delivery.sending_process import SendingProcess
 from messaging.models import Delivery
+from rme.core.outbound import outbound_transport
 from tests import factories
 from tests.rest import Api, message
 
@@ -29,7 +31,6 @@ def files_entered(run: Callable[[], object]) -> list[str]:
         if event == "call" and frame.f_code.co_filename.startswith(APPS):
             entered.append(str(Path(frame.f_code.co_filename).relative_to(ROOT)))
 
-    in_flight._threads.forget()  # threads that run already cannot be traced
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -53,7 +54,7 @@ def first_missing(wanted: Sequence[str], entered: Sequence[str]) -> str | None:
     return next((file for file in wanted if file not in rest), None)
 
 
-def test_accept_and_delivery_go_through_the_listed_files_in_order(org):
+def test_accept_and_delivery_enter_the_listed_files_in_order(org):
     api, body = Api(org), message(factories.contact(org))
     environ = {
         "QUERY_STRING": "",
@@ -61,12 +62,12 @@ def test_accept_and_delivery_go_through_the_listed_files_in_order(org):
         "HTTP_HOST": "localhost",
         "HTTP_AUTHORIZATION": f"Bearer {api.token}",
     }
-    request = SINGLE_SENDS.read(environ, bytearray(orjson.dumps(body)))
-    assert request is not None
+    request = SINGLE_SENDS.read(environ, orjson.dumps(body))
     accepting = files_entered(lambda: SINGLE_SENDS.answer([request]))
-    sending = files_entered(lambda: tasks.send_ready("EMAIL"))
+    process = SendingProcess()  # threads that run already cannot be traced
+    sending = files_entered(lambda: tasks.send("EMAIL", outbound_transport(), process))
     assert Delivery.objects.get().status == "DELIVERED"
     accept, send = listed("**From view to stored row**"), listed("**From task to stored outcome**")
-    assert (len(accept), len(send)) == (10, 10)
+    assert (len(accept), len(send)) == (11, 10)
     assert first_missing(accept, accepting) is None
     assert first_missing(send, sending) is None

@@ -18,7 +18,7 @@ def _nothing_counted(redis):
     redis.flushdb()
 
 
-def test_acceptance_is_measured_apart_from_refusals_and_waiting(api, org):
+def test_acceptance_is_measured_without_rejections_and_waiting(api, org):
     person = factories.contact(org)
     bodies = [message(person), {**message(person), "channel": "FAX"}]
     statuses = [api.send(body).status_code for body in bodies]

@@ -146,7 +146,7 @@ def test_a_foreign_key_is_not_enforced_later():
     ]
 
 
-def test_a_transaction_locks_one_table_that_grows():
+def test_migration_locking_several_growing_tables_is_rejected():
     def column(model):
         return migrations.AddField(model, "note", models.IntegerField(null=True))
 
@@ -166,28 +166,28 @@ def test_sql_is_looked_through():
     ]
 
 
-def test_not_null_waits_until_nobody_leaves_the_column_out():
+def test_not_null_is_rejected_while_the_former_release_omits_the_column():
     field = migrations.AlterField("attempt", "latency_ms", models.IntegerField())
     scan = "attempt.latency_ms is made NOT NULL: a valid check first, and post-deploy."
     assert violations(field) == [scan, "attempt.latency_ms: the release before leaves it out."]
     assert violations(field, post_deploy=True) == [scan]
 
 
-def test_an_index_of_a_table_that_grows_is_removed_concurrently():
+def test_index_of_a_growing_table_must_be_removed_concurrently():
     index = migrations.RemoveIndex("webhookdelivery", "notice_due")
     assert violations(index, post_deploy=True) == [
         "An index of webhookdelivery is removed by RemoveTableIndex."
     ]
 
 
-def test_schema_and_rows_are_changed_apart():
+def test_schema_and_rows_must_be_changed_by_separate_migrations():
     column = migrations.AddField("pause", "note", models.IntegerField(null=True))
     assert violations(ROWS, column, atomic=False) == [
         "Rows and schema are changed by migrations of their own."
     ]
 
 
-def test_this_release_can_write_rows_without_a_column_that_it_removes_later():
+def test_column_to_be_removed_needs_null_or_a_database_default():
     assert violations(migrations.RemoveField("pause", "reason"), post_deploy=True) == [
         "pause.reason needs null or db_default first: it is not written."
     ]
@@ -207,5 +207,5 @@ def test_this_release_can_write_rows_without_a_column_that_it_removes_later():
         (ROWS, {"atomic": False}),
     ],
 )
-def test_what_the_rules_allow_passes(operation, options):
+def test_allowed_operations_pass(operation, options):
     assert violations(operation, **options) == []

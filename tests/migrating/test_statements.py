@@ -43,11 +43,11 @@ def found(text, *, atomic=True, post_deploy=False):
         ("Rows are read with atomic = False", "ALTER TABLE t VALIDATE CONSTRAINT c"),
     ],
 )
-def test_what_others_would_wait_for_is_refused(sentence, statement):
+def test_blocking_statements_are_rejected(sentence, statement):
     assert found(statement) == [f"{sentence}: {statement}"]
 
 
-def test_each_statement_is_looked_at_by_itself():
+def test_each_statement_is_checked_separately():
     first = "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0)"
     second = "ALTER TABLE t ADD CONSTRAINT d CHECK (b > 0) NOT VALID"
     assert found(f"{first};\n{second};", post_deploy=True) == [f"{UNKNOWN}: {first}"]
@@ -66,5 +66,5 @@ def test_each_statement_is_looked_at_by_itself():
         ("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID", {"post_deploy": True}),
     ],
 )
-def test_what_is_known_to_be_harmless_passes(text, options):
+def test_harmless_statements_pass(text, options):
     assert found(text, **options) == []

@@ -36,7 +36,8 @@ def form(kind, **settings):
 APNS = {**fake_apns.settings(1, "", 5.0), "private_key": fake_apns.key_pem()}
 
 
-def test_a_key_of_apples_is_stored_and_never_shown(owner, org):
+@pytest.mark.promise("push-sending-9")
+def test_apple_key_is_stored_and_never_shown(owner, org):
     answer = owner.post(url("new_provider", "apns"), form("apns", **APNS))
     assert answer.status_code == 302, answer.context["form"].errors
     row = ProviderAccount.objects.get()
@@ -50,12 +51,13 @@ def test_a_key_of_apples_is_stored_and_never_shown(owner, org):
 RSA = fake_fcm.key_pem()
 
 
+@pytest.mark.promise("push-sending-9")
 @pytest.mark.parametrize(
     "key",
     ["no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", RSA, "a\x00b"],
     ids=["text", "broken", "rsa", "nul"],
 )
-def test_a_p8_that_is_no_key_is_refused(owner, org, key):
+def test_malformed_p8_key_is_rejected(owner, org, key):
     answer = owner.post(url("new_provider", "apns"), form("apns", **{**APNS, "private_key": key}))
     assert answer.status_code == 200
     assert set(answer.context["form"].errors) == {"setting_apns_private_key"}
@@ -63,8 +65,9 @@ def test_a_p8_that_is_no_key_is_refused(owner, org, key):
     assert not ProviderAccount.objects.exists()
 
 
+@pytest.mark.promise("push-sending-9")
 @pytest.mark.parametrize("text", ["no JSON", "{}", fake_fcm.account(1, private_key="no key")])
-def test_a_service_account_that_is_none_is_refused(owner, org, text):
+def test_malformed_service_account_is_rejected(owner, org, text):
     given = form("fcm", service_account_json=text, timeout=5)
     answer = owner.post(url("new_provider", "fcm"), given)
     assert answer.status_code == 200
@@ -80,6 +83,7 @@ def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
     assert b"Gone: BadDeviceToken" in answer.content
 
 
+@pytest.mark.promise("devices-2")
 def test_a_device_shows_its_history(owner, org):
     device = factories.device(org, factories.contact(org))
     at = clock.now()

@@ -27,7 +27,7 @@ from tests.rest import work
 pytestmark = pytest.mark.django_db
 
 IOS, OTHER_IOS = "ab" * 32, "cd" * 32
-ANDROID, USER = "token-1", "0055g00000AbCdE"
+ANDROID, USER, OTHER_USER = "token-1", "0055g00000AbCdE", "0055g00000AbCdF"
 LONG_AGO, LATER = 1_000_000_000_000, 4_000_000_000_000
 
 TAKEN = ("Accepted", "SENT", "CLOSED")
@@ -130,6 +130,7 @@ APNS = [
 ]
 
 
+@pytest.mark.promise("push-answers-1", "push-answers-19")
 @pytest.mark.parametrize(("status", "reason", "proven", "row"), APNS)
 def test_apns(org, person, status, reason, proven, row):
     body = {"reason": reason, "timestamp": LATER} if reason else {}
@@ -145,12 +146,46 @@ def test_apns(org, person, status, reason, proven, row):
     assert found == expected(row, why)
 
 
+@pytest.mark.promise("push-answers-3")
 def test_apns_says_when_a_token_died(org, person):
     with apple(**{IOS: (410, {"reason": "Unregistered", "timestamp": LONG_AGO})}) as service:
         used = account(org, "apns", service.settings())
         one = device(person, "IOS", IOS)
         found = came_of(push(person), used, one)
     assert found == expected(RETRY, "Unregistered, before the device registered again")
+
+
+@pytest.mark.promise("push-answers-20")
+@pytest.mark.parametrize("reason", ["TopicDisallowed", "BadTopic", "DeviceTokenNotForTopic"])
+def test_wrong_app_of_one_device_opens_no_circuit(org, person, reason):
+    with apple(**{IOS: (400, {"reason": reason})}) as service:
+        used = account(org, "apns", service.settings())
+        one = device(person, "IOS", IOS)
+        Device.objects.filter(pk=one.pk).update(app="com.example.typo")
+        assert came_of(push(person), used, one) == expected(RECIPIENT, reason)
+        other = factories.contact(org)
+        fine = device(other, "IOS", OTHER_IOS)
+        assert came_of(push(other), used, fine) == expected(TAKEN, None)
+
+
+@pytest.mark.promise("push-answers-20")
+@pytest.mark.parametrize(
+    ("status", "reason", "row"),
+    [
+        (400, "BadDeviceToken", RECIPIENT),
+        (403, "BadEnvironmentKeyIdInToken", RECIPIENT),
+        (403, "BadCertificateEnvironment", RECIPIENT),
+    ],
+)
+def test_wrong_environment_of_one_device_opens_no_circuit(org, person, status, reason, row):
+    with apple() as production, apple(**{IOS: (status, {"reason": reason})}) as sandbox:
+        used = account(org, "apns", {**production.settings(), "sandbox_url": sandbox.url})
+        other = factories.contact(org)
+        device(other, "IOS", OTHER_IOS)
+        push(other)
+        one = device(person, "IOS", IOS)
+        Device.objects.filter(pk=one.pk).update(environment="SANDBOX")
+        assert came_of(push(person), used, one) == expected(row, reason)
 
 
 FCM = [
@@ -162,7 +197,7 @@ FCM = [
     (400, failure("INVALID_ARGUMENT", "X"), "INVALID_ARGUMENT", PAYLOAD),
     (413, b"", "no error code", PAYLOAD),
     (403, failure("SENDER_ID_MISMATCH", "X"), "SENDER_ID_MISMATCH", DEAD),
-    (401, failure("THIRD_PARTY_AUTH_ERROR", "X"), "THIRD_PARTY_AUTH_ERROR", CONFIG),
+    (401, failure("THIRD_PARTY_AUTH_ERROR", "X"), "THIRD_PARTY_AUTH_ERROR", RECIPIENT),
     (401, failure("", "UNAUTHENTICATED"), "UNAUTHENTICATED", CONFIG),
     (403, failure("", "PERMISSION_DENIED"), "PERMISSION_DENIED", CONFIG),
     (429, failure("QUOTA_EXCEEDED", "X"), "QUOTA_EXCEEDED", BACKOFF),
@@ -172,6 +207,7 @@ FCM = [
 ]
 
 
+@pytest.mark.promise("push-answers-11")
 @pytest.mark.parametrize(
     ("status", "body", "reason", "row"), FCM, ids=[f"{row[0]}-{row[2]}-{row[3][0]}" for row in FCM]
 )
@@ -206,6 +242,7 @@ WEB = [
 ]
 
 
+@pytest.mark.promise("push-answers-14")
 @pytest.mark.parametrize(
     ("status", "body", "reason", "row"), WEB, ids=[f"{row[0]}-{row[3][0]}" for row in WEB]
 )
@@ -218,7 +255,8 @@ def test_web_push(org, person, status, body, reason, row):
     assert found == expected(row, reason)
 
 
-def test_a_browsers_push_service_that_is_busy_slows_no_other(org, person):
+@pytest.mark.promise("push-sending-28", "push-answers-15")
+def test_busy_push_service_of_a_browser_does_not_delay_others(org, person):
     """So many refusals by one would open the circuit, if it were the account's."""
     with push_service(device=(429, b"", {"retry-after": "300"})) as busy, push_service() as fine:
         used = account(org, "webpush", busy.settings())
@@ -230,6 +268,23 @@ def test_a_browsers_push_service_that_is_busy_slows_no_other(org, person):
         one = device(other, "WEB", fine.browser().text)
         found = came_of(push(other), used, one)
     assert found == expected(TAKEN, None)
+
+
+@pytest.mark.promise("push-answers-20")
+@pytest.mark.parametrize("status", [401, 403])
+def test_push_service_rejecting_the_key_does_not_stop_others(org, person, status):
+    """Another service takes the same key. The devices of the first one wait for it."""
+    with push_service(device=(status, b"", {})) as refusing, push_service() as fine:
+        used = account(org, "webpush", refusing.settings())
+        other = factories.contact(org)
+        works = device(other, "WEB", fine.browser().text)
+        assert came_of(push(other), used, works) == expected(TAKEN, None)
+        one = device(person, "WEB", refusing.browser().text)
+        messages = [push(person) for _ in range(25)]
+        found = came_of(messages[0], used, one)
+        assert found == expected(RETRY, f"the push service answered {status}")
+        assert len(refusing.seen) == 1
+        assert came_of(push(other), used, works) == expected(TAKEN, None)
 
 
 SALESFORCE = [
@@ -254,6 +309,7 @@ SALESFORCE = [
 ]
 
 
+@pytest.mark.promise("push-answers-16")
 @pytest.mark.parametrize(("code", "row"), SALESFORCE)
 def test_salesforce(org, person, code, row):
     with salesforce_service(answers={USER: refused(code)} if code else {}) as service:
@@ -263,6 +319,23 @@ def test_salesforce(org, person, code, row):
     assert found == expected(row, code)
 
 
+@pytest.mark.promise("push-answers-20")
+@pytest.mark.parametrize("code", ["INSUFFICIENT_ACCESS", "API_DISABLED_FOR_ORG"])
+def test_refusal_for_one_user_of_several_opens_no_circuit(org, person, code):
+    with salesforce_service(answers={USER: refused(code)}) as service:
+        used = account(org, "salesforce", service.settings())
+        one = device(person, "PLATFORM", USER)
+        device(person, "PLATFORM", OTHER_USER)
+        message_id = push(person)
+    outcomes = Attempt.objects.filter(delivery_id=message_id).values_list("outcome", flat=True)
+    assert sorted(outcomes) == ["Accepted", "Rejected"]
+    assert Delivery.objects.get(message_id=message_id).status == "SENT"
+    assert str(circuits.read([used.pk])[used.pk].state) == "CLOSED"
+    one.refresh_from_db()
+    assert one.active
+
+
+@pytest.mark.promise("push-answers-16")
 @pytest.mark.parametrize(
     ("status", "body", "reason", "row"),
     [
@@ -276,7 +349,7 @@ def test_salesforce(org, person, code, row):
         (500, b"", "unexpected answer: 500", UNKNOWN),
     ],
 )
-def test_salesforce_as_a_whole(org, person, status, body, reason, row):
+def test_salesforce_answer_to_the_whole_request(org, person, status, body, reason, row):
     with salesforce_service(whole=(status, body, {})) as service:
         used = account(org, "salesforce", service.settings())
         one = device(person, "PLATFORM", USER)
@@ -284,6 +357,7 @@ def test_salesforce_as_a_whole(org, person, status, body, reason, row):
     assert found == expected(row, reason)
 
 
+@pytest.mark.promise("push-answers-1")
 def test_the_tables_of_the_senders_have_no_other_row():
     assert {(row[0], row[1]) for row in APNS} >= set(apns.ANSWERS)
     assert {row[0] for row in SALESFORCE} >= set(salesforce.RESULTS)

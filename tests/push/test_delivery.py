@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import sweeper
 from messaging.feedback import tasks
-from messaging.models import Attempt, Delivery, Message, ProviderAccount
+from messaging.models import Attempt, Delivery, ProviderAccount
 from push.models import Device
 from rme.core.db import clock
 from rme.tenants.models import Membership
@@ -19,7 +19,6 @@ from tests.fakes.apns import GOOD, apple
 from tests.fakes.fcm import google
 from tests.fakes.webpush import push_service
 from tests.rest import error, events, message, work
-from tests.tenants.admin.scene import page
 from tests.tenants.admin.scene import person as member
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
@@ -52,7 +51,8 @@ def outcomes():
     return list(rows)
 
 
-def test_every_device_goes_by_the_service_of_its_platform(api, org):
+@pytest.mark.promise("push-sending-1", "push-sending-13")
+def test_every_device_is_reached_by_the_service_of_its_platform(api, org):
     person = factories.contact(org)
     with apple() as one, google() as two, push_service() as three:
         browser = three.browser()
@@ -76,7 +76,8 @@ def test_every_device_goes_by_the_service_of_its_platform(api, org):
     assert events(message_id) == ["accepted", "sent"]
 
 
-def test_one_that_is_taken_is_enough_and_the_dead_one_is_retired(api, org):
+@pytest.mark.promise("push-sending-3")
+def test_one_accepted_push_is_enough_and_the_dead_device_is_retired(api, org):
     person = factories.contact(org)
     dead = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
     with apple() as one, google(**{"fcm:token": dead}) as two:
@@ -93,6 +94,7 @@ def test_one_that_is_taken_is_enough_and_the_dead_one_is_retired(api, org):
     assert (row.platform, row.inactive_reason) == ("ANDROID", "UNREGISTERED")
 
 
+@pytest.mark.promise("push-sending-5")
 def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
     person = factories.contact(org)
     dead = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
@@ -108,6 +110,7 @@ def test_when_all_are_dead_the_next_channel_has_its_turn(api, org):
     assert events(message_id) == ["accepted", "fallback", "sent", "delivered"]
 
 
+@pytest.mark.promise("push-sending-6")
 def test_an_unconfirmed_push_is_followed_by_the_next_channel(api, org):
     person = factories.contact(org)
     given = {"channel": None, "channels": ["PUSH", "SMS", "EMAIL"], "strategy": "FIRST_DELIVERED"}
@@ -138,7 +141,8 @@ def test_devices_without_a_provider_are_refused(api, org):
     assert outcomes() == []
 
 
-def test_devices_whose_provider_is_removed_wait(api, org):
+@pytest.mark.promise("push-sending-7")
+def test_devices_without_a_provider_account_wait(api, org):
     person = factories.contact(org)
     with google() as two:
         account(org, "fcm", two.settings())
@@ -154,6 +158,7 @@ def test_devices_whose_provider_is_removed_wait(api, org):
     assert outcomes() == []
 
 
+@pytest.mark.promise("push-sending-8")
 def test_an_account_may_be_for_some_platforms(api, org):
     person = factories.contact(org)
     account(org, "simulator", {}, match=["IOS"])
@@ -164,6 +169,7 @@ def test_an_account_may_be_for_some_platforms(api, org):
     assert attempt.device_id == Device.objects.get(platform="IOS").pk
 
 
+@pytest.mark.promise("push-sending-8")
 def test_an_account_may_be_for_some_apps(api, org):
     person = factories.contact(org)
     with apple() as one, apple() as two:
@@ -181,6 +187,7 @@ def test_an_account_may_be_for_some_apps(api, org):
     assert outcomes() == [("apns", "Accepted", None), ("two", "Accepted", None)]
 
 
+@pytest.mark.promise("push-sending-2")
 def test_each_devices_attempt_is_in_the_detail_and_in_the_admin(api, org):
     person = factories.contact(org)
     gone = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
@@ -199,14 +206,14 @@ def test_each_devices_attempt_is_in_the_detail_and_in_the_admin(api, org):
         (alive, "fcm", "ACCEPTED", None), (dead, "fcm", "GONE", "UNREGISTERED"),
     ]  # fmt: skip
     editor = member("editor", org, Membership.Role.OPERATOR)
-    shown = editor.get(page(Message, "change", message_id)).content.decode()
-    for device_id, outcome in ((alive, "Accepted"), (dead, "Gone")):
-        cell = f'<td class="pr-4 align-top">{device_id}</td>'
-        assert f'{cell}<td class="pr-4 align-top">{outcome}</td>' in shown
+    shown = editor.get(f"/admin/console/{org.pk}/messages/{message_id}/record/").context["record"]
+    recorded = [(row["device_id"], row["outcome"]) for row in json.loads(shown)["attempts"]]
+    assert recorded == [(alive, "Accepted"), (dead, "Gone")]
 
 
+@pytest.mark.promise("push-answers-22")
 @pytest.mark.parametrize("dead", [1, 40])
-def test_dead_devices_cost_one_statement_however_many(api, org, dead):
+def test_dead_devices_of_any_number_cost_one_statement(api, org, dead):
     person = factories.contact(org)
     gone = (404, {"error": {"details": [{"errorCode": "UNREGISTERED"}]}})
     tokens = [f"fcm:token-{n}" for n in range(dead)]

@@ -30,6 +30,7 @@ def post(client, path, body):
     return client.post(f"/push-demo/{path}", body, content_type="application/json")
 
 
+@pytest.mark.promise("push-program-6")
 def test_the_page_names_the_key_and_the_contacts(editor, ada):
     from push import vapid
 
@@ -41,21 +42,23 @@ def test_the_page_names_the_key_and_the_contacts(editor, ada):
 
 
 @pytest.mark.parametrize("path", ["", "/devices", "/send"])
-def test_who_has_not_logged_in_is_sent_to_do_so(org, path):
+def test_anonymous_visitor_is_redirected_to_log_in(org, path):
     ask = Client().get if not path else Client().post
     answer = ask(f"/push-demo{path}")
     assert answer.status_code == 302
     assert answer["Location"].startswith("/admin/login/")
 
 
+@pytest.mark.promise("push-program-6")
 @pytest.mark.parametrize("role", [Membership.Role.VIEWER, Membership.Role.SUPPORT])
-def test_who_may_not_edit_finds_nothing(org, role):
+def test_page_is_404_for_roles_that_cannot_edit(org, role):
     reader = member("reader", org, role)
     assert reader.get("/push-demo").status_code == 404
     assert post(reader, "send", {}).status_code == 404
 
 
-def test_another_organization_is_not_there(editor, org):
+@pytest.mark.promise("push-program-6")
+def test_another_organization_is_not_found(editor, org):
     theirs = factories.contact(factories.organization("other"))
     assert editor.get("/push-demo?org=other").status_code == 404
     assert editor.get("/push-demo?org=a%00b").status_code == 404
@@ -65,7 +68,7 @@ def test_another_organization_is_not_there(editor, org):
     assert not Device.objects.exists()
 
 
-def test_forms_of_other_sites_do_nothing(org, ada):
+def test_cross_site_forms_are_rejected(org, ada):
     client = member("editor", org, Membership.Role.OPERATOR)
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = client.cookies
@@ -74,6 +77,7 @@ def test_forms_of_other_sites_do_nothing(org, ada):
     assert not Message.objects.exists()
 
 
+@pytest.mark.promise("push-program-6")
 def test_the_browser_becomes_a_device_and_is_pushed_to(editor, org, ada):
     body = {"contactId": str(ada.pk), "token": BROWSER.subscription}
     answer = post(editor, "devices", body)
@@ -108,13 +112,13 @@ def test_a_service_worker_replaces_its_subscription_without_a_page(editor, ada):
     [None, "", 7, "nonsense", signing.dumps(["acme", "x"], salt="another")],
     ids=["none", "empty", "number", "nonsense", "foreign"],  # a signature has the time in it
 )
-def test_a_reference_that_is_not_ours_leads_nowhere(db, reference):
+def test_foreign_reference_is_not_found(db, reference):
     answer = post(Client(), "replace", {"reference": reference, "token": BROWSER.subscription})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"title": "a\\u0000b"}'])
-def test_what_is_no_body_is_refused(editor, body):
+def test_malformed_body_is_rejected(editor, body):
     for path in ("devices", "send", "replace"):
         answer = post(editor, path, body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_PAYLOAD")

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 # --- registering ----------------------------------------------------------------------------------
+@pytest.mark.promise("devices-1", "devices-5")
 def test_a_device_is_registered(api, org):
     person = factories.contact(org)
     answer = register(
@@ -42,6 +43,7 @@ def test_a_device_is_registered(api, org):
     assert (row.name, row.active, history(row)) == ("Ada's phone", True, ["REGISTERED"])
 
 
+@pytest.mark.promise("devices-3", "devices-4")
 @pytest.mark.parametrize(
     ("platform", "token", "kept"),
     [
@@ -65,6 +67,7 @@ def test_each_platform_has_its_token(api, org, platform, token, kept):
     assert row.token == kept
 
 
+@pytest.mark.promise("devices-6")
 def test_the_same_token_again_is_the_same_device(api, org):
     person = factories.contact(org)
     first = register(api, android(person, name="Old"))
@@ -83,13 +86,14 @@ def test_the_same_token_again_is_the_same_device(api, org):
     assert (row.name, history(row)) == ("New", ["REGISTERED", "ACTIVATED"])
 
 
-def test_registering_at_every_start_leaves_no_trace(api, org):
+def test_repeated_registration_adds_no_history(api, org):
     person = factories.contact(org)
     for _ in range(3):
         register(api, android(person))
     assert history(Device.objects.get()) == ["REGISTERED"]
 
 
+@pytest.mark.promise("devices-7")
 def test_a_token_belongs_to_the_last_to_register_it(api, org):
     ada, bob = factories.contact(org), factories.contact(org, first_name="Bob")
     device_id = register(api, android(ada, name="Ada's")).json()["deviceId"]
@@ -99,6 +103,7 @@ def test_a_token_belongs_to_the_last_to_register_it(api, org):
     assert (str(row.pk), row.name, history(row)) == (device_id, "", ["REGISTERED", "MOVED"])
 
 
+@pytest.mark.promise("devices-7")
 def test_the_history_keeps_the_latest(api, org):
     people = [factories.contact(org), factories.contact(org)]
     for turn in range(52):
@@ -115,6 +120,7 @@ def test_a_subscription_with_new_keys_is_the_same_device(api):
     assert (answer.status_code, row.token) == (200, other.text)
 
 
+@pytest.mark.promise("devices-8")
 def test_an_unknown_contact_is_not_found(api, org):
     theirs = factories.contact(factories.organization("other"))
     for contact_id in (NOBODY, "nonsense", str(theirs.pk)):
@@ -125,6 +131,7 @@ def test_an_unknown_contact_is_not_found(api, org):
     assert not Device.objects.exists()
 
 
+@pytest.mark.promise("devices-14")
 def test_the_vapid_key_is_a_point(api, settings):
     settings.VAPID_PRIVATE_KEY = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"  # RFC 8291 §A
     answer = api.call("GET", "/devices/vapid-key")
@@ -139,6 +146,7 @@ FIELDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.promise("devices-20")
 @EFFORT
 @hypothesis.given(
     name=st.sampled_from(FIELDS),
@@ -146,7 +154,7 @@ FIELDS = [
     platform=st.sampled_from(["IOS", "ANDROID", "WEB", "PLATFORM"]),
     many=st.booleans(),
 )
-def test_any_value_in_any_field_is_an_answer_that_names_it(db, name, value, platform, many):
+def test_any_value_in_any_field_is_stored_or_rejected_with_details(db, name, value, platform, many):
     from rme.tenants.models import Organization
 
     found = Organization.objects.filter(pk="acme").first()

@@ -32,7 +32,8 @@ def listed(row, **fields):
 
 
 # --- many -----------------------------------------------------------------------------------------
-def test_of_many_a_bad_one_fails_no_other(api, org):
+@pytest.mark.promise("devices-9")
+def test_invalid_device_among_many_is_rejected_alone(api, org):
     ada, bob = factories.contact(org), factories.contact(org)
     entries = [android(ada), {"platform": "IOS"}, android(bob, "token-2"), android(bob)]
     answer = api.call("POST", "/devices", {"entries": entries})
@@ -54,8 +55,9 @@ def test_of_many_a_bad_one_fails_no_other(api, org):
     )
 
 
+@pytest.mark.promise("devices-9")
 @pytest.mark.parametrize("count", [1, 50])
-def test_many_cost_as_many_statements_as_one(api, org, count):
+def test_many_devices_need_the_same_statements_as_one(api, org, count):
     person = factories.contact(org)
     entries = [android(person, f"token-{n}") for n in range(count)]
     api.call("POST", "/devices", {"entries": entries})
@@ -65,7 +67,8 @@ def test_many_cost_as_many_statements_as_one(api, org, count):
 
 
 # --- finding --------------------------------------------------------------------------------------
-def test_the_newest_come_first_page_by_page(api, org):
+@pytest.mark.promise("devices-10", "devices-19")
+def test_newest_suppressions_come_first_across_pages(api, org):
     ada, bob = factories.contact(org), factories.contact(org)
     for number in range(3):
         factories.device(org, ada, f"a{number}")
@@ -97,6 +100,7 @@ def test_a_dead_device_says_why(api, org):
 TIMES = {"registeredAt": "registered_at", "lastSeenAt": "last_seen_at"}
 
 
+@pytest.mark.promise("devices-10")
 @pytest.mark.parametrize("count", [1, 50])
 def test_a_page_is_one_query(api, org, count):
     person = factories.contact(org)

@@ -26,6 +26,7 @@ SIXTEEN = "must be 16 bytes, base64url"
 SUBSCRIPTION = "must be a PushSubscription: endpoint and keys"
 
 
+@pytest.mark.promise("devices-3", "devices-4", "devices-15")
 @pytest.mark.parametrize(
     ("given", "field", "why"),
     [
@@ -74,7 +75,7 @@ SUBSCRIPTION = "must be a PushSubscription: endpoint and keys"
         ({"anything": 1}, "anything", "unknown field"),
     ],
 )
-def test_what_is_wrong_is_named(api, given, field, why):
+def test_invalid_field_is_named(api, given, field, why):
     body = {"userId": "u1", "platform": "ANDROID", "token": "t", **given}
     answer = register(api, body)
     expected = error("INVALID_PAYLOAD", f"{field}: {why}", (field, why))
@@ -82,6 +83,7 @@ def test_what_is_wrong_is_named(api, given, field, why):
     assert not Device.objects.exists()
 
 
+@pytest.mark.promise("devices-15")
 @pytest.mark.parametrize("host", ["web.push.apple.com", "wns2-par02p.notify.windows.com"])
 def test_endpoints_of_known_services_are_taken(api, host):
     browser = Browser(f"https://{host}/w/?token=abc")
@@ -89,7 +91,8 @@ def test_endpoints_of_known_services_are_taken(api, host):
     assert answer.status_code == 201
 
 
-def test_a_host_that_the_deployment_opens_is_taken(api, settings):
+@pytest.mark.promise("devices-16")
+def test_host_opened_by_the_deployment_is_accepted(api, settings):
     settings.OUTBOUND_OPEN_HOSTS = ["push.internal:8443"]
     browser = Browser("https://push.internal:8443/x")
     body = {"userId": "u1", "platform": "WEB", "token": browser.subscription}

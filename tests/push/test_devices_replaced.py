@@ -17,6 +17,7 @@ def replace(api, device_id, token):
     return api.call("POST", f"/devices/{device_id}/replace", {"token": token})
 
 
+@pytest.mark.promise("devices-12")
 def test_a_subscription_is_replaced(api, org):
     person = factories.contact(org)
     body = {"contactId": str(person.pk), "platform": "WEB", "token": BROWSER.subscription}
@@ -30,7 +31,8 @@ def test_a_subscription_is_replaced(api, org):
     assert register(api, {**body, "token": new.subscription}).status_code == 200
 
 
-def test_a_device_that_has_the_new_token_already_was_the_same(api, org):
+@pytest.mark.promise("devices-12")
+def test_device_already_holding_the_new_token_is_merged(api, org):
     person = factories.contact(org)
     old = register(api, android(person, "old")).json()["deviceId"]
     register(api, android(person, "new"))
@@ -40,6 +42,7 @@ def test_a_device_that_has_the_new_token_already_was_the_same(api, org):
     assert row.token_digest == token_digest("new")
 
 
+@pytest.mark.promise("devices-12")
 def test_a_token_of_another_platform_does_not_replace(api, org):
     row = factories.device(org, factories.contact(org))
     answer = replace(api, row.pk, BROWSER.subscription)
@@ -48,6 +51,7 @@ def test_a_token_of_another_platform_does_not_replace(api, org):
 
 
 # --- forgetting, and what is another's ------------------------------------------------------------
+@pytest.mark.promise("devices-11")
 def test_a_device_is_forgotten(api, org):
     row = factories.device(org, factories.contact(org))
     answer = api.call("DELETE", f"/devices/{row.pk}")
@@ -58,13 +62,15 @@ def test_a_device_is_forgotten(api, org):
     assert (again.status_code, again.json()) == (404, UNKNOWN)
 
 
+@pytest.mark.promise("devices-11")
 @pytest.mark.parametrize("device_id", [NOBODY, "nonsense", "a%00b"])
 def test_an_unknown_device_is_not_found(api, device_id):
     for answer in (api.call("DELETE", f"/devices/{device_id}"), replace(api, device_id, "t")):
         assert (answer.status_code, answer.json()) == (404, UNKNOWN)
 
 
-def test_another_organizations_devices_are_not_there(api, org):
+@pytest.mark.promise("devices-8")
+def test_devices_of_another_organization_are_not_found(api, org):
     other = factories.organization("other")
     theirs = factories.device(other, factories.contact(other), "shared")
     before = list(Device.objects.values())

@@ -164,19 +164,21 @@ def subscription(url):
     return {**Browser().subscription, "endpoint": url}
 
 
-def test_there_are_many():
+def test_at_least_a_hundred_endpoints_are_listed():
     assert len(REFUSED) == len(set(REFUSED)) >= 100
 
 
+@pytest.mark.promise("devices-15")
 @pytest.mark.parametrize("url", REFUSED, ids=range(len(REFUSED)))
-def test_none_is_taken(url):
+def test_refused_endpoint_is_rejected(url):
     with pytest.raises(InvalidPayload) as refused:
         device_tokens.parse("WEB", subscription(url))
     (detail,) = refused.value.details
     assert detail.field == "token.endpoint"
 
 
-def test_what_browsers_give_is_taken():
+@pytest.mark.promise("devices-15")
+def test_endpoints_of_browsers_are_accepted():
     for url in (
         "https://fcm.googleapis.com/fcm/send/abc:def",
         "https://updates.push.services.mozilla.com/wpush/v2/gAAAA",
@@ -187,8 +189,9 @@ def test_what_browsers_give_is_taken():
         assert device_tokens.parse("WEB", subscription(url)).text
 
 
+@pytest.mark.promise("devices-15")
 @pytest.mark.django_db
-def test_none_registers_by_rest(api):
+def test_refused_endpoints_cannot_be_registered_by_rest(api):
     entries = [{"userId": "u1", "platform": "WEB", "token": subscription(url)} for url in REFUSED]
     body = api.call("POST", "/devices", {"entries": entries}).json()
     assert (body["accepted"], body["rejected"]) == (0, len(REFUSED))
@@ -197,8 +200,9 @@ def test_none_registers_by_rest(api):
     assert not Device.objects.exists()
 
 
+@pytest.mark.promise("devices-17")
 @pytest.mark.django_db
-def test_none_is_called_that_stands_in_the_database(org, redis, trap):
+def test_refused_endpoint_stored_in_the_database_is_not_called(org, redis, trap):
     """All names lead to this machine: what the transport would look up, it finds here."""
     person = factories.contact(org)
     settings = {"subject": "mailto:ops@example.com"}
@@ -237,7 +241,8 @@ def resolved(trap):
 ON_LOOPBACK = [url for url in REFUSED if PORT in url]
 
 
-def test_the_transport_alone_calls_none_of_them(trap):
+@pytest.mark.promise("devices-17")
+def test_transport_itself_calls_no_refused_endpoint(trap):
     """Were the list of push services wrong, the address would still be looked at."""
     requests = []
     for url in ON_LOOPBACK:
@@ -256,6 +261,7 @@ def test_the_transport_alone_calls_none_of_them(trap):
 MADE = {"subject": "mailto:ops@example.com"}
 
 
+@pytest.mark.promise("devices-18")
 @pytest.mark.parametrize(
     "address",
     [
@@ -264,7 +270,7 @@ MADE = {"subject": "mailto:ops@example.com"}
         "[64:ff9b::7f00:1]", "127.0.0.1,[::1]", "10.0.0.1,169.254.169.254",
     ],
 )  # fmt: skip
-def test_a_known_host_that_leads_into_our_network_is_not_called(redis, address):
+def test_known_host_resolving_into_our_network_is_not_called(redis, address):
     """Whatever its name led to when it registered: the address of the very socket counts."""
     inside = Transport(resolve=[f"fcm.googleapis.com:443:{address}"])
     browser = Browser("https://fcm.googleapis.com/fcm/send/x")
@@ -273,6 +279,7 @@ def test_a_known_host_that_leads_into_our_network_is_not_called(redis, address):
     assert found == Gone("the endpoint's address is not public")
 
 
+@pytest.mark.promise("devices-18")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433"])
 def test_no_redirect_is_followed(transport, trap, status, host):

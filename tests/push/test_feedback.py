@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.feedback import tasks
-from messaging.webhooks import device_events, endpoints
+from messaging.webhooks import device_events
 from push import feedback
 from push.feedback import DeviceOutcome
 from push.models import Device, Feedback
@@ -40,6 +40,7 @@ def now():
         return cursor.fetchone()[0] + timedelta(milliseconds=1)
 
 
+@pytest.mark.promise("push-answers-22")
 def test_a_dead_token_deactivates_its_device_alone(org, person):
     dead, alive = factories.device(org, person, "dead"), factories.device(org, person, "alive")
     store([device_outcome(dead, at=now()), device_outcome(alive, Accepted("x"))])
@@ -55,6 +56,7 @@ def test_a_dead_token_deactivates_its_device_alone(org, person):
     assert (alive.history, Feedback.objects.count()) == ([], 0)
 
 
+@pytest.mark.promise("push-answers-23")
 @pytest.mark.parametrize("outcome", OTHERS, ids=lambda outcome: type(outcome).__name__)
 def test_no_other_outcome_touches_a_device(org, person, outcome):
     device = factories.device(org, person)
@@ -67,11 +69,12 @@ def test_no_other_outcome_touches_a_device(org, person, outcome):
     assert (device.active, device.history) == (True, [])
 
 
+@pytest.mark.promise("push-answers-3")
 @pytest.mark.parametrize(
     ("registered", "active"), [(-1000, False), (0, False), (1, True), (60_000, True)]
 )
 @pytest.mark.parametrize("by", ["the service's time", "the attempt's"])
-def test_who_registered_since_stays(org, person, registered, active, by):
+def test_device_registered_since_stays_active(org, person, registered, active, by):
     died = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
     device = factories.device(org, person)
     Device.objects.update(registered_at=died + timedelta(milliseconds=registered, microseconds=500))
@@ -85,7 +88,8 @@ def test_who_registered_since_stays(org, person, registered, active, by):
     assert device.active is active
 
 
-def test_a_device_that_registers_again_is_active_again(api, org, person):
+@pytest.mark.promise("devices-6")
+def test_device_registered_again_becomes_active(api, org, person):
     device = factories.device(org, person, "token")
     store([device_outcome(device, at=now())])
     tasks.retire_devices()
@@ -96,7 +100,7 @@ def test_a_device_that_registers_again_is_active_again(api, org, person):
     assert [entry["what"] for entry in device.history] == ["DEACTIVATED", "ACTIVATED"]
 
 
-def test_another_organization_s_word_is_none(org, person):
+def test_outcome_of_another_organization_is_ignored(org, person):
     other = factories.organization("other")
     device = factories.device(org, person)
     store([device_outcome(device, at=now(), org=other)])
@@ -105,7 +109,7 @@ def test_another_organization_s_word_is_none(org, person):
     assert (device.active, Feedback.objects.count()) == (True, 0)
 
 
-def test_the_same_word_twice_is_one(org, person):
+def test_repeated_feedback_counts_once(org, person):
     device = factories.device(org, person)
     for _ in range(2):
         store([device_outcome(device, at=now()), device_outcome(device, at=now())])
@@ -114,18 +118,19 @@ def test_the_same_word_twice_is_one(org, person):
     assert len(device.history) == 1
 
 
+@pytest.mark.promise("push-answers-22")
 @pytest.mark.parametrize("count", [1, 200])
 def test_a_batch_is_one_statement(org, person, count):
     devices = [factories.device(org, person, f"token-{n}") for n in range(count)]
     everything = [device_outcome(device, at=now()) for device in devices]
-    endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
         store(everything)
         assert feedback.retire(device_events.write) == (count, count)
-    assert len(captured) == 2
+    assert len(captured) == 3  # stored, retired, queued for endpoints
     assert not Device.objects.filter(active=True).exists()
 
 
+@pytest.mark.promise("push-answers-25")
 def test_devices_not_seen_for_long_are_stale(org, person):
     today = clock.now()
     seen = {
@@ -139,10 +144,9 @@ def test_devices_not_seen_for_long_are_stale(org, person):
         Device.objects.filter(pk=device.pk).update(
             last_seen_at=today - ago, platform=platform, active=active
         )
-    endpoints.subscriptions([org.pk])  # known for two seconds
     with CaptureQueriesContext(connection) as captured:
         tasks.retire_unseen_devices()
-    assert len(captured) == 1
+    assert len(captured) == 2  # retired, queued for endpoints
     found = Device.objects.order_by("token").values_list("token", "active", "inactive_reason")
     assert list(found) == [
         ("dead", False, ""), ("fresh", True, ""), ("phone", True, ""), ("stale", False, "STALE"),

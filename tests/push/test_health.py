@@ -52,6 +52,7 @@ def device(org, platform, active=True, token="token"):
 
 
 # --- the VAPID key --------------------------------------------------------------------------------
+@pytest.mark.promise("health-1", "push-answers-21")
 @pytest.mark.parametrize(
     ("platform", "active", "kind", "found"),
     [
@@ -64,7 +65,7 @@ def device(org, platform, active=True, token="token"):
         (None, True, None, []),
     ],
 )
-def test_a_key_that_is_not_set_is_a_finding_of_organizations_with_browsers(
+def test_unset_key_is_a_finding_for_organizations_with_browsers(
     org, api, settings, platform, active, kind, found
 ):
     settings.VAPID_KEY_IS_SET = False
@@ -78,16 +79,17 @@ def test_a_key_that_is_not_set_is_a_finding_of_organizations_with_browsers(
     assert push_findings(api) == found
 
 
-def test_with_a_key_there_is_no_finding_and_no_query(org, api, settings):
+def test_set_key_causes_no_finding_and_no_query(org, api, settings):
     settings.VAPID_KEY_IS_SET = True
     device(org, "WEB")
     assert push_findings(api) == []
     with CaptureQueriesContext(connection) as captured:
         configuration.findings([org.pk])
-    assert len(captured) == 6
+    assert len(captured) == 8
 
 
-def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
+@pytest.mark.promise("push-answers-21")
+def test_many_organizations_and_devices_need_the_same_queries_as_one(db, settings):
     settings.VAPID_KEY_IS_SET = False
     found = []
     for count in (1, 20):
@@ -102,11 +104,12 @@ def test_many_organizations_and_devices_cost_as_much_as_one(db, settings):
         ]
         assert organizations == [owner.pk for owner in owners]
         found.append(len(captured))
-    assert found == [7, 7]
+    assert found == [9, 9]
 
 
+@pytest.mark.promise("push-answers-21")
 @pytest.mark.parametrize("key", ["", "short", "not base64url!", "AA" * 22, "A" * 43])
-def test_with_a_key_that_is_none_nothing_starts(settings, key):
+def test_malformed_key_prevents_the_start(settings, key):
     settings.VAPID_PRIVATE_KEY = key
     with pytest.raises(ValueError):
         apps.get_app_config("push").ready()
@@ -128,10 +131,9 @@ REFUSED = {
 }
 
 
+@pytest.mark.promise("health-1", "push-answers-19")
 @pytest.mark.parametrize("reason", ["InvalidProviderToken", "TopicDisallowed", "BadDeviceToken"])
-def test_a_key_that_apple_refuses_is_named_until_it_is_taken_again(
-    org, api, settings, redis, reason
-):
+def test_key_rejected_by_apple_is_a_finding_until_accepted_again(org, api, settings, redis, reason):
     settings.VAPID_KEY_IS_SET = True
     token, other = "ab" * 32, "cd" * 32
     with apple(**{token: (403, {"reason": reason}), other: (200, {})}) as service:
@@ -162,7 +164,8 @@ def person_of(row):
     return Contact.objects.get(pk=row.contact_id)
 
 
-def test_a_service_account_that_google_refuses_is_named(org, api, settings, redis):
+@pytest.mark.promise("health-1", "push-answers-19")
+def test_service_account_rejected_by_google_is_a_finding(org, api, settings, redis):
     settings.VAPID_KEY_IS_SET = True
     with google() as service:
         service.login = (400, {"error": "invalid_grant"})

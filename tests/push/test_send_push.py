@@ -22,6 +22,7 @@ def person(org):
     return factories.contact(org)
 
 
+@pytest.mark.promise("push-program-1")
 def test_a_push_is_accepted_and_sent(org, person, redis):
     factories.device(org, person)
     result = send_push(org, str(person.pk), title="Hello", body="Hi", data={"order": "7"}, badge=3)
@@ -33,12 +34,14 @@ def test_a_push_is_accepted_and_sent(org, person, redis):
     assert (message.application_id, message.channels, message.strategy) == (0, None, None)
 
 
+@pytest.mark.promise("push-program-2")
 def test_without_a_device_the_next_channel_has_its_turn(org, person):
     result = send_push(org.pk, str(person.pk), title="Hello", body="Hi", channels=("PUSH", "SMS"))
     assert (result.status, result.resolved_channel) == ("ACCEPTED", "SMS")
 
 
-def test_on_email_the_title_is_the_subject(org, person, redis):
+@pytest.mark.promise("push-program-4")
+def test_title_is_the_subject_of_an_email(org, person, redis):
     with SmtpServer() as server:
         ProviderAccount.objects.create(
             organization=org, name="mail", kind="smtp", channel="EMAIL",
@@ -53,6 +56,7 @@ def test_on_email_the_title_is_the_subject(org, person, redis):
     assert b"A body" in mail.data
 
 
+@pytest.mark.promise("push-program-1")
 def test_the_same_key_is_the_same_message(org, person):
     factories.device(org, person)
     given = {"title": "Hello", "body": "Hi", "idempotency_key": "order-7"}
@@ -64,13 +68,15 @@ def test_the_same_key_is_the_same_message(org, person):
         send_push(org, str(person.pk), **{**given, "body": "Ho"})
 
 
-def test_a_refusal_is_the_error_of_rest(org, person):
+@pytest.mark.promise("push-sending-4", "push-program-3")
+def test_rejected_push_raises_the_same_error_as_rest(org, person):
     with pytest.raises(errors.Unreachable) as refused:
         send_push(org, str(person.pk), title="Hello", body="Hi")
     assert refused.value.message_id == str(Message.objects.get().pk)
     assert Delivery.objects.get().status == "BLOCKED"
 
 
+@pytest.mark.promise("push-program-1")
 @pytest.mark.parametrize(
     ("given", "error", "field"),
     [
@@ -88,7 +94,7 @@ def test_a_refusal_is_the_error_of_rest(org, person):
         ({"idempotency_key": ""}, errors.InvalidPayload, "Idempotency-Key"),
     ],
 )
-def test_what_is_wrong_is_named(org, person, given, error, field):
+def test_invalid_field_is_named(org, person, given, error, field):
     arguments = {
         "organization": org.pk, "contact_id": str(person.pk), "title": "T", "body": "B", **given,
     }  # fmt: skip
@@ -98,6 +104,7 @@ def test_what_is_wrong_is_named(org, person, given, error, field):
     assert not Message.objects.exists()
 
 
+@pytest.mark.promise("push-program-3")
 def test_another_organization_s_contact_is_not_found(org, person):
     other = factories.organization("other")
     with pytest.raises(errors.NotFound):
@@ -111,6 +118,7 @@ def command(org, contact_id, *more):
     return json.loads(out.getvalue())
 
 
+@pytest.mark.promise("push-program-5")
 def test_the_command_sends(org, person):
     factories.device(org, person)
     printed = command(
@@ -126,7 +134,8 @@ def test_the_command_sends(org, person):
     }
 
 
-def test_the_command_says_why_it_was_refused(org, person):
+@pytest.mark.promise("push-program-5")
+def test_command_reports_the_rejection(org, person):
     text = "UNREACHABLE: No channel asked for has an address or device"
     with pytest.raises(CommandError, match=text) as refused:
         command(org, str(person.pk))

@@ -20,7 +20,7 @@ from push.base64url import decode
         "https://web.push.apple.com:443/x",
     ],
 )
-def test_another_library_verifies_who_sends(endpoint, subject):
+def test_header_is_verified_by_another_library(endpoint, subject):
     parts = urlsplit(endpoint)
     origin = f"{parts.scheme}://{parts.netloc}"
     now = 1_700_000_000

@@ -6,7 +6,7 @@ from rme.run.backoff import LONGEST_SECONDS, STEADY_SECONDS, RestartBackoff, end
 
 
 def test_waits_double_up_to_a_bound_and_never_end():
-    backoff = RestartBackoff()
+    backoff = RestartBackoff("web")
     waits = [backoff.failed(0.1) for _ in range(2000)]
     bounds = [min(LONGEST_SECONDS, 0.5 * 2**n) for n in range(10)] + [LONGEST_SECONDS] * 1990
     assert all(bound / 2 <= wait <= bound for wait, bound in zip(waits, bounds, strict=True))
@@ -14,15 +14,15 @@ def test_waits_double_up_to_a_bound_and_never_end():
     assert backoff.failures == 2000
 
 
-def test_a_steady_run_begins_anew():
-    backoff = RestartBackoff()
+def test_steady_run_resets_the_backoff():
+    backoff = RestartBackoff("web")
     for _ in range(9):
         backoff.failed(0.1)
     assert backoff.failed(STEADY_SECONDS) <= 0.5
     assert backoff.failures == 1
 
 
-def test_an_end_is_described():
+def test_end_of_a_process_is_described():
     assert ending(3) == "exit code 3"
     assert ending(-signal.SIGKILL) == "signal 9, SIGKILL"
     assert ending(-40) == "signal 40"

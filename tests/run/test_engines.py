@@ -15,7 +15,7 @@ import pytest
 from rme.run.engines import Postgres
 from rme.run.places import UNPRIVILEGED, engine_env, postgres_data, sockets
 from rme.run.supervisor import lock
-from tests.service import ROOT
+from tests.service import ROOT, wait_for
 
 pytestmark = pytest.mark.xdist_group("engines")
 
@@ -31,7 +31,7 @@ def connect(var):
     return psycopg.connect(f"host={sockets(var)} user=rme dbname=rme", autocommit=True)
 
 
-def test_a_second_start_goes_on_with_the_same_data_even_after_a_kill(var):
+def test_second_start_keeps_the_data_even_after_a_kill(var):
     server = Postgres(var)
     server.start()
     with connect(var) as connection:
@@ -161,7 +161,7 @@ def gone(*words, seconds=15):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_whichever_way_it_ends(tree, how):
+def test_no_process_is_left_after_any_end(tree, how):
     process, mark, var = tree
     process.send_signal(how)
     code = process.wait(30)
@@ -169,7 +169,7 @@ def test_nothing_is_left_whichever_way_it_ends(tree, how):
     assert gone(mark, str(postgres_data(var)), str(sockets(var)))
 
 
-def test_a_start_right_after_a_killed_one_goes_on(tree):
+def test_start_right_after_a_kill_succeeds(tree):
     process, _, var = tree
     process.kill()
     process.wait()
@@ -178,7 +178,7 @@ def test_a_start_right_after_a_killed_one_goes_on(tree):
     assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr
 
 
-def test_exec_beside_a_running_service_uses_its_engines_and_leaves_them(tree):
+def test_exec_during_a_running_service_uses_its_engines(tree):
     process, _, var = tree
     code = "import os, psycopg; psycopg.connect(os.environ['DATABASE_URL']); print('there')"
     held = lock(var)
@@ -190,7 +190,7 @@ def test_exec_beside_a_running_service_uses_its_engines_and_leaves_them(tree):
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_program_that_dies_is_started_again(tree):
+def test_dead_program_is_restarted(tree):
     process, mark, _ = tree
     child = next(pid for pid in pids(mark) if pid != process.pid)
     os.kill(child, signal.SIGKILL)
@@ -200,7 +200,7 @@ def test_a_program_that_dies_is_started_again(tree):
         time.sleep(0.1)
 
 
-def test_engines_that_die_are_started_again_however_often(tree):
+def test_dead_engines_are_restarted_every_time(tree):
     process, _, var = tree
     for _ in range(4):  # three deaths in a row were the end of the service
         server = f"bin/postgres -D {postgres_data(var)}"
@@ -228,3 +228,82 @@ def answering(var):
             return connection.execute("SELECT 1").fetchone() == (1,)
     except psycopg.OperationalError:
         return False
+
+
+def crash(connection):
+    """End the process of a connection as a fault in PostgreSQL would."""
+    (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone()
+    psutil.Process(pid).send_signal(signal.SIGSEGV)
+
+
+def test_crash_is_found_in_the_log_and_a_killed_process_is_not(var):
+    server = Postgres(var)
+    server.start()
+    with connect(var) as connection:
+        (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone()
+        crash(connection)
+    wait_for(lambda: f"(PID {pid}) was terminated" in server.log.read_text())
+    (found,) = wait_for(server.crashes)
+    assert found == f"client backend (PID {pid}) was terminated by signal 11: Segmentation fault"
+    assert (server.crashes(), Postgres(var).crashes()) == ([], [])
+    wait_for(lambda: answers(var))
+    with connect(var) as connection:
+        (pid,) = connection.execute("SELECT pg_backend_pid()").fetchone()
+        psutil.Process(pid).kill()
+    wait_for(lambda: f"(PID {pid}) was terminated by signal 9" in server.log.read_text())
+    assert server.crashes() == []
+    server.stop()
+
+
+def answers(var):
+    try:
+        connect(var).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+CRASHING = """
+import os, signal, psycopg
+connection = psycopg.connect(os.environ["DATABASE_URL"])
+(pid,) = connection.execute("SELECT pg_backend_pid()").fetchone()
+os.kill(pid, signal.SIGSEGV)
+try:
+    connection.execute("SELECT pg_sleep(5)")
+except psycopg.OperationalError:
+    pass
+"""
+
+
+def test_a_command_during_which_postgresql_crashed_has_failed(var):
+    command = [sys.executable, "-m", "rme.run", "--var", str(var), "exec", "--"]
+    env = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    done = subprocess.run(
+        [*command, sys.executable, "-c", CRASHING],
+        cwd=ROOT, env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "rme: PostgreSQL crashed: client backend (PID " in done.stderr
+
+
+WATCHED = """
+import sys
+from pathlib import Path
+from rme.run.supervisor import Supervisor
+sys.exit(Supervisor(Path(sys.argv[1]), [], {"REDIS_URL": "x", "PATH": "/bin"}).up())
+"""
+
+
+def test_crash_is_reported_on_stderr(var):
+    service = subprocess.Popen(
+        [sys.executable, "-c", WATCHED, str(var)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: answers(var))
+    with connect(var) as connection:
+        crash(connection)
+    said = service.stderr.readline()
+    service.send_signal(signal.SIGTERM)
+    assert (service.wait(40), said.partition(" (PID ")[0]) == (
+        0,
+        "rme: PostgreSQL crashed and restarts: client backend",
+    )

@@ -40,7 +40,7 @@ def without_roots_power():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_folder_that_is_a_file(tmp_path, command):
+def test_file_as_data_folder_is_reported(tmp_path, command):
     (tmp_path / "var").touch()
     assert run(tmp_path / "var", *command) == (
         1,
@@ -49,7 +49,7 @@ def test_folder_that_is_a_file(tmp_path, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_folder_that_may_not_be_written(tmp_path, command):
+def test_unwritable_folder_is_reported(tmp_path, command):
     var = tmp_path / "var"
     var.mkdir(mode=0o555)
     assert run(var, *command, preexec_fn=without_roots_power) == (
@@ -90,7 +90,7 @@ def mounted(place, options):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_folder_that_is_read_only(place, command):
+def test_read_only_folder_is_reported(place, command):
     wrapped = mounted(place, "ro")
     assert run(place, *command, wrapped=wrapped) == (
         1,
@@ -99,7 +99,7 @@ def test_folder_that_is_read_only(place, command):
 
 
 @pytest.mark.parametrize("size", ["4k", "4m"])
-def test_folder_that_is_full(place, size):
+def test_full_folder_is_reported(place, size):
     wrapped = mounted(place, f"size={size},mode=755")
     code, told = run(place, "up", wrapped=wrapped)
     assert code == 1

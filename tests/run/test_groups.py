@@ -14,7 +14,7 @@ def test_it(number):
 """
 
 
-def test_a_group_has_one_worker(tmp_path: Path) -> None:
+def test_tests_of_a_group_run_in_one_worker(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_TESTS)
     options = ["-n", "2", "--dist", "loadgroup", "-p", "no:django", "-p", "no:cacheprovider"]
     done = subprocess.run(

@@ -18,7 +18,7 @@ def test_invalid_number_is_reported(name, value):
     assert programs.refusal({name: value}) == f"{name}={value} is not a number from 1 to 999."
 
 
-def test_numbers_that_can_be_are_taken():
+def test_valid_numbers_are_accepted():
     assert programs.refusal({}) is None
     assert programs.refusal({"WEB_WORKERS": "8", "WEB_THREADS": "", "PORT": "x"}) is None
 
@@ -49,7 +49,7 @@ def test_beat_hints_without_a_time_by_its_clock():
     }
 
 
-def test_worker_that_ends_leaves_no_temporary_folder(monkeypatch, tmp_path):
+def test_ended_worker_leaves_no_temporary_folder(monkeypatch, tmp_path):
     """Celery's pool shares memory by a file of multiprocessing's temporary folder."""
     from rme.workers import __main__ as workers
 
@@ -60,7 +60,7 @@ def test_worker_that_ends_leaves_no_temporary_folder(monkeypatch, tmp_path):
 
     monkeypatch.setattr(workers.app, "start", start)
     monkeypatch.delitem(current_process()._config, "tempdir", raising=False)
-    pid = workers.Child("trial", [])._fork()
+    pid = workers.beat()._fork()
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 7
     assert not Path((tmp_path / "folder").read_text()).exists()

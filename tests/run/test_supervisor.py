@@ -68,7 +68,7 @@ def start(var: Path, *argv: str) -> subprocess.Popen[str]:
     )
 
 
-def test_it_says_how_to_reach_it_once_the_web_answers_and_stops_in_order(tmp_path):
+def test_start_reports_the_address_and_stops_programs_in_order(tmp_path):
     port = str(free_port())
     process = start(tmp_path, port)
     assert process.stdout.readline() == "started\n"
@@ -88,7 +88,7 @@ def test_it_says_how_to_reach_it_once_the_web_answers_and_stops_in_order(tmp_pat
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_stop_while_it_prepares_starts_nothing(tmp_path, how):
+def test_stop_during_preparation_starts_nothing(tmp_path, how):
     process = start(tmp_path, "9", "slowly")
     assert process.stdout.readline() == "started\n"
     time.sleep(0.5)
@@ -97,7 +97,7 @@ def test_a_stop_while_it_prepares_starts_nothing(tmp_path, how):
     assert (process.returncode, output, errors) == (0, "", "")
 
 
-def test_a_service_that_still_starts_has_no_state_yet(tmp_path):
+def test_starting_service_has_an_empty_state(tmp_path):
     held = lock(tmp_path)
     assert lock(tmp_path) is None
     assert state(tmp_path) == {}
@@ -111,7 +111,7 @@ def test_a_failed_preparation_is_reported(tmp_path, capsys, _handlers):
     assert capsys.readouterr().err == "rme: -c raise SystemExit('no way') failed: no way\n"
 
 
-def test_a_port_that_cannot_be_used_is_reported():
+def test_unusable_port_is_reported():
     port = free_port()
     assert port_refusal("127.0.0.1", port) is None
     with socket.socket() as busy:
@@ -134,7 +134,7 @@ def _handlers():
         signal.signal(number, handler)
 
 
-def test_program_that_cannot_start_is_reported(tmp_path, capsys, _handlers):
+def test_program_failing_to_start_is_reported(tmp_path, capsys, _handlers):
     failing = Program("broken", [sys.executable, "-c", "raise SystemExit(3)"])
     assert Supervisor(tmp_path, [failing], ELSEWHERE | {"PORT": "9"}).up() == 1
     told = capsys.readouterr().err.splitlines()
@@ -166,7 +166,7 @@ def test_traceback_of_a_preparation_is_written_to_a_file(tmp_path, capsys, _hand
     assert log.read_text().startswith("Traceback (most recent call last):")
 
 
-def test_service_that_was_up_is_never_given_up(tmp_path):
+def test_service_once_up_is_never_given_up(tmp_path):
     port = str(free_port())
     process = start(tmp_path, port, "dying")
     try:
@@ -190,7 +190,7 @@ def test_service_that_was_up_is_never_given_up(tmp_path):
         process.communicate()
 
 
-def test_full_disk_does_not_end_a_service_that_runs(tmp_path):
+def test_full_disk_does_not_end_a_running_service(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "state.json").symlink_to("/dev/full")
     port = str(free_port())
@@ -203,7 +203,7 @@ def test_full_disk_does_not_end_a_service_that_runs(tmp_path):
     assert "rme: No space left on device.\n" in errors
 
 
-def test_terminal_that_is_gone_ends_nothing(tmp_path):
+def test_closed_terminal_does_not_end_the_service(tmp_path):
     port = str(free_port())
     process = start(tmp_path, port, "talking")
     assert process.stdout.readline() == "started\n"

@@ -1,19 +1,22 @@
 """The calls of the hot path that must not cost more from day to day."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from messaging.consent.gates import Candidate, begin_check
-from messaging.delivery import claims, fairness, sweeper
+from messaging.delivery import claims, sweeper
+from messaging.domain.policy import CategoryRules, FrequencyCap
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import EventType, Status
+from messaging.domain.transitions import Transition
 from messaging.feedback import receipts
-from messaging.feedback.receipts import Receipt
 from messaging.models import Delivery
-from messaging.models.statuses import Status
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.policy.organization_policy import CategoryRules, FrequencyCap
 from messaging.reports import queries
-from messaging.reports.history import HistoryFilter
+from messaging.store import due_organizations
+from messaging.store.reports.history import HistoryFilter
+from messaging.store.transitions import apply_transitions
 from rme.core import ids
+from rme.core.db import prepared_statements
 from tests.simulation.days import ORGANIZATION
 
 ROWS = 50
@@ -28,6 +31,11 @@ _CAPPED = CategoryRules(
 )
 
 
+def _check_gates(candidates: Sequence[Candidate]) -> object:
+    with prepared_statements.transaction() as batch:
+        return begin_check(candidates, batch).read()
+
+
 def hot_calls() -> Mapping[str, Callable[[], object]]:
     """Return the calls by name, for rows of the newest day."""
     sent = list(Delivery.objects.filter(status=Status.SENT).order_by("-id")[:ROWS])
@@ -37,7 +45,7 @@ def hot_calls() -> Mapping[str, Callable[[], object]]:
     return {
         "claim": lambda: claims.claim(ORGANIZATION, "EMAIL", 1, ROWS),
         "ready": lambda: claims.ready("EMAIL"),
-        "waiting channels": fairness.waiting_channels,
+        "waiting channels": due_organizations.waiting_channels,
         "release": sweeper.release,
         "reclaim": sweeper.reclaim,
         "resolve unknown": sweeper.resolve_unknown,
@@ -45,8 +53,8 @@ def hot_calls() -> Mapping[str, Callable[[], object]]:
         "transition": lambda: apply_transitions(
             [Transition(id=row.pk, fence=1, status=Status.FAILED, due_at=None) for row in ready]
         ),
-        "receipts": lambda: receipts.apply([Receipt(row.pk, "DELIVERED") for row in sent]),
-        "gates of accept": lambda: begin_check(contacts).read(),
+        "receipts": lambda: receipts.apply([Receipt(row.pk, EventType.DELIVERED) for row in sent]),
+        "gates of accept": lambda: _check_gates(contacts),
         "read by id": lambda: queries.detail(ORGANIZATION, str(sent[0].message_id)),
         "history": lambda: queries.history(ORGANIZATION, HistoryFilter()),
         "history of a contact": lambda: queries.history(

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from messaging.consent import retention
+from messaging.domain.statuses import Status
 from messaging.models import (
     PARTITIONED,
     CountedUntil,
@@ -24,8 +24,8 @@ from messaging.models import (
     MinuteCount,
     partition_periods,
 )
-from messaging.models.statuses import Status
 from messaging.statistics import minutes
+from messaging.store import retention
 from rme.core import ids
 from rme.core.db import clock, partitions
 from rme.core.db.periods import Period

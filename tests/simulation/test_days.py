@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from messaging.consent.retention import job
 from messaging.models import Message
+from messaging.store.retention import job
 from tests.simulation import calls, days, plans
 
 pytestmark = pytest.mark.django_db(transaction=True)

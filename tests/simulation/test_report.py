@@ -27,12 +27,12 @@ def test_parts_of_two_commits_are_named_with_their_seeds(tmp_path):
     assert "commit a1b2c3d4e5f6 (seeds 0 to 19), f6e5d4c3b2a1 (seeds 20 to 29)" in whole.lines()
 
 
-def test_parts_that_share_a_seed_are_refused(tmp_path):
+def test_parts_sharing_a_seed_are_rejected(tmp_path):
     with pytest.raises(SystemExit, match="seed 5 is in two runs"):
         merged([_part(tmp_path, 0), _part(tmp_path, 5)])
 
 
-def test_the_commit_is_that_of_git_or_unknown(tmp_path, monkeypatch):
+def test_commit_is_read_from_git_or_unknown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert commit() == "unknown"

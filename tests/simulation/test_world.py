@@ -32,7 +32,7 @@ def test_histories_keep_the_promises_and_replay(second):
     assert again == {seed: found[seed].digest for seed in REPLAYED}
 
 
-def test_quickly_found_defects_are_found(second):
+def test_quick_defects_are_found(second):
     assert _found(second) == set(QUICK)
 
 

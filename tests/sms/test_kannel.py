@@ -74,6 +74,7 @@ def apply(count, transport):
         inbound_sms.send_replies(answers, transport)
 
 
+@pytest.mark.promise("webhooks-14")
 def test_reports_of_the_gateway_become_events(org, api, kannel, transport):
     people = factories.contacts(org, 50)
     answer = api.bulk([message(person, channel="SMS") for person in people])
@@ -107,7 +108,7 @@ def test_long_text_goes_in_parts(kannel, transport):
     assert [line.count("x") for line in lines] == [153, 153, 94]
 
 
-def test_text_that_the_gateway_would_cut_off_does_not_leave(kannel, transport):
+def test_text_too_long_for_the_gateway_is_not_sent(kannel, transport):
     refused = Rejected("the provider cannot write this message", Fault.CONTENT)
     assert hand_over(kannel, transport, Sms("+12025550123", "x" * 1531)) == refused
     assert hand_over(kannel, transport, Sms("+12025550123", "x" * 1530)) == Accepted()
@@ -131,6 +132,7 @@ def test_refusal_of_the_gateway(kannel, transport, to, given, kind):
     assert type(hand_over(kannel, transport, Sms(to, "Hi"), **given)) is kind
 
 
+@pytest.mark.promise("webhooks-14")
 def test_stop_from_a_phone(org, api, kannel, transport):
     person = factories.contact(org)
     kannel.stop_smsc()
@@ -149,7 +151,7 @@ def test_stop_from_a_phone(org, api, kannel, transport):
     assert answer.json()["error"]["code"] == "SUPPRESSED"
 
 
-def test_what_waits_at_the_gateway_is_delivered_later(org, api, kannel, transport):
+def test_message_waiting_at_the_gateway_is_delivered_later(org, api, kannel, transport):
     kannel.stop_smsc()
     answer = api.send(message(factories.contact(org), channel="SMS"))
     work(transport)
@@ -161,7 +163,7 @@ def test_what_waits_at_the_gateway_is_delivered_later(org, api, kannel, transpor
     assert events(sent) == ["accepted", "sent", "delivered"]
 
 
-def test_nothing_of_the_gateway_is_left(tmp_path):
+def test_no_process_of_the_gateway_is_left(tmp_path):
     with Kannel(tmp_path) as gateway:
         running = [process.pid for process in gateway._running]
     assert len(running) == 3

@@ -41,7 +41,7 @@ def statuses(service):
     return service.sql("SELECT status FROM messaging_delivery WHERE channel = 'SMS'")
 
 
-def test_each_worker_listens_and_binds_again_and_leaves_politely(callers_service):
+def test_each_worker_listens_rebinds_and_unbinds(callers_service):
     service = callers_service
     with Smsc() as smsc, SmppServer() as other:
         add_accounts(service, smsc.port, other.port)

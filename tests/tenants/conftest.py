@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
-from rme.tenants import applications
 from rme.tenants.models import Application, ApplicationKey
+from rme.tenants.oauth import applications
 from tests import factories
 from tests.rest import FORM
 

@@ -8,7 +8,7 @@ from rme.transport import Reply, Request, Transport, run_concurrently
 from tests.fakes.http1 import Http1Server
 
 
-def test_each_job_has_connections_of_its_own(transport: Transport) -> None:
+def test_each_job_has_its_own_connections(transport: Transport) -> None:
     with Http1Server() as server:
 
         def ask(own: Transport) -> int:

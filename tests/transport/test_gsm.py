@@ -25,7 +25,7 @@ def test_every_character_round_trip() -> None:
         ("\f", b"\x1b\n"),
     ],
 )
-def test_place_in_the_table(text: str, encoded: bytes) -> None:
+def test_character_has_its_code_in_the_table(text: str, encoded: bytes) -> None:
     """Compare with 3GPP TS 23.038 (smpplib's table lacks §)."""
     assert gsm.septets(text) == [encoded]
 

@@ -23,11 +23,12 @@ def kind_of(transport: Transport, request: Request) -> FailureKind | int:
 # Before anything was written
 
 
+@pytest.mark.promise("reliability-5")
 def test_refused_connection_is_not_sent(transport: Transport) -> None:
     assert kind_of(transport, Request(f"http://127.0.0.1:{tcp.free_port()}/")) is NOT_SENT
 
 
-def test_name_that_does_not_resolve_is_not_sent(transport: Transport) -> None:
+def test_request_to_an_unresolvable_name_is_not_sent(transport: Transport) -> None:
     assert kind_of(transport, Request("https://nowhere.invalid/")) is NOT_SENT
 
 
@@ -110,6 +111,7 @@ def endless_headers(connection: socket.socket, seen: Seen) -> bool:
     return False
 
 
+@pytest.mark.promise("routes-25", "reliability-5", "faults-7")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -145,7 +147,7 @@ def test_incomplete_response_is_unknown_and_sent_once(
     assert [seen.connection for seen in server.seen if seen.path == "/it"] == [0]
 
 
-def test_status_of_an_answer_that_was_too_long_is_known(transport: Transport) -> None:
+def test_status_of_a_too_long_answer_is_known(transport: Transport) -> None:
     with Http1Server(too_long) as server:
         (result,) = transport.perform([Request(server.url, max_response=1000)])
     assert result == Failure(UNKNOWN, "the answer is too long", 200)
@@ -168,7 +170,7 @@ def test_incompletely_read_body_is_unknown(transport: Transport) -> None:
         assert kind_of(transport, request) is UNKNOWN
 
 
-def test_request_that_may_be_repeated_is_repeated_on_a_dead_connection(
+def test_repeatable_request_is_repeated_after_a_dead_connection(
     transport: Transport,
 ) -> None:
     def answer(connection: socket.socket, seen: Seen) -> bool | None:
@@ -180,7 +182,7 @@ def test_request_that_may_be_repeated_is_repeated_on_a_dead_connection(
     assert [seen.connection for seen in server.seen] == [0, 0, 1]
 
 
-def test_connection_closed_while_idle_costs_nothing(transport: Transport) -> None:
+def test_connection_closed_while_idle_loses_no_request(transport: Transport) -> None:
     def answer(connection: socket.socket, seen: Seen) -> bool:
         ok(connection, seen)
         return False
@@ -194,7 +196,8 @@ def test_connection_closed_while_idle_costs_nothing(transport: Transport) -> Non
     assert [seen.connection for seen in server.seen] == [0, 1, 2, 3]
 
 
-def test_http2_connection_closed_while_idle_costs_nothing(transport: Transport) -> None:
+@pytest.mark.promise("push-answers-7")
+def test_http2_connection_closed_while_idle_loses_no_request(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> bool:
         http2.ok(connection, stream)
         connection.flush()
@@ -249,6 +252,7 @@ def half_stream(connection: Http2Connection, stream: Stream) -> bool:
     return False
 
 
+@pytest.mark.promise("push-answers-8")
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
@@ -283,7 +287,8 @@ def test_http2_request_is_sent_once(
     assert [s.headers[":path"] for s in server.seen].count("/it") == 1
 
 
-def test_streams_above_a_goaway_are_not_sent_and_those_below_are_unknown(
+@pytest.mark.promise("push-answers-6")
+def test_streams_above_a_goaway_are_not_sent_and_lower_ones_unknown(
     transport: Transport,
 ) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> bool | None:

@@ -77,7 +77,7 @@ def fork_and_send(url: str) -> None:
     assert (ran.stdout, ran.stderr) == ("done\n", "")
 
 
-def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
+def test_fork_does_not_touch_connections_of_the_parent() -> None:
     with SmtpServer() as server:
         fork_and_send(f"smtp://localhost:{server.port}/me.test")
         assert [mail.connection for mail in server.mails] == [0, 1, 0]
@@ -89,7 +89,7 @@ def test_fork_leaves_the_connections_of_the_parent_alone() -> None:
         )
 
 
-def test_fork_leaves_the_http2_connections_of_the_parent_alone() -> None:
+def test_fork_does_not_touch_http2_connections_of_the_parent() -> None:
     with Http2Server() as server:
         fork_and_send(server.url)
         assert [stream.connection for stream in server.seen] == [0, 1, 0]

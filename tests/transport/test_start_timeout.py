@@ -47,7 +47,7 @@ def test_slow_results_are_reported_and_waiting_requests_not_started(root):
     assert later == [(place, True) for place in range(3, 13)]
 
 
-def test_nothing_is_reported_if_all_end_in_time(root):
+def test_no_report_if_all_requests_end_in_time(root):
     reports = []
     with Http1Server() as server:
         own = root.for_worker(0, start_timeout=10, streams=40)
@@ -118,7 +118,7 @@ def test_request_released_by_another_thread_makes_room(root):
     assert [type(result) for result in every] == [Reply] * 40
 
 
-def test_workers_share_no_connection_and_reuse_their_own(root):
+def test_workers_reuse_only_their_own_connections(root):
     with Http1Server() as server:
         for number in (0, 1, 0, 1):
             root.for_worker(number, start_timeout=5, streams=40).perform(

@@ -45,12 +45,12 @@ DELIVERIES = "SELECT id::text, message_id::text FROM messaging_delivery"
 HEAD = """# Upgrade under load
 
 Written by `make test-upgrade` (`UPGRADE_SECONDS={seconds:.0f}`), from {former} to {this}.
-Three callers send single emails, scheduled ones and bulks of ten to any web process that is up,
-repeat a fourth of the calls with the same `Idempotency-Key` through any, and read messages.
-Meanwhile processes of the version before (*before*) and of this one (*this*) are replaced by each
-other; those that leave get SIGTERM once the others are ready. A mail server in a process of its own
-counts what arrives, and a webhook endpoint the `message.sent` events, each of which may be repeated
-when a worker stops ([webhooks.md](webhooks.md#responding)).
+Three callers send single emails, scheduled ones and bulks of ten to any running web process, repeat
+a fourth of the calls with the same `Idempotency-Key` through any, and read messages. Meanwhile the
+test replaces processes of the previous version (*before*) and of this one (*this*) by each other.
+Once the new ones are ready, the old ones get SIGTERM. A mail server in a separate process counts
+the emails, and a webhook endpoint the `message.sent` events, which may come twice when a worker
+stops ([webhooks.md](webhooks.md#responding)).
 
 | these run | calls | repeated | read | 5xx | accepted | sent | doubled | lost | webhooks | again |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -58,7 +58,7 @@ when a worker stops ([webhooks.md](webhooks.md#responding)).
 
 
 @pytest.mark.long
-def test_versions_side_by_side_lose_and_double_nothing(tmp_path):
+def test_concurrent_versions_lose_and_double_nothing(tmp_path):
     try:
         commit = versions.former_commit()
     except versions.NoHistory as reason:

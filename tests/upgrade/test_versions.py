@@ -20,7 +20,7 @@ def test_the_version_before_has_the_migrations_of_the_release_before(tmp_path, m
     assert found == RELEASED
 
 
-def test_this_version_is_copied_with_a_column_that_it_removes(tmp_path):
+def test_this_version_is_copied_with_a_column_to_be_removed(tmp_path):
     tree = versions.copy_with_staged_column(tmp_path / "this")
     added, removed = sorted((tree / "messaging" / "migrations").glob("999*.py"))
     assert "post_deploy = False" in added.read_text()

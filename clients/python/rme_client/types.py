@@ -64,6 +64,7 @@ class BulkItemOutput(TypedDict):
     provider: NotRequired[str | None]
     scheduledFor: NotRequired[str | None]
     recipients: NotRequired["list[RecipientOutput] | None"]
+    warnings: NotRequired["list[WarningOutput] | None"]
     error: NotRequired["ErrorObject | None"]
 
 
@@ -154,7 +155,7 @@ class ContentInput(TypedDict):
     html: NotRequired[str | None]
     title: NotRequired[str | None]
     body: NotRequired[str | None]
-    data: NotRequired[dict[str, str] | None]
+    data: NotRequired[dict[str, Any] | None]
     badge: NotRequired[int | None]
 
 
@@ -533,7 +534,7 @@ class ProviderOutput(TypedDict):
 class PushInput(TypedDict):
     """What a push says beyond its template."""
 
-    data: NotRequired[dict[str, str] | None]
+    data: NotRequired[dict[str, Any] | None]
     badge: NotRequired[int | None]
     image: NotRequired[str | None]
     link: NotRequired[str | None]
@@ -629,7 +630,7 @@ class ReplaceInput(TypedDict):
 
 
 class ReplayInput(TypedDict):
-    """What is sent again: without a period the deliveries that were given up in 30 days."""
+    """A replay: without a period, of the deliveries that were given up in 30 days."""
 
     since: NotRequired[str | None]
     until: NotRequired[str | None]
@@ -655,6 +656,7 @@ class SendOutput(TypedDict):
     provider: str | None
     scheduledFor: str | None
     recipients: NotRequired["list[RecipientOutput] | None"]
+    warnings: NotRequired["list[WarningOutput] | None"]
 
 
 class SmsOutput(TypedDict):
@@ -799,6 +801,13 @@ class VersionOutput(TypedDict):
     version: int
     variables: dict[str, Any]
     updatedAt: str
+
+
+class WarningOutput(TypedDict):
+    """An accepted field of the request that has no effect on some channel."""
+
+    field: str
+    message: str
 
 
 class WebhookEndpointOutput(TypedDict):

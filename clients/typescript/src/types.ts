@@ -37,6 +37,7 @@ export interface BulkItemOutput {
   provider?: string | null;
   scheduledFor?: string | null;
   recipients?: RecipientOutput[] | null;
+  warnings?: WarningOutput[] | null;
   error?: ErrorObject | null;
 }
 
@@ -121,7 +122,7 @@ export interface ContentInput {
   html?: string | null;
   title?: string | null;
   body?: string | null;
-  data?: Record<string, string> | null;
+  data?: Record<string, unknown> | null;
   badge?: number | null;
 }
 
@@ -381,7 +382,7 @@ export interface ProviderOutput {
 
 /** What a push says beyond its template. */
 export interface PushInput {
-  data?: Record<string, string> | null;
+  data?: Record<string, unknown> | null;
   badge?: number | null;
   image?: string | null;
   link?: string | null;
@@ -460,7 +461,7 @@ export interface ReplaceInput {
   token: string | ReplaceInputToken;
 }
 
-/** What is sent again: without a period the deliveries that were given up in 30 days. */
+/** A replay: without a period, of the deliveries that were given up in 30 days. */
 export interface ReplayInput {
   since?: string | null;
   until?: string | null;
@@ -474,6 +475,7 @@ export interface SendOutput {
   provider: string | null;
   scheduledFor: string | null;
   recipients?: RecipientOutput[] | null;
+  warnings?: WarningOutput[] | null;
 }
 
 /** With `Prefer: wait` the send result of what has left; with `dryRun` what would be sent. */
@@ -605,6 +607,12 @@ export interface VersionOutput {
   version: number;
   variables: Record<string, unknown>;
   updatedAt: string;
+}
+
+/** An accepted field of the request that has no effect on some channel. */
+export interface WarningOutput {
+  field: string;
+  message: string;
 }
 
 /** A URL to which the organization's events are sent. */

@@ -15,18 +15,18 @@ from rme.core import addresses
 from rme.crm import connectors, lookups
 from rme.crm.connectors.base import Connector, Deadline
 from rme.tenants import organizations
-from rme.tenants.admin.json_fields import JsonField
+from rme.tenants.admin.form_fields import JsonField
 
 LOOKUP_SECONDS = 5.0
 
 
 def variables_of(version: TemplateVersion) -> dict[str, Any]:
     """Return sample values of the variables that a version's schema or its texts name."""
-    named = samples.variables(version.variables)
+    values = samples.variables(version.variables)
     organization = organizations.get(version.template.organization_id)
-    found = previews.preview_texts(organization, version, samples.PERSON, named)
-    missing = found.rendered.missing if found.rendered else ()
-    return {**{name: f"[{name}]" for name in missing if name.isidentifier()}, **named}
+    preview = previews.preview_texts(organization, version, samples.PERSON, values)
+    missing_names = preview.rendered.missing if preview.rendered else ()
+    return {**{name: f"[{name}]" for name in missing_names if name.isidentifier()}, **values}
 
 
 def _field_of(name: str, value: object) -> forms.Field:
@@ -64,16 +64,16 @@ class SendForm(forms.Form):
 
     def _add_plain(self, version: TemplateVersion) -> None:
         """Add a field for each plain variable; lists and objects are left to `variables`."""
-        rest = {}
+        structured = {}
         for name, value in variables_of(version).items():
             if isinstance(value, list | dict):
-                rest[name] = value
+                structured[name] = value
                 continue
             field_name = f"variable_{name}"
             self.plain[field_name] = name
             self.fields[field_name] = _field_of(name, value)
         self.order_fields(["contact", *self.plain, "variables"])
-        self.fields["variables"].initial = rest or None
+        self.fields["variables"].initial = structured or None
 
     def clean_contact(self) -> str:
         """Find the contact in the organization's own platform."""
@@ -89,16 +89,19 @@ class SendForm(forms.Form):
         """Find the contact with an email address, which no other one may have."""
         deadline = Deadline.after(LOOKUP_SECONDS)
         email = addresses.email(typed) or ""
-        found = lookups.contacts_by_email(platform, email, limit=2, deadline=deadline)
-        if len(found) != 1:
-            problem = "Several contacts have" if found else "No contact has"
+        contacts = lookups.contacts_by_email(platform, email, limit=2, deadline=deadline)
+        if len(contacts) != 1:
+            problem = "Several contacts have" if contacts else "No contact has"
             raise forms.ValidationError(f"{problem} this email address.")
-        return found[0].id
+        return contacts[0].id
 
     def clean_variables(self) -> dict[str, object]:
         """Require an object."""
-        given = self.cleaned_data["variables"] or {}
-        if not isinstance(given, dict):
+        typed_object = self.cleaned_data["variables"] or {}
+        if not isinstance(typed_object, dict):
             raise forms.ValidationError('An object, like {"note": "hello"}.')
-        own = {name: self.cleaned_data.get(field) for field, name in self.plain.items()}
-        return {**{name: value for name, value in own.items() if value not in (None, "")}, **given}
+        plain_values = {name: self.cleaned_data.get(field) for field, name in self.plain.items()}
+        return {
+            **{name: value for name, value in plain_values.items() if value not in (None, "")},
+            **typed_object,
+        }

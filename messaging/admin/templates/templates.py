@@ -11,13 +11,14 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from messaging.admin.categories import check_category
+from messaging.admin.live_fields import FIELD_RIGHTS, MODEL_RIGHTS, is_committed
 from messaging.admin.templates.versions import page_of, studio_url
+from messaging.domain.policy import BUILT_IN
 from messaging.models import Category, Template, TemplateVersion
-from messaging.policy import organization_policy
-from rme.tenants import languages
+from rme.tenants.access.roles import Permission, organizations_for
 from rme.tenants.admin.base import TenantAdmin, TenantInline
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.roles import Permission, organizations_for
+from rme.tenants.organizations import languages
 
 USED = (
     "{}: it has a version that is or was active, and messages refer to it. To stop sending it, add "
@@ -50,11 +51,13 @@ class TemplateForm(TenantForm):
 
     categories: ClassVar[list[str]] = []
     """The categories to choose from: the form is a class made for each request."""
+    may_publish: ClassVar[bool] = False
+    """Whether the person may change what live messages are."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
-        own = self.instance.category
-        names = sorted({*organization_policy.BUILT_IN, *self.categories, *filter(None, [own])})
+        category = self.instance.category
+        names = sorted({*BUILT_IN, *self.categories, *filter(None, [category])})
         offered = {"category": [(each, each) for each in names], "language": languages.choices()}
         for name in offered.keys() & self.fields.keys():
             choices = [("", "Choose"), *offered[name]]
@@ -62,17 +65,26 @@ class TemplateForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Check that the category exists."""
-        given = super().clean()
-        if given.get("language") and not languages.is_language(given["language"]):
+        cleaned = super().clean()
+        if cleaned.get("language") and not languages.is_language(cleaned["language"]):
             self.add_error("language", "There is no such language or country.")
-        check_category(self, given.get("category", ""))
-        return given
+        check_category(self, cleaned.get("category", ""))
+        is_moved = "category" in self.changed_data and self.instance.pk
+        if is_moved and not self.may_publish and is_committed(self.instance):
+            self.add_error("category", COMMITTED)
+        return cleaned
+
+
+COMMITTED = (
+    "This template sends messages, or soon will. Ask somebody who may publish templates "
+    "to change its category."
+)
 
 
 @admin.register(Template)
 class TemplateAdmin(TenantAdmin):
     read_permission: Permission = Permission.SEE_TEMPLATES
-    write_permission: Permission = Permission.CHANGE_TEMPLATES
+    write_permission: Permission = MODEL_RIGHTS["messaging.Template"]
     form = TemplateForm
     list_display = ("name", "language", "channel", "category", "active_version", "organization")
     list_filter = ("channel", "language", "category")
@@ -93,19 +105,23 @@ class TemplateAdmin(TenantAdmin):
         rows = rows.filter(organization=obj.organization_id) if obj else rows
         names = rows.order_by("name").values_list("name", flat=True).distinct()
         form.categories = list(names[:CATEGORIES])
+        right = FIELD_RIGHTS["messaging.Template.category"]
+        form.may_publish = self.may(request, right, obj)
         return form
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         """Start with the organization's language."""
         initial = super().get_changeform_initial_data(request)
-        own = organizations_for(request, self.write_permission)
-        found = own.filter(pk=initial.get("organization", "")).values_list("language", flat=True)
-        return {"language": found.first() or "", **initial}
+        organizations = organizations_for(request, self.write_permission)
+        language_of_organization = organizations.filter(
+            pk=initial.get("organization", "")
+        ).values_list("language", flat=True)
+        return {"language": language_of_organization.first() or "", **initial}
 
-    def response_add(self, request: HttpRequest, obj: Template, *given: object) -> HttpResponse:
+    def response_add(self, request: HttpRequest, obj: Template, *arguments: object) -> HttpResponse:
         """Lead to the studio, where its first version is written."""
         if "_save" not in request.POST:
-            return super().response_add(request, obj, *given)
+            return super().response_add(request, obj, *arguments)
         messages.success(request, f"{obj} was added. Write its first version.")
         return HttpResponseRedirect(studio_url(obj))
 
@@ -124,12 +140,12 @@ class TemplateAdmin(TenantAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Report templates that have sent as protected: their messages refer to the versions."""
-        deleted, counts, missing, protected = super().get_deleted_objects(objs, request)
+        deleted, counts, permissions, protected = super().get_deleted_objects(objs, request)
         used = TemplateVersion.objects.exclude(state=TemplateVersion.State.DRAFT)
         sent = used.filter(template__in=objs).values_list("template", flat=True)
         reasons = [USED.format(row) for row in objs if row.pk in set(sent)]
-        missing.discard(str(TemplateVersion._meta.verbose_name))
-        return deleted, counts, missing, [*protected, *reasons]
+        permissions.discard(str(TemplateVersion._meta.verbose_name))
+        return deleted, counts, permissions, [*protected, *reasons]
 
     @action(description="Open in the studio", permissions=["view"])
     def studio(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -4,19 +4,22 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.decorators import action
 
 from messaging import accept
+from messaging.admin.live_fields import MODEL_RIGHTS
 from messaging.admin.templates.send_form import SendForm
-from messaging.content import drafts, publishing, rendering, templates
+from messaging.content import costly_steps, drafts, publishing, templates
 from messaging.models import Template, TemplateVersion
+from messaging.store.versions import TEXTS
 from rme.core.errors import ApiError, InvalidPayload
 from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
-from rme.tenants.roles import Permission
 
 
 def studio_url(template: Template) -> str:
@@ -36,7 +39,7 @@ class TemplateVersionAdmin(TenantAdmin):
     """One version. Only drafts can be edited; any other change is a new version."""
 
     read_permission: Permission = Permission.SEE_TEMPLATES
-    write_permission: Permission = Permission.CHANGE_TEMPLATES
+    write_permission: Permission = MODEL_RIGHTS["messaging.TemplateVersion"]
     organization_path: ClassVar[str] = "template__organization_id"
     fixed_fields = ("template",)
     list_display = ("__str__", "state", "created_at", "activated_at")
@@ -51,7 +54,7 @@ class TemplateVersionAdmin(TenantAdmin):
     # --- the form -------------------------------------------------------------------------------
     def get_fields(self, request: HttpRequest, obj: Any = None) -> object:
         channel = obj.template.channel if obj else self._chosen_channel(request)
-        texts = drafts.BY_CHANNEL.get(channel, templates.TEXTS)
+        texts = drafts.BY_CHANNEL.get(channel, TEXTS)
         form = ("template", *texts, "variables")
         if obj is None:
             return form
@@ -59,8 +62,10 @@ class TemplateVersionAdmin(TenantAdmin):
 
     def _chosen_channel(self, request: HttpRequest) -> str:
         """Return the channel of the template that the URL names, or an empty text."""
-        chosen = super().get_changeform_initial_data(request).get("template", 0)
-        return Template.objects.filter(pk=chosen).values_list("channel", flat=True).first() or ""
+        template_id = super().get_changeform_initial_data(request).get("template", 0)
+        return (
+            Template.objects.filter(pk=template_id).values_list("channel", flat=True).first() or ""
+        )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
         """Start from the newest version, or from the one that `copy` names."""
@@ -71,7 +76,7 @@ class TemplateVersionAdmin(TenantAdmin):
         rows = self.get_queryset(request).filter(template_id=initial["template"])
         newest = rows.order_by("-version")
         source = newest.filter(pk=_number(copied)).first() if copied else newest.first()
-        names = (*templates.TEXTS, "variables")
+        names = (*TEXTS, "variables")
         return initial | ({name: getattr(source, name) for name in names} if source else {})
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
@@ -89,20 +94,23 @@ class TemplateVersionAdmin(TenantAdmin):
     def save_model(
         self, request: HttpRequest, obj: TemplateVersion, form: ModelForm, change: bool
     ) -> None:
-        if change:
-            super().save_model(request, obj, form, change)
-            return
-        texts = {name: getattr(obj, name) for name in (*templates.TEXTS, "variables")}
-        made = templates.add_draft(obj.template, texts)
-        obj.__dict__.update({**made.__dict__, "_state": obj._state})
+        """Save the draft as the studio does: a change ends its review and its order."""
+        texts = {name: getattr(obj, name) for name in drafts.FIELDS}
+        current = TemplateVersion.objects.filter(pk=obj.pk).first() if change else None
+        seen = drafts.Seen(obj.version, current.revision) if current else drafts.Seen(anew=True)
+        try:
+            draft = drafts.save(obj.template, texts, audit.actor_of(request), seen)
+        except drafts.DraftChanged as error:
+            raise PermissionDenied from error  # it was made active meanwhile
+        obj.__dict__.update({**draft.__dict__, "_state": obj._state})
         obj._state.adding = False
 
     def response_add(
-        self, request: HttpRequest, obj: TemplateVersion, *given: object
+        self, request: HttpRequest, obj: TemplateVersion, *arguments: object
     ) -> HttpResponse:
         """Lead to the studio, where it is tried and published."""
         if "_save" not in request.POST:
-            return super().response_add(request, obj, *given)
+            return super().response_add(request, obj, *arguments)
         messages.success(request, f"{obj} is a draft. Try it, then publish it.")
         return HttpResponseRedirect(studio_url(obj.template))
 
@@ -123,6 +131,10 @@ class TemplateVersionAdmin(TenantAdmin):
                 publishing.publish(row, audit.actor_of(request))
             except InvalidPayload as error:
                 problems = [(each.field, "", each.message) for each in error.details]
+            except drafts.DraftChanged:
+                problems = [
+                    ("draft", "", "Somebody else has changed it meanwhile. Look at it again.")
+                ]
             else:
                 self.note(request, row, "", audit.Action.PUBLISHED)
                 messages.success(request, f"{row} is active.")
@@ -185,8 +197,15 @@ def _number(text: str) -> int:
 
 def _problems(version: TemplateVersion) -> list[tuple[str, str, str]]:
     """Return what prevents the activation of a version: the field, its text, and the problem."""
-    texts = {name: getattr(version, name) for name in (*templates.TEXTS, "variables")}
+    texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
+    organization_id = version.template.organization_id
+    sources = [(texts, templates.partials(organization_id))]
+    (checked,) = costly_steps.check_versions(organization_id, sources)
     return [
-        (found.field, str(texts.get(found.field, "")), f"line {found.line}: {found.message}")
-        for found in rendering.check(texts, templates.partials(version.template.organization_id))
+        (
+            problem.field,
+            str(texts.get(problem.field, "")),
+            f"line {problem.line}: {problem.message}",
+        )
+        for problem in checked.problems
     ]

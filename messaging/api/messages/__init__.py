@@ -8,9 +8,7 @@ __all__ = ["SINGLE_SENDS", "BulkView", "MessageView", "MessagesView"]
 
 
 class MessagesView(SendMessage, ListMessages):
-    """Send a message, and query what was sent."""
-
-    query_parameters = {**SendMessage.query_parameters, **ListMessages.query_parameters}
+    """Send messages, and query them."""
 
 
 class MessageView(ReadMessage, CancelMessage):

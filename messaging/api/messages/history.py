@@ -16,7 +16,7 @@ from messaging.api.common import (
     page,
 )
 from messaging.api.openapi import query, responses
-from messaging.models.statuses import Status
+from messaging.domain.statuses import Status
 from messaging.reports import queries
 from rme.core import errors
 from rme.core.http.api import ApiView
@@ -25,9 +25,9 @@ from rme.core.http.fields import (
     CategoryName,
     ChannelName,
     Cursor,
-    Instant,
     Limit,
     Query,
+    QueryInstant,
     RecordId,
     Upper,
     cursor_of,
@@ -41,8 +41,8 @@ class HistoryQuery(Query):
     """The query of GET /messages."""
 
     contact_id: RecordId | None = None
-    since: Instant | None = None
-    until: Instant | None = None
+    since: QueryInstant | None = None
+    until: QueryInstant | None = None
     status: Annotated[StatusName, Upper] | None = None
     channel: ChannelName | None = None
     category: CategoryName | None = None
@@ -165,6 +165,7 @@ class ListMessages(ApiView):
                 category=wanted.category,
                 limit=wanted.limit,
                 cursor=read_cursor(wanted.cursor),
+                test=caller(request).test,
             ),
         )
         shown = [SummaryOutput.model_validate(message) for message in found.messages]
@@ -187,7 +188,10 @@ class ReadMessage(ApiView):
         """Return a message with its events, and its trace if the query includes it."""
         wanted = DetailQuery.read(request.query_params.dict())
         found = queries.detail(
-            caller(request).organization.id, message_id, with_trace=wanted.include is not None
+            caller(request).organization.id,
+            message_id,
+            with_trace=wanted.include is not None,
+            test=caller(request).test,
         )
         summary = SummaryOutput.model_validate(found.message)
         shown = {**dict(summary), "events": found.events, "trace": found.trace}

@@ -4,7 +4,6 @@ The JSON of a send result is written by `messaging.accept.results`, since an ide
 it. Its models here describe it.
 """
 
-from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpResponse
@@ -14,12 +13,9 @@ from rest_framework.request import Request
 
 from messaging.accept import (
     RECIPIENTS_LIMIT,
-    Call,
     Submission,
-    accept,
     accept_bulk,
     cancel,
-    dry_run,
     idempotency,
     results,
     waiting,
@@ -35,32 +31,18 @@ from messaging.api.common import (
     ErrorObject,
     Output,
     Time,
-    answer,
-    body_of,
     caller,
-    error_object,
     read_each,
     request_id,
 )
-from messaging.api.messages.history import StatusName, StepOutput
-from messaging.api.messages.single_sends import read_message
+from messaging.api.messages.dry_runs import DryRunOutput
+from messaging.api.messages.history import StatusName
+from messaging.api.messages.single_sends import SINGLE_SENDS, SendQuery
 from messaging.api.openapi import WITH_BODY, query, responses
-from messaging.content import rendering
 from rme.core import errors
 from rme.core.http.api import ApiView, json_response
-from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse
-from rme.core.provider import Content, Email, Push, Sms
-from rme.core.telemetry import tracing
-
-
-class SendQuery(Query):
-    """The query of POST /messages."""
-
-    dry_run: Switch = Field(
-        default=False,
-        description="Check, decide and render the message: nothing is stored or sent.",
-    )
+from rme.core.http.set_frame import SetView
 
 
 class RecipientOutput(Output):
@@ -72,6 +54,13 @@ class RecipientOutput(Output):
     error: ErrorObject | None
 
 
+class WarningOutput(Output):
+    """An accepted field of the request that has no effect on some channel."""
+
+    field: str
+    message: str
+
+
 class SendOutput(Output):
     """The send result. `recipients` is there where there is more than one."""
 
@@ -81,38 +70,7 @@ class SendOutput(Output):
     provider: str | None
     scheduled_for: Time | None = Field(description="ISO 8601, UTC.")
     recipients: list[RecipientOutput] | None = None
-
-
-class DryRunRecipientOutput(Output):
-    """What a recipient would get."""
-
-    contact_id: str
-    status: StatusName | None
-    resolved_channel: str | None
-    provider: str | None
-    scheduled_for: Time | None
-    error: ErrorObject | None
-    trace: list[StepOutput]
-    content: dict[str, Any] | None = Field(description="What would be handed over, by channel.")
-    render_error: str | None = Field(description="Why the text could not be rendered.")
-
-
-class DryRunOutput(Output):
-    """The result of a dry run. Nothing was stored, so nothing has a `messageId`.
-
-    The fields of the send result that it would have had stand here and in `result`; they are null
-    where it would be refused.
-    """
-
-    message_id: None
-    status: StatusName | None
-    resolved_channel: str | None
-    provider: str | None
-    scheduled_for: Time | None = Field(description="ISO 8601, UTC.")
-    would_send: bool
-    result: dict[str, Any] | None = Field(description="The send result that it would have had.")
-    error: ErrorObject | None
-    recipients: list[DryRunRecipientOutput]
+    warnings: list[WarningOutput] | None = None
 
 
 class BulkItemOutput(Output):
@@ -125,6 +83,7 @@ class BulkItemOutput(Output):
     provider: str | None = None
     scheduled_for: Time | None = None
     recipients: list[RecipientOutput] | None = None
+    warnings: list[WarningOutput] | None = None
     error: ErrorObject | None = None
 
 
@@ -179,10 +138,10 @@ def add_bulk_items(
     return result
 
 
-class SendMessage(ApiView):
+class SendMessage(SetView):
     """Send a message, or only decide and render it."""
 
-    query_parameters = {"POST": SendQuery.parameters()}
+    frame = SINGLE_SENDS
 
     @extend_schema(
         operation_id="send_message",
@@ -196,19 +155,7 @@ class SendMessage(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Accept one message; with `dryRun=true` only decide and render it."""
-        who, identifier = caller(request), request_id(request)
-        message, key = read_message(body_of(request), request.headers.get("Idempotency-Key"))
-        if SendQuery.read(request.query_params.dict()).dry_run:
-            return answer(_dry_run(dry_run.dry_run(who, message, request_id=identifier)))
-        seconds = waiting.seconds(request.headers.get("Prefer"))
-        wait = waiting.until_sent(who.organization.id, seconds) if seconds else None
-        result = accept(
-            Call(who, Submission(message, key), identifier, tracing.active()), wait=wait
-        )
-        response = _answer(result)
-        if seconds and not isinstance(result, results.StoredAnswer):
-            response["Preference-Applied"] = f"wait={seconds}"
-        return response
+        return self.answer(request)
 
 
 class BulkView(ApiView):
@@ -245,9 +192,10 @@ class CancelMessage(ApiView):
     )
     def delete(self, request: Request, message_id: str) -> HttpResponse:
         """Cancel a message that is scheduled."""
-        organization_id, identifier = caller(request).organization.id, request_id(request)
-        cancel.cancel(organization_id, message_id)
-        return _answer(results.of_message(organization_id, message_id, request_id=identifier))
+        who, identifier = caller(request), request_id(request)
+        organization_id = who.organization.id
+        cancel.cancel(organization_id, message_id, by=who)
+        return _answer(waiting.read_result(organization_id, message_id, request_id=identifier))
 
 
 def _answer(result: results.Result | results.BulkResult) -> HttpResponse:
@@ -269,49 +217,3 @@ def _limit_recipients(submissions: list[Submission]) -> None:
         raise errors.InvalidPayload.at(
             "messages", f"{count} recipients in all; at most {RECIPIENTS_LIMIT}"
         )
-
-
-def _dry_run(done: dry_run.DryRun) -> DryRunOutput:
-    result = done.result
-    sent = result if isinstance(result, results.SendResult) else None
-    return DryRunOutput.model_validate(
-        {
-            "message_id": None,
-            "status": sent and sent.status,
-            "resolved_channel": sent and sent.resolved_channel,
-            "provider": sent and sent.provider,
-            "scheduled_for": sent and sent.scheduled_for,
-            "would_send": sent is not None,
-            "result": sent and sent.as_json(),
-            "error": error_object(result.error, result.request_id)
-            if isinstance(result, results.Refusal)
-            else None,
-            "recipients": [_dry_recipient(one, done) for one in done.recipients],
-        }
-    )
-
-
-def _dry_recipient(one: dry_run.RecipientDryRun, done: dry_run.DryRun) -> dict[str, object]:
-    shown = one.result.as_json(None, done.result.request_id)
-    if not done.planned:
-        shown |= {"status": None, "resolvedChannel": None, "provider": None}
-    content = one.content and _content(one.content)
-    return {**shown, "trace": one.trace, "content": content, "renderError": one.render_error}
-
-
-def _content(content: Content) -> dict[str, object]:
-    match content:
-        case Email(subject=subject, text=text, html=html):
-            sender = {"name": content.from_name, "address": content.from_address}
-            return {"from": sender, "subject": subject, "text": text, "html": html or None}
-        case Sms(text=text):
-            return {"text": text, "sms": asdict(rendering.segments(text))}
-        case Push(title=title, body=body):
-            return {
-                "title": title,
-                "body": body,
-                "data": dict(content.data),
-                "badge": content.badge,
-                "image": content.image or None,
-                "link": content.link or None,
-            }

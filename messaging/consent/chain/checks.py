@@ -11,7 +11,6 @@ from messaging.consent.ledger import Verification
 from messaging.models import ConsentEntry, LedgerCheck
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
-from rme.tenants import cells
 
 State = LedgerCheck.State
 COUNTED = 10_000
@@ -21,8 +20,8 @@ COUNTED = 10_000
 def begin(organization_id: str, started_by: str) -> LedgerCheck:
     """Order a verification; return the one that runs, if there is one."""
     running = LedgerCheck.objects.filter(organization_id=organization_id, state=State.RUNNING)
-    if found := running.order_by("-pk").first():
-        return found
+    if check := running.order_by("-pk").first():
+        return check
     total = ConsentEntry.objects.filter(organization_id=organization_id).count()
     return LedgerCheck.objects.create(
         organization_id=organization_id, total=total, started_by=started_by
@@ -31,7 +30,7 @@ def begin(organization_id: str, started_by: str) -> LedgerCheck:
 
 def work() -> bool:
     """Verify a slice of the ledger that has waited longest; return whether more may be waiting."""
-    check_id = next_turn(LedgerCheck, where=cells.here("t.organization_id"))
+    check_id = next_turn(LedgerCheck)
     return check_id is not None and run_slice(check_id)
 
 
@@ -43,12 +42,16 @@ def run_slice(check_id: UUID) -> bool:
         row = LedgerCheck.objects.get(pk=check_id)
         if row.state != State.RUNNING:
             return True
-        before = Verification(row.entries, row.erased, row.head, None, row.last)
-        found = ledger.verify_batch(row.organization_id, before)
-        row.entries, row.erased, row.head = found.entries, found.erased, found.head
-        row.last, row.broken = found.last, found.broken
+        progress = Verification(row.entries, row.erased, row.head, None, row.last)
+        verification = ledger.verify_batch(row.organization_id, progress)
+        row.entries, row.erased, row.head = (
+            verification.entries,
+            verification.erased,
+            verification.head,
+        )
+        row.last, row.broken = verification.last, verification.broken
         changed = ["entries", "erased", "head", "last", "broken"]
-        if found.is_complete:
+        if verification.is_complete:
             row.missing = None if row.broken else _missing(row)
             row.state, row.finished_at = State.DONE, Now()
             changed += ["missing", "state", "finished_at"]
@@ -61,13 +64,20 @@ def _missing(row: LedgerCheck) -> UUID | None:
 
     A chain whose end was cut off fits; what was verified before shows it.
     """
-    done = LedgerCheck.objects.filter(organization_id=row.organization_id, state=State.DONE)
-    before = done.filter(last__isnull=False).order_by("-pk").values_list("last", "head").first()
-    last, head = before or (None, "")
+    finished_checks = LedgerCheck.objects.filter(
+        organization_id=row.organization_id, state=State.DONE
+    )
+    previous = (
+        finished_checks.filter(last__isnull=False)
+        .order_by("-pk")
+        .values_list("last", "head")
+        .first()
+    )
+    last, head = previous or (None, "")
     if last is None:
         return None
-    own = ConsentEntry.objects.filter(organization_id=row.organization_id, pk=last, digest=head)
-    return None if own.exists() else last
+    entries = ConsentEntry.objects.filter(organization_id=row.organization_id, pk=last, digest=head)
+    return None if entries.exists() else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +99,11 @@ def state(organization_id: str) -> ChainState:
     newest = LedgerCheck.objects.filter(organization_id=organization_id).order_by("-pk").first()
     chain = ConsentEntry.objects.filter(organization_id=organization_id)
     latest = chain.order_by("-pk").values_list("digest", "recorded_at").first()
-    known = newest.entries if newest else 0
-    after = chain.filter(pk__gt=newest.last) if newest and newest.last else chain
-    count = after.order_by("pk")[:COUNTED].count()
+    checked_count = newest.entries if newest else 0
+    unchecked = chain.filter(pk__gt=newest.last) if newest and newest.last else chain
+    count = unchecked.order_by("pk")[:COUNTED].count()
     head, recorded_at = latest or ("", None)
-    return ChainState(newest, head, recorded_at, known + count, count < COUNTED)
+    return ChainState(newest, head, recorded_at, checked_count + count, count < COUNTED)
 
 
 def history(organization_id: str, *, limit: int) -> list[LedgerCheck]:

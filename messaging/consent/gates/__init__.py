@@ -1,20 +1,19 @@
 """Pre-send checks: suppressions, consent, frequency caps and pauses.
 
 Checked when a message is accepted (`check`) and again right before it is sent (`begin_check`, under
-`gate_lock`). `current_consent`, `active_suppressions` and the pauses can also be read
-alone.
+`gate_lock`). `messaging.store` reads the facts, and `messaging.domain.gates` decides.
 """
 
 from messaging.consent.gates.checks import (
     Candidate,
     GateResult,
-    Pauses,
     PendingCheck,
     Refusal,
     begin_check,
     check,
     pauses_in_force,
 )
+from messaging.domain.gates import Pauses
 
 __all__ = [
     "Candidate",

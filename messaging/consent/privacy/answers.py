@@ -21,7 +21,7 @@ from messaging.models import PrivacyFile, PrivacyRequest
 from rme.core import errors
 from rme.core.db import clock, locks
 from rme.core.db.turns import next_turn
-from rme.tenants import audit, cells
+from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
 Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
@@ -30,7 +30,7 @@ NOTHING = "Nothing is stored."
 
 def work() -> bool:
     """Carry out the request that has waited longest; return whether more may be waiting."""
-    request_id = next_turn(PrivacyRequest, where=cells.here("t.organization_id"))
+    request_id = next_turn(PrivacyRequest)
     return request_id is not None and carry_out(request_id)
 
 
@@ -59,19 +59,19 @@ def delete_expired() -> int:
 
 def _contact_of(row: PrivacyRequest) -> str:
     """Return the contact who has got the address since it was recorded, or an empty text."""
-    found = requests.subject_of(row.organization_id, row.address).people
-    return found[0].id if len(found) == 1 else ""
+    matches = requests.subject_of(row.organization_id, row.address).people
+    return matches[0].id if len(matches) == 1 else ""
 
 
-def _wait(row: PrivacyRequest, why: str) -> bool:
+def _wait(row: PrivacyRequest, result: str) -> bool:
     """Store what a request waits for; a later turn tries again."""
-    PrivacyRequest.objects.filter(pk=row.pk).update(result=why)
+    PrivacyRequest.objects.filter(pk=row.pk).update(result=result)
     return False
 
 
 def _export(row: PrivacyRequest, contact_id: str) -> bool:
     """Store everything about the person as a file."""
-    found = (
+    sections = (
         data_export.export_contact(row.organization_id, contact_id)
         if contact_id
         else data_export.export_address(row.organization_id, row.address)
@@ -80,33 +80,33 @@ def _export(row: PrivacyRequest, contact_id: str) -> bool:
         # Under the lock of the row, for which an erasure waits: it must leave no file.
         current = PrivacyRequest.objects.select_for_update().get(pk=row.pk)
         if current.erased_at != row.erased_at:
-            return False  # what was read is erased: another turn reads what is left
-        if found is not None:
-            content = _zipped(found)
+            return False  # what was read is erased: another turn reads again
+        if sections is not None:
+            content = _zipped(sections)
             expires_at = clock.now() + timedelta(days=settings.PRIVACY_FILE_DAYS)
             PrivacyFile.objects.update_or_create(
                 request_id=row.pk,
                 defaults={"content": content, "size": len(content), "expires_at": expires_at},
             )
-        _finish(row, contact_id, summary_of(found) if found else NOTHING)
+        _finish(row, contact_id, summary_of(sections) if sections else NOTHING)
         entry = audit.about(row, Action.EXPORTED, text="all of a person", contact_id=contact_id)
         audit.record(Actor(**row.actor), [entry])
     return True
 
 
-def _zipped(found: Mapping[str, object]) -> bytes:
+def _zipped(sections: Mapping[str, object]) -> bytes:
     """Return a ZIP file with the data as JSON."""
     buffer = io.BytesIO()
-    text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = orjson.dumps(sections, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("person.json", text)
     return buffer.getvalue()
 
 
-def summary_of(found: Mapping[str, object]) -> str:
+def summary_of(sections: Mapping[str, object]) -> str:
     """Return what an export has, as numbers."""
-    counted = {name: len(rows) for name, rows in found.items() if isinstance(rows, list)}
-    return in_words(counted) or "The contact."
+    counts = {name: len(rows) for name, rows in sections.items() if isinstance(rows, list)}
+    return in_words(counts) or "The contact."
 
 
 def _erase(row: PrivacyRequest, contact_id: str) -> bool:
@@ -120,8 +120,8 @@ def _erase(row: PrivacyRequest, contact_id: str) -> bool:
         if erased.under_way:
             return _wait(row, f"Waits for {erased.under_way} that are being sent. {words}")
         # A turn before may have erased all but what was being sent.
-        before = row.result.partition(". ")[2]
-        _finish(row, contact_id, "; ".join(filter(None, [before, words])) or NOTHING)
+        earlier_counts = row.result.partition(". ")[2]
+        _finish(row, contact_id, "; ".join(filter(None, [earlier_counts, words])) or NOTHING)
     return True
 
 

@@ -12,9 +12,9 @@ from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 
 from messaging.consent import suppressions
+from messaging.domain.channels import ALL
 from messaging.models import PrivacyFile, PrivacyRequest
 from rme.core import errors
-from rme.core.channels import ALL
 from rme.core.db import clock
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
@@ -52,10 +52,10 @@ def subject_of(organization_id: str, text: str) -> Subject:
 
     Raise Unavailable if the platform does not answer.
     """
-    found = people.find(organization_id, text, limit=FOUND)
+    matches = people.find(organization_id, text, limit=FOUND)
     region = organizations.get(organization_id).region
-    address = "" if found else suppressions.normalize_address(ALL, text.strip(), region)
-    return Subject(found, address or "")
+    address = "" if matches else suppressions.normalize_address(ALL, text.strip(), region)
+    return Subject(matches, address or "")
 
 
 def digests_of(organization_id: str, address: str) -> list[str]:
@@ -146,24 +146,24 @@ class PrivacyRequestFilter:
 
 
 def page(
-    organization_id: str, wanted: PrivacyRequestFilter, *, limit: int
+    organization_id: str, query: PrivacyRequestFilter, *, limit: int
 ) -> tuple[list[PrivacyRequest], UUID | None]:
     """Return a page of requests, newest first, and the last id if there are more; one query."""
     rows = PrivacyRequest.objects.filter(organization_id=organization_id)
-    if wanted.kind:
-        rows = rows.filter(kind=wanted.kind)
-    if wanted.state:
-        rows = rows.filter(state=wanted.state)
-    if wanted.overdue:
+    if query.kind:
+        rows = rows.filter(kind=query.kind)
+    if query.state:
+        rows = rows.filter(state=query.state)
+    if query.overdue:
         rows = rows.filter(PENDING, due_at__lt=Now())
-    if wanted.address:
-        rows = rows.filter(address_digest__in=digests_of(organization_id, wanted.address))
-    elif wanted.contact_ids is not None:
-        rows = rows.filter(contact_id__in=wanted.contact_ids)
-    if wanted.cursor:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    found = list(rows.order_by("-pk")[: limit + 1])
-    return found[:limit], found[limit - 1].pk if len(found) > limit else None
+    if query.address:
+        rows = rows.filter(address_digest__in=digests_of(organization_id, query.address))
+    elif query.contact_ids is not None:
+        rows = rows.filter(contact_id__in=query.contact_ids)
+    if query.cursor:
+        rows = rows.filter(pk__lt=query.cursor)
+    rows_read = list(rows.order_by("-pk")[: limit + 1])
+    return rows_read[:limit], rows_read[limit - 1].pk if len(rows_read) > limit else None
 
 
 def overdue(organization_ids: Collection[str]) -> dict[str, int]:
@@ -171,8 +171,8 @@ def overdue(organization_ids: Collection[str]) -> dict[str, int]:
     rows = PrivacyRequest.objects.filter(
         PENDING, organization_id__in=organization_ids, due_at__lt=Now()
     )
-    counted = rows.values_list("organization_id").annotate(Count("pk")).order_by()
-    return dict(counted.values_list("organization_id", "pk__count"))
+    counts = rows.values_list("organization_id").annotate(Count("pk")).order_by()
+    return dict(counts.values_list("organization_id", "pk__count"))
 
 
 def file_of(row: PrivacyRequest) -> PrivacyFile | None:

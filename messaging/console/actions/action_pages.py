@@ -21,10 +21,10 @@ from messaging.console.filters import message_filter
 from messaging.console.filters.message_filter import MessageFilterForm
 from messaging.models import BulkAction, Pause
 from messaging.reports import delivery_list
-from messaging.reports.delivery_list import DeliveryFilter
+from messaging.store.reports.deliveries import DeliveryFilter
 from rme.core import ids
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 LISTED = 50
 QUESTIONS = {
@@ -137,31 +137,39 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     """Return the rows that filters, or a message's id, mean for an action."""
     contact_id = ""
     if message_id := ids.parse(data.get("message", "")):
-        wanted, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
+        delivery_filter, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
         limit = message_filter.RECIPIENTS
     else:
         form = MessageFilterForm(viewer, data)
-        chosen = message_filter.read(form)
-        if chosen.matches_nobody or chosen.problem:
+        choice = message_filter.read(form)
+        if choice.matches_nobody or choice.problem:
             return ActionChoice([], form.in_words, is_cut=False)
-        wanted, scope, limit = chosen.wanted, form.in_words, bulk_actions.TARGETS_LIMIT
-        if (several := len(wanted.contact_ids)) > 1:  # what was typed would outlive an erasure
-            given = {name: form.data.get(name, "") for name in form.fields}
-            scope = message_filter.in_words({**given, "person": f"{several} people"})
-        contact_id = chosen.contact_id
+        delivery_filter, scope, limit = (
+            choice.delivery_filter,
+            form.in_words,
+            bulk_actions.TARGETS_LIMIT,
+        )
+        if (
+            several := len(delivery_filter.contact_ids)
+        ) > 1:  # what was typed would outlive an erasure
+            typed = {name: form.data.get(name, "") for name in form.fields}
+            scope = message_filter.in_words({**typed, "person": f"{several} people"})
+        contact_id = choice.contact_id
         # The action covers what was counted, not messages that came later.
-        wanted = replace(wanted, until=min(filter(None, [wanted.until, _shown_at(data)])))
+        delivery_filter = replace(
+            delivery_filter, until=min(filter(None, [delivery_filter.until, _shown_at(data)]))
+        )
     if kind is ActionKind.LIFT:
-        wanted = replace(wanted, reason="SUPPRESSED")
+        delivery_filter = replace(delivery_filter, reason="SUPPRESSED")
     if kind in bulk_actions.DECISIONS:
-        wanted = replace(wanted, held=True)
+        delivery_filter = replace(delivery_filter, held=True)
     statuses = bulk_actions.STATUSES[kind]
-    if wanted.statuses and not set(wanted.statuses) & set(statuses):
+    if delivery_filter.statuses and not set(delivery_filter.statuses) & set(statuses):
         return ActionChoice([], scope, is_cut=False, contact_id=contact_id)
-    wanted = delivery_list.within(wanted, statuses)
+    delivery_filter = delivery_list.within(delivery_filter, statuses)
     rows = delivery_list.find(
         viewer.organization_id,
-        wanted,
+        delivery_filter,
         limit=limit,
         scan=bulk_actions.SCAN_LIMIT,
         archived=False,  # what is archived is only read
@@ -184,8 +192,8 @@ def _shown_at(data: QueryDict) -> datetime:
 def _hidden(data: QueryDict) -> dict[str, str]:
     """Return the fields that the confirmation repeats."""
     names = [*MessageFilterForm.base_fields, "message"]
-    given = {name: str(data[name]) for name in names if data.get(name)}
-    return {**given, "shown_at": data.get("shown_at") or timezone.now().isoformat()}
+    fields = {name: str(data[name]) for name in names if data.get(name)}
+    return {**fields, "shown_at": data.get("shown_at") or timezone.now().isoformat()}
 
 
 @access.page
@@ -195,9 +203,9 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     data = request.POST if request.method == "POST" else request.GET
     filters = MessageFilterForm(viewer, data)
     filters.is_valid()
-    given = {name: value for name, value in filters.cleaned_data.items() if value}
-    unknown = sorted(given.keys() - PAUSABLE)
-    scope = {name: given.get(name, "") for name in sorted(PAUSABLE)}
+    cleaned = {name: value for name, value in filters.cleaned_data.items() if value}
+    unknown = sorted(cleaned.keys() - PAUSABLE)
+    scope = {name: cleaned.get(name, "") for name in sorted(PAUSABLE)}
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid() and not unknown:
         reason = form.cleaned_data["why"]
@@ -214,7 +222,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         form=form,
         scope=words,
         unknown=unknown,
-        hidden=given.items() if not unknown else [],
+        hidden=cleaned.items() if not unknown else [],
     )
 
 

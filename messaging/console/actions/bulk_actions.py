@@ -25,27 +25,21 @@ from messaging.console import access
 from messaging.console.access import Viewer, note
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
-from messaging.models import (
-    BulkAction,
-    ContentBody,
-    Delivery,
-    Event,
-    Message,
-    MessageContent,
-    Sender,
-    Suppression,
-    sender_of,
-)
-from messaging.models.decisions import ChannelDecision
-from messaging.models.statuses import Status
+from messaging.domain.contents import ContentBody, Sender
+from messaging.domain.decisions import ChannelDecision
+from messaging.domain.statuses import Status
+from messaging.models import BulkAction, Delivery, Event, Message, Suppression
 from messaging.policy import organization_policy
+from messaging.store import contents, encodings
+from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
+from rme.core.addresses import phone_spellings
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
 from rme.core.http.parsing import parse
-from rme.tenants import audit, cells, organizations
+from rme.tenants import audit, organizations
 from rme.tenants.audit import Action, Actor
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 
 ActionKind = BulkAction.Kind
 SLICE = 100
@@ -120,13 +114,18 @@ def suppressions_of(organization_id: str, delivery_ids: Collection[UUID]) -> lis
     What was refused at accept names its entry. What was stopped later has its address.
     """
     rows = Delivery.objects.filter(organization_id=organization_id, pk__in=delivery_ids)
-    found = list(rows.values_list("address", "contact_id", "trace"))
-    decisions = [ChannelDecision(*each) for _, _, made in found for each in made or ()]
-    named = {each.detail for each in decisions if each.result == errors.Suppressed.code}
-    listed = Q(pk__in=named - {None})
-    listed |= Q(address__in={address for address, _, _ in found if address}) & ~Q(address="")
-    listed |= Q(contact_id__in={contact_id for _, contact_id, _ in found}) & ~Q(contact_id="")
-    current = suppressions.current(organization_id).filter(listed).order_by("pk")
+    deliveries = list(rows.values_list("address", "contact_id", "trace"))
+    decisions = [ChannelDecision(*each) for _, _, trace in deliveries for each in trace or ()]
+    suppression_ids = {each.detail for each in decisions if each.result == errors.Suppressed.code}
+    condition = Q(pk__in=suppression_ids - {None})
+    spellings = {
+        each for address, _, _ in deliveries if address for each in phone_spellings(address)
+    }
+    condition |= Q(address__in=spellings) & ~Q(address="")
+    condition |= Q(contact_id__in={contact_id for _, contact_id, _ in deliveries}) & ~Q(
+        contact_id=""
+    )
+    current = suppressions.current(organization_id).filter(condition).order_by("pk")
     return list(current.values_list("pk", flat=True))
 
 
@@ -141,7 +140,7 @@ def stop(organization_id: str, action_id: UUID) -> bool:
 # --- doing --------------------------------------------------------------------------------------
 def work() -> bool:
     """Do one slice of the action that has waited longest; return whether more may be waiting."""
-    action_id = next_turn(BulkAction, where=cells.here("t.organization_id"))
+    action_id = next_turn(BulkAction)
     return action_id is not None and run_slice(action_id)
 
 
@@ -176,11 +175,13 @@ def run_slice(action_id: UUID) -> bool:
 def _cancel(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     """Cancel scheduled deliveries."""
     cancelled = cancel.cancel_deliveries(action.organization_id, targets)
-    left = [each for each in targets if each not in cancelled]
-    rows = Delivery.objects.filter(organization_id=action.organization_id, pk__in=left)
+    remaining = [each for each in targets if each not in cancelled]
+    rows = Delivery.objects.filter(organization_id=action.organization_id, pk__in=remaining)
     # By an action that was interrupted before it stored its progress, or by another person.
-    before = set(rows.filter(status=Status.CANCELLED).values_list("pk", flat=True))
-    return [(str(each), "no longer scheduled") for each in left if each not in before]
+    cancelled_earlier = set(rows.filter(status=Status.CANCELLED).values_list("pk", flat=True))
+    return [
+        (str(each), "no longer scheduled") for each in remaining if each not in cancelled_earlier
+    ]
 
 
 def _lift(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
@@ -199,39 +200,43 @@ def _decide(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     changed = manual_review.decide(
         action.organization_id, targets, decision, reason=action.reason, actor=_actor(action)
     )
-    left = [each for each in targets if each not in changed]
+    remaining = [each for each in targets if each not in changed]
     # By an action that was interrupted before it stored its progress.
     decided = Event.objects.filter(
         organization_id=action.organization_id,
         pk__gte=ids.at_least(action.created_at),
-        delivery_id__in=left,
+        delivery_id__in=remaining,
         detail__decision=decision,
         detail__reason=action.reason,
     )
-    before = set(decided.values_list("delivery_id", flat=True)) if left else set()
-    return [(str(each), "no longer in manual review") for each in left if each not in before]
+    decided_earlier = set(decided.values_list("delivery_id", flat=True)) if remaining else set()
+    return [
+        (str(each), "no longer in manual review")
+        for each in remaining
+        if each not in decided_earlier
+    ]
 
 
 def _actor(action: BulkAction) -> Actor:
     """Return who ordered an action; by a release before, without the place."""
-    known = Actor(action.user_id, action.started_by)
-    return Actor(**action.actor) if action.actor else known
+    starter = Actor(action.user_id, action.started_by)
+    return Actor(**action.actor) if action.actor else starter
 
 
 def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     """Accept the messages of deliveries anew, each for one recipient, with all checks."""
-    own: dict[str, object] = {"organization_id": action.organization_id}
-    deliveries = list(Delivery.objects.filter(**own, pk__in=targets))
-    wanted = {row.message_id for row in deliveries}
-    messages = {row.pk: row for row in Message.objects.filter(**own, pk__in=wanted)}
-    contents = {row.pk: row.body for row in MessageContent.objects.filter(**own, pk__in=wanted)}
+    scope: dict[str, object] = {"organization_id": action.organization_id}
+    deliveries = list(Delivery.objects.filter(**scope, pk__in=targets))
+    message_ids = {row.message_id for row in deliveries}
+    messages = {row.pk: row for row in Message.objects.filter(**scope, pk__in=message_ids)}
+    bodies = contents.read(action.organization_id, message_ids)
     problems: dict[UUID, str] = dict.fromkeys(targets, "no longer there")
     by_mode: defaultdict[bool, list[tuple[UUID, Submission]]] = defaultdict(list)
     for row in deliveries:
-        if row.message_id not in contents:
+        if row.message_id not in bodies:
             problems[row.pk] = "the content is no longer kept"
             continue
-        request = _request(messages[row.message_id], row, contents[row.message_id])
+        request = _request(messages[row.message_id], row, bodies[row.message_id])
         key = CallerKey(f"bulk-action {action.pk} {row.pk}", digest(request))
         try:
             by_mode[row.test].append((row.pk, Submission(parse(MESSAGE, request), key)))
@@ -248,17 +253,14 @@ def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
                 problems[key_] = problem
             else:
                 del problems[key_]
-    return [(str(key), why) for key, why in problems.items()]
+    return [(str(key), problem) for key, problem in problems.items()]
 
 
 def _problem(result: results.Result) -> str:
     """Return why a message was refused, or an empty text."""
-    if isinstance(result, results.Refusal):
-        return result.error.message
-    if isinstance(result, results.StoredAnswer):
-        error: Any = result.as_json().get("error")
-        return str(error["message"]) if error else ""
-    return ""
+    if isinstance(result, StoredAnswer):
+        result = results.read(result)
+    return result.error.message if isinstance(result, results.Refusal) else ""
 
 
 def _request(message: Message, row: Delivery, body: ContentBody) -> dict[str, object]:
@@ -269,7 +271,7 @@ def _request(message: Message, row: Delivery, body: ContentBody) -> dict[str, ob
     template = {"name": message.template, "language": message.language}
     variables = body.get("recipients", {}).get(str(row.pk), {})
     parts: dict[str, object] = {
-        "channels": message.channels or [row.channel],
+        "channels": encodings.channels_of(message, row),
         "strategy": message.strategy,
         "fallbackAfter": message.fallback_after,
         "category": message.category,
@@ -278,7 +280,7 @@ def _request(message: Message, row: Delivery, body: ContentBody) -> dict[str, ob
         "content": body.get("content"),
         "push": {to_camel(name): value for name, value in push.items()} if push else None,
         "context": _given(context),
-        "from": _sender(row.organization_id, sender_of(body)),
+        "from": _sender(row.organization_id, body),
         "metadata": {**(message.metadata or {}), "resentFrom": str(message.pk)},
     }
     return _given(parts)
@@ -288,12 +290,21 @@ def _given(parts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value}
 
 
-def _sender(organization_id: str, sender: Sender) -> dict[str, object] | None:
-    """Return the sender of a message, if its domain may still be used."""
-    if sender.get("domain") not in organization_policy.of(organization_id).domains:
-        return None
-    names = {"domain": "domain", "local_part": "localPart", "name": "name"}
-    return _given({given: sender.get(name) for name, given in names.items()})
+def _sender(organization_id: str, body: ContentBody) -> dict[str, object]:
+    """Return the sender of a message as a caller would write it.
+
+    A domain is named if it may still be used. Its own name is left out: it is the default, and an
+    SMS would show it.
+    """
+    sender = body.get("sender", Sender())
+    name = body.get("sms_sender")
+    domain = organization_policy.of(organization_id).domains.get(sender.get("domain") or "")
+    if domain is None:
+        return _given({"name": name})
+    if not name and sender.get("name") != domain.name:
+        name = sender.get("name")
+    local_part = sender.get("local_part")
+    return _given({"domain": domain.domain, "localPart": local_part, "name": name})
 
 
 _DO = {

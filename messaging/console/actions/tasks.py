@@ -20,7 +20,7 @@ def request_work() -> None:
 @shared_task(name="messaging.run_bulk_actions")
 @availability.unlimited()
 def run_bulk_actions() -> None:
-    """Do what people ordered, slice by slice; a later run goes on with what is left."""
+    """Do what people ordered, slice by slice; a later run continues."""
     until = time.monotonic() + RUN_SECONDS
     while bulk_actions.work():
         if time.monotonic() > until:

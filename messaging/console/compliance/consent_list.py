@@ -14,13 +14,13 @@ from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.compliance import names
 from messaging.console.messages import explanations
+from messaging.domain.channels import ALL, Channel
 from messaging.models import ConsentEntry
 from messaging.policy import organization_policy
 from rme.core import errors, ids
-from rme.core.channels import ALL, Channel
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 PAGE = 50
 SCANNED = 5000
@@ -63,11 +63,11 @@ class ConsentFilterForm(forms.Form):
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         field = self.fields["category"]
         assert isinstance(field, forms.ChoiceField)
-        known = sorted(organization_policy.of(viewer.organization_id).categories)
-        if (given := data.get("category", "")) and given not in (*known, ALL):
-            known.append(given)  # a category that is gone still has entries
-        named = [(each, each) for each in known]
-        field.choices = [("", "Any category"), *named, (ALL, "All categories")]
+        categories = sorted(organization_policy.of(viewer.organization_id).categories)
+        if (category := data.get("category", "")) and category not in (*categories, ALL):
+            categories.append(category)  # a category that is gone still has entries
+        options = [(each, each) for each in categories]
+        field.choices = [("", "Any category"), *options, (ALL, "All categories")]
 
     @property
     def query(self) -> str:
@@ -96,10 +96,10 @@ class ConsentLine:
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the ledger, and the people whom the filter names."""
     form = ConsentFilterForm(viewer, request.GET)
-    found, problem = _people(viewer, form)
-    wanted = _filter(form, found, request.GET.get("after", ""))
-    rows, following = entries.page(viewer.organization_id, wanted)
-    named = names.read(viewer, {row.contact_id for row in rows})
+    contacts, problem = _people(viewer, form)
+    ledger_filter = _filter(form, contacts, request.GET.get("after", ""))
+    rows, following = entries.page(viewer.organization_id, ledger_filter)
+    contact_names = names.read(viewer, {row.contact_id for row in rows})
     return access.show(
         request,
         viewer,
@@ -107,9 +107,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Consent",
         others_page="console:consent",
         form=form,
-        problem=problem or named.problem,
-        people=[(explanations.person_url(viewer, each.id), _label(viewer, each)) for each in found],
-        lines=[_line(viewer, row, named) for row in rows],
+        problem=problem or contact_names.problem,
+        people=[
+            (explanations.person_url(viewer, each.id), _label(viewer, each)) for each in contacts
+        ],
+        lines=[_line(viewer, row, contact_names) for row in rows],
         following=following,
     )
 
@@ -124,31 +126,31 @@ def _people(viewer: Viewer, form: ConsentFilterForm) -> tuple[list[ContactRecord
         return [], error.message
 
 
-def _filter(form: ConsentFilterForm, found: list[ContactRecord], after: str) -> LedgerFilter:
+def _filter(form: ConsentFilterForm, contacts: list[ContactRecord], cursor: str) -> LedgerFilter:
     """Return what the form means; a form that is not valid filters by its valid fields."""
-    given = form.cleaned_data
+    cleaned = form.cleaned_data
     return LedgerFilter(
-        contact_ids=[each.id for each in found] if given.get("person") else None,
-        channel=given.get("channel") or None,
-        category=given.get("category") or None,
-        status=given.get("status") or None,
-        source=given.get("source") or None,
-        history=given.get("entries") != CURRENT,
+        contact_ids=[each.id for each in contacts] if cleaned.get("person") else None,
+        channel=cleaned.get("channel") or None,
+        category=cleaned.get("category") or None,
+        status=cleaned.get("status") or None,
+        source=cleaned.get("source") or None,
+        history=cleaned.get("entries") != CURRENT,
         scanned=SCANNED,
         limit=PAGE,
-        cursor=ids.parse(after),
+        cursor=ids.parse(cursor),
     )
 
 
 def _label(viewer: Viewer, person: ContactRecord) -> str:
-    shown = [person.name, viewer.shown(person.email), viewer.shown(person.mobile)]
-    return ", ".join(filter(None, shown)) or person.id
+    parts = [person.name, viewer.shown(person.email), viewer.shown(person.mobile)]
+    return ", ".join(filter(None, parts)) or person.id
 
 
-def _line(viewer: Viewer, entry: ConsentEntry, named: names.Names) -> ConsentLine:
+def _line(viewer: Viewer, entry: ConsentEntry, contact_names: names.Names) -> ConsentLine:
     return ConsentLine(
         entry,
-        named.of(entry.contact_id),
+        contact_names.of(entry.contact_id),
         explanations.person_url(viewer, entry.contact_id),
         wording.evidence(entry.evidence, in_full=viewer.sees_addresses),
         wording.SOURCES.get(entry.source, entry.source),

@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.http import (
-    HttpRequest,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    StreamingHttpResponse,
-)
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.views.decorators.http import require_POST
 
 from messaging.consent import tasks
@@ -19,9 +14,9 @@ from messaging.console.access import Viewer
 from messaging.console.compliance import names
 from messaging.console.messages import explanations
 from messaging.models import ConsentEntry, LedgerCheck
-from rme.core.http.downloads import csv_file
+from rme.core.http import downloads
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 SHOWN = 10
 
@@ -85,12 +80,10 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     viewer.require(Permission.SEE_ADDRESSES)  # evidence may have some
     is_csv = request.POST.get("format") != "ndjson"
     form = "CSV" if is_csv else "NDJSON"
+    kind, write = (
+        (downloads.CSV, ledger_file.csv) if is_csv else (downloads.NDJSON, ledger_file.json_lines)
+    )
+    organization_id = viewer.organization_id
+    response = downloads.file(request, f"consent-{organization_id}", kind, write, organization_id)
     access.note(viewer, Action.EXPORTED, text=f"consent ledger as {form}")
-    name = f"consent-{viewer.organization_id}"
-    if is_csv:
-        return csv_file(ledger_file.csv(viewer.organization_id), name)
-    lines = ledger_file.json_lines(viewer.organization_id)
-    response = StreamingHttpResponse(lines, content_type="application/x-ndjson")
-    response["Content-Disposition"] = f'attachment; filename="{name}.ndjson"'
-    response["Cache-Control"] = "no-store"
     return response

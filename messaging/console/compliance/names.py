@@ -18,21 +18,21 @@ class Names:
     problem: str = ""
 
     def of(self, contact_id: str) -> str:
-        """Return a person's name, or what is known instead."""
+        """Return a person's name, or words that stand for it."""
         return self.by_id.get(contact_id) or ("a contact" if self.problem else GONE)
 
 
 def read(viewer: Viewer, contact_ids: Collection[str]) -> Names:
     """Return the names of people, of contacts without one their address; one call for all."""
-    wanted = sorted({each for each in contact_ids if each})
-    if not wanted:
+    unique_ids = sorted({each for each in contact_ids if each})
+    if not unique_ids:
         return Names({})
     try:
-        found = get_contacts(viewer.organization_id, wanted)
+        contacts = get_contacts(viewer.organization_id, unique_ids)
     except errors.Unavailable as error:
         return Names({}, error.message)
-    named = {
+    labels = {
         key: each.name or viewer.shown(each.email) or viewer.shown(each.mobile) or "no name"
-        for key, each in found.items()
+        for key, each in contacts.items()
     }
-    return Names(named)
+    return Names(labels)

@@ -40,12 +40,12 @@ class PrivacyFilterForm(forms.Form):
     def read(self, organization_id: str) -> PrivacyRequestFilter:
         """Return what the form means, without its page. Raise Unavailable."""
         self.is_valid()
-        given = self.cleaned_data
-        state = given.get("state", "")
-        text = given.get("person", "")
+        cleaned = self.cleaned_data
+        state = cleaned.get("state", "")
+        text = cleaned.get("person", "")
         subject = requests.subject_of(organization_id, text) if text else None
         return PrivacyRequestFilter(
-            kind=given.get("kind", ""),
+            kind=cleaned.get("kind", ""),
             state="" if state == OVERDUE else state,
             overdue=state == OVERDUE,
             contact_ids=[each.id for each in subject.people] if subject else None,
@@ -95,15 +95,15 @@ class NewRequestForm(forms.Form):
 
     def _look_up(self, text: str) -> None:
         try:
-            known = get_contacts(self.viewer.organization_id, [text]).get(text)
-            found = requests.Subject([known]) if known else None
-            self.subject = found or requests.subject_of(self.viewer.organization_id, text)
+            contact = get_contacts(self.viewer.organization_id, [text]).get(text)
+            subject = requests.Subject([contact]) if contact else None
+            self.subject = subject or requests.subject_of(self.viewer.organization_id, text)
         except errors.Unavailable as error:
             self.problem = error.message
 
     def _label(self, person: ContactRecord) -> str:
-        shown = [person.name, self.viewer.shown(person.email), self.viewer.shown(person.mobile)]
-        return ", ".join(filter(None, shown)) or person.id
+        parts = [person.name, self.viewer.shown(person.email), self.viewer.shown(person.mobile)]
+        return ", ".join(filter(None, parts)) or person.id
 
     @property
     def who(self) -> str:
@@ -122,29 +122,29 @@ class NewRequestForm(forms.Form):
 
     def clean_chosen(self) -> str:
         """Require a choice where there is one."""
-        chosen = str(self.cleaned_data["chosen"])
-        if not chosen:
+        choice = str(self.cleaned_data["chosen"])
+        if not choice:
             raise forms.ValidationError("Choose who is meant.")
-        return chosen
+        return choice
 
     def open(self) -> PrivacyRequest | None:
         """Record the request; None if it cannot be, with the errors at their fields."""
         if not self.is_valid():
             return None
-        given = self.cleaned_data
-        chosen = given.get("chosen") or self.subject.people[0].id
+        cleaned = self.cleaned_data
+        choice = cleaned.get("chosen") or self.subject.people[0].id
         new = NewRequest(
-            given["kind"],
-            contact_id="" if chosen == ADDRESS else chosen,
-            address=self.subject.address if chosen == ADDRESS else "",
-            note=given["note"],
-            requested_at=given["requested_at"],
+            cleaned["kind"],
+            contact_id="" if choice == ADDRESS else choice,
+            address=self.subject.address if choice == ADDRESS else "",
+            note=cleaned["note"],
+            requested_at=cleaned["requested_at"],
         )
         try:
             return requests.open_request(self.viewer.organization_id, new, self.viewer.actor)
         except errors.InvalidPayload as error:
-            for each in error.details:
-                self.add_error(each.field, f"This {each.message}.")
+            for detail in error.details:
+                self.add_error(detail.field, f"This {detail.message}.")
             return None
 
 

@@ -15,7 +15,7 @@ from messaging.console.compliance import names
 from messaging.console.compliance.request_forms import NewRequestForm, PrivacyFilterForm
 from messaging.models import PrivacyRequest
 from rme.core import errors, ids
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 PAGE = 50
 COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted-status"}
@@ -32,16 +32,18 @@ class PrivacyRequestLine:
     is_overdue: bool
 
 
-def line(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> PrivacyRequestLine:
+def line(viewer: Viewer, row: PrivacyRequest, contact_names: names.Names) -> PrivacyRequestLine:
     """Return a request in words."""
     url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
     is_overdue = row.is_pending and row.due_at < timezone.now()
-    return PrivacyRequestLine(row, _whom(viewer, row, named), url, COLOURS[row.state], is_overdue)
+    return PrivacyRequestLine(
+        row, _whom(viewer, row, contact_names), url, COLOURS[row.state], is_overdue
+    )
 
 
-def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:
+def _whom(viewer: Viewer, row: PrivacyRequest, contact_names: names.Names) -> str:
     if row.contact_id:
-        return named.of(row.contact_id)
+        return contact_names.of(row.contact_id)
     return viewer.shown(row.address) or "an address, which is deleted"
 
 
@@ -50,14 +52,14 @@ def _whom(viewer: Viewer, row: PrivacyRequest, named: names.Names) -> str:
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of requests, newest first."""
     form = PrivacyFilterForm(request.GET)
-    problem, wanted = "", PrivacyRequestFilter()
+    problem, request_filter = "", PrivacyRequestFilter()
     try:
-        wanted = form.read(viewer.organization_id)
+        request_filter = form.read(viewer.organization_id)
     except errors.Unavailable as error:
         problem = error.message
-    wanted = replace(wanted, cursor=ids.parse(request.GET.get("after", "")))
-    rows, following = requests.page(viewer.organization_id, wanted, limit=PAGE)
-    named = names.read(viewer, {row.contact_id for row in rows})
+    request_filter = replace(request_filter, cursor=ids.parse(request.GET.get("after", "")))
+    rows, following = requests.page(viewer.organization_id, request_filter, limit=PAGE)
+    contact_names = names.read(viewer, {row.contact_id for row in rows})
     query = request.GET.copy()
     query.pop("after", None)
     return access.show(
@@ -67,8 +69,8 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Privacy requests",
         others_page="console:privacy",
         form=form,
-        problem=problem or named.problem,
-        lines=[line(viewer, row, named) for row in rows],
+        problem=problem or contact_names.problem,
+        lines=[line(viewer, row, contact_names) for row in rows],
         following=following,
         query=query.urlencode(),
     )
@@ -83,8 +85,8 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             url = reverse("console:privacy_request", args=[viewer.organization_id, row.pk])
             return HttpResponseRedirect(url)
     else:
-        given = {name: request.GET.get(name, "")[:320] for name in ("kind", "person")}
-        form = NewRequestForm(viewer, None, **given)
+        initial = {name: request.GET.get(name, "")[:320] for name in ("kind", "person")}
+        form = NewRequestForm(viewer, None, **initial)
     return access.show(
         request,
         viewer,

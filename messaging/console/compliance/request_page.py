@@ -1,4 +1,4 @@
-"""The page of one request: what is asked, what it would do, the decision, and the file."""
+"""The page of one request: its kind, its effects, the decision, and the file."""
 
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from messaging.console.compliance.request_forms import CarryOutForm, RefusalForm
 from messaging.console.compliance.request_list import line
 from messaging.console.messages import explanations
 from messaging.models import PrivacyRequest
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
 EFFECTS = {
@@ -40,13 +40,13 @@ def show(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse
         viewer.require(Permission.CHANGE_PEOPLE)
         if request.POST.get("do") == "refuse":
             refusal = RefusalForm(request.POST, label_suffix="")
-            done = _refuse(request, viewer, row, refusal)
+            is_done = _refuse(request, viewer, row, refusal)
         else:
             carry_out = CarryOutForm(request.POST, label_suffix="")
-            done = _order(request, viewer, row, carry_out)
-        if done:
+            is_done = _order(request, viewer, row, carry_out)
+        if is_done:
             return HttpResponseRedirect(request.path)
-    named = names.read(viewer, [row.contact_id])
+    contact_names = names.read(viewer, [row.contact_id])
     is_open = row.state == State.OPEN
     return access.show(
         request,
@@ -54,9 +54,9 @@ def show(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse
         "compliance/request",
         str(row),
         others_page="console:privacy",
-        line=line(viewer, row, named),
+        line=line(viewer, row, contact_names),
         row=row,
-        problem=named.problem,
+        problem=contact_names.problem,
         person_url=explanations.person_url(viewer, row.contact_id) if row.contact_id else "",
         running=row.state == State.RUNNING,
         effects=_effects(row) if is_open and row.kind == Kind.ERASURE else [],
@@ -67,8 +67,8 @@ def show(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse
 
 
 def _row(viewer: Viewer, request_id: UUID) -> PrivacyRequest:
-    own = PrivacyRequest.objects.filter(organization_id=viewer.organization_id)
-    return get_object_or_404(own, pk=request_id)
+    privacy_requests = PrivacyRequest.objects.filter(organization_id=viewer.organization_id)
+    return get_object_or_404(privacy_requests, pk=request_id)
 
 
 def _order(request: HttpRequest, viewer: Viewer, row: PrivacyRequest, form: forms.Form) -> bool:

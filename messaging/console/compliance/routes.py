@@ -4,7 +4,7 @@ from django.urls import URLPattern, path
 
 from messaging.console import access
 from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 _CONSENT, _PRIVACY = "<str:organization_id>/consent/", "<str:organization_id>/privacy/"
 _REQUEST = f"{_PRIVACY}<uuid:request_id>/"

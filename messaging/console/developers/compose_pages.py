@@ -16,7 +16,7 @@ from messaging.console.developers.operations import OPERATIONS, Json, Operation
 from messaging.console.developers.snippets import Composed
 from rme.core import errors
 from rme.core.http.parsing import parse
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 LONG = frozenset({"content.text", "content.html"})
 """Fields of several lines."""
@@ -55,8 +55,8 @@ class ComposeForm(forms.Form):
         for name, value in operation.parameters.items():
             self.fields[name] = forms.CharField(initial=value, label=name)
         for path in operation.fields:
-            given = operations.value_at(example, path)
-            self.fields[path] = _field(path, operations.field_schema(operation, path), given)
+            default = operations.value_at(example, path)
+            self.fields[path] = _field(path, operations.field_schema(operation, path), default)
 
     def compose(self) -> Composed | None:
         """Return the call, or None: then the form says what is wrong with which field."""
@@ -109,7 +109,7 @@ def _field(path: str, schema: Json, initial: object) -> forms.Field:
 
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
-    """Return the form of a call with its examples; a POST shows the call with what was given."""
+    """Return the form of a call with its examples; a POST shows it with typed values."""
     is_posted = request.method == "POST"
     data = request.POST if is_posted else request.GET
     operation = operations.by_key(data.get("operation", ""))
@@ -118,7 +118,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         call = form.compose()
     else:
         call = composed(operation, {name: form[name].initial for name in form.fields})
-    shown = (
+    writers = (
         ("curl", snippets.curl),
         ("Python", snippets.python),
         ("TypeScript", snippets.typescript),
@@ -132,5 +132,5 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         operations=OPERATIONS,
         operation=operation,
         form=form,
-        texts=[(name, write(call)) for name, write in shown] if call else [],
+        texts=[(name, write(call)) for name, write in writers] if call else [],
     )

@@ -109,11 +109,11 @@ def steps_of(path: str) -> list[str | int]:
 def field_schema(operation: Operation, path: str) -> Json:
     """Return the schema of a field, without null, with its description."""
     root = schema_of(operation.key)
-    found = root
+    schema = root
     for step in steps_of(path):
-        inner = found["items"] if isinstance(step, int) else _properties(found, root)[step]
-        found = _plain(inner, root)
-    return found
+        inner = schema["items"] if isinstance(step, int) else _properties(schema, root)[step]
+        schema = _plain(inner, root)
+    return schema
 
 
 def _properties(schema: Json, root: Json) -> Json:
@@ -142,8 +142,8 @@ def _plain(schema: Json, root: Json) -> Json:
 
 def choices_of(schema: Json) -> list[str]:
     """Return the values that a field allows; none: any."""
-    named = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    values: list[str] = next((each["enum"] for each in named if "enum" in each), [])
+    schemas = [schema, *schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    values: list[str] = next((each["enum"] for each in schemas if "enum" in each), [])
     return values or ([schema["const"]] if "const" in schema else [])
 
 
@@ -155,24 +155,24 @@ def example_of(operation: Operation) -> Json:
 
 def value_at(body: Json, path: str) -> Any:
     """Return a value of a body by its path; None if it is not there."""
-    found: Any = body
+    value: Any = body
     for step in steps_of(path):
         try:
-            found = found[step]
+            value = value[step]
         except (KeyError, IndexError):
             return None
-    return found
+    return value
 
 
 def put(body: Json, path: str, value: object) -> None:
     """Put a value into a body, with the objects and lists around it."""
     *outer, last = steps = steps_of(path)
-    found: Any = body
+    container: Any = body
     for step, following in zip(outer, steps[1:], strict=True):
         empty: Any = [] if isinstance(following, int) else {}
         if isinstance(step, int):
-            found.extend([empty] * (step + 1 - len(found)))
-            found = found[step]
+            container.extend([empty] * (step + 1 - len(container)))
+            container = container[step]
         else:
-            found = found.setdefault(step, empty)
-    found[last] = value
+            container = container.setdefault(step, empty)
+    container[last] = value

@@ -1,17 +1,19 @@
 """The programs of an organization: OAuth applications and keys of the bot API, and their use."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
 from messaging.console.access import Viewer
 from rme.core.db import clock
-from rme.tenants.models import ApiKey, Application
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
+from rme.tenants.models import ANY_CATEGORY, ApiKey, Application
+from rme.tenants.oauth.makers import UnbackedProgram, unbacked_programs
 
 LISTED = 200
 """The most of each kind; the admin's lists have all."""
@@ -24,18 +26,45 @@ class KeyLine:
     row: ApiKey
     state: str
     colour: str
+    unbacked: UnbackedProgram | None
+    """Set if it may do more than its maker."""
 
     @property
     def is_usable(self) -> bool:
         return self.colour == "good"
 
 
-def _line(row: ApiKey, now: datetime) -> KeyLine:
+Unbacked = Mapping[Application | ApiKey, UnbackedProgram]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationLine:
+    """An application, and its permissions in words."""
+
+    row: Application
+    sends: str
+    """The categories that it may send."""
+    permissions: Sequence[str]
+    unbacked: UnbackedProgram | None
+    """Set if it may do more than its maker."""
+
+    @classmethod
+    def of(cls, row: Application, unbacked: Unbacked) -> Self:
+        """Build the line of an application."""
+        is_any = ANY_CATEGORY in row.send_categories
+        names = [each.replace("_", " ").capitalize() for each in row.send_categories]
+        sends = "every category" if is_any else ", ".join(names) or "nothing"
+        labels = [str(each.label) for each in Application.Permission if each in row.permissions]
+        return cls(row, sends, labels, unbacked.get(row))
+
+
+def _line(row: ApiKey, now: datetime, unbacked: Unbacked) -> KeyLine:
+    state, colour = "In use", "good"
     if row.revoked_at:
-        return KeyLine(row, "Revoked", "muted")
-    if row.expires_at and row.expires_at <= now:
-        return KeyLine(row, "Expired", "muted")
-    return KeyLine(row, "In use", "good")
+        state, colour = "Revoked", "muted"
+    elif row.expires_at and row.expires_at <= now:
+        state, colour = "Expired", "muted"
+    return KeyLine(row, state, colour, unbacked.get(row))
 
 
 @access.page_for(Permission.CHANGE_KEYS)
@@ -45,14 +74,17 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     applications = Application.objects.filter(organization_id=viewer.organization_id)
     keys = ApiKey.objects.filter(organization_id=viewer.organization_id)
     now = clock.now()
+    unbacked = {each.row: each for each in unbacked_programs([viewer.organization_id])}
     return access.show(
         request,
         viewer,
         "developers/programs",
         "Applications and keys",
         others_page="console:programs",
-        applications=applications.select_related("user").order_by("name", "pk")[:LISTED],
-        keys=[_line(row, now) for row in keys.order_by("name", "pk")[:LISTED]],
-        scopes=", ".join(settings.OAUTH2_SCOPES.values()),
+        applications=[
+            ApplicationLine.of(row, unbacked)
+            for row in applications.select_related("user").order_by("name", "pk")[:LISTED]
+        ],
+        keys=[_line(row, now, unbacked) for row in keys.order_by("name", "pk")[:LISTED]],
         now=now,
     )

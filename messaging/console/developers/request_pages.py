@@ -17,11 +17,11 @@ from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import MomentField
 from rme.core import ids
-from rme.core.http.api import REST_PREFIX, template_of
-from rme.tenants import request_log
+from rme.core.http.request_records import REST_PREFIX, template_of
+from rme.tenants.access.roles import Permission
+from rme.tenants.audit import request_log
+from rme.tenants.audit.request_log import RequestFilter
 from rme.tenants.models import Application, RequestLogEntry
-from rme.tenants.request_log import RequestFilter
-from rme.tenants.roles import Permission
 
 PAGE = 50
 COLOURS = {2: "good", 3: "muted", 4: "warn", 5: "bad"}
@@ -31,12 +31,12 @@ COLOURS = {2: "good", 3: "muted", 4: "warn", 5: "bad"}
 @cache
 def routes() -> tuple[str, ...]:
     """Return the routes of the REST API, as the log has them."""
-    (rest,) = (
+    (rest_api,) = (
         each
         for each in get_resolver().url_patterns
         if isinstance(each, URLResolver) and f"/{each.pattern}" == REST_PREFIX
     )
-    return tuple(template_of(f"{REST_PREFIX}{each.pattern}") for each in rest.url_patterns)
+    return tuple(template_of(f"{REST_PREFIX}{each.pattern}") for each in rest_api.url_patterns)
 
 
 class RequestFilterForm(forms.Form):
@@ -69,8 +69,8 @@ class RequestFilterForm(forms.Form):
     def __init__(self, data: Mapping[str, str], applications: Mapping[int, str]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
         self._set("route", [("", "Any route"), *((each, each) for each in routes())])
-        own = [(str(key), name) for key, name in applications.items()]
-        self._set("application_id", [("", "Any application"), *own])
+        options = [(str(key), name) for key, name in applications.items()]
+        self._set("application_id", [("", "Any application"), *options])
 
     def _set(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -85,8 +85,8 @@ class RequestFilterForm(forms.Form):
     def read(self) -> RequestFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
         self.is_valid()
-        given: dict[str, Any] = self.cleaned_data
-        return RequestFilter(**{name: value for name, value in given.items() if value})
+        cleaned: dict[str, Any] = self.cleaned_data
+        return RequestFilter(**{name: value for name, value in cleaned.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,13 @@ class RequestLine:
 @require_GET
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the log."""
-    own = Application.objects.filter(organization_id=viewer.organization_id).order_by("name", "pk")
-    applications = dict(own.values_list("pk", "name"))
+    programs = Application.objects.filter(organization_id=viewer.organization_id).order_by(
+        "name", "pk"
+    )
+    applications = dict(programs.values_list("pk", "name"))
     form = RequestFilterForm(request.GET, applications)
-    before = ids.parse(request.GET.get("after", ""))
-    found = request_log.find(viewer.organization_id, form.read(), limit=PAGE, before=before)
+    cursor = ids.parse(request.GET.get("after", ""))
+    page = request_log.find(viewer.organization_id, form.read(), limit=PAGE, before=cursor)
     return access.show(
         request,
         viewer,
@@ -131,9 +133,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "API requests",
         others_page="console:requests",
         form=form,
-        lines=[RequestLine(row, applications.get(row.application_id, "")) for row in found.rows],
-        following=found.following,
-        searched_until=ids.moment(found.following) if found.following else None,
+        lines=[RequestLine(row, applications.get(row.application_id, "")) for row in page.rows],
+        following=page.following,
+        searched_until=ids.moment(page.following) if page.following else None,
         is_filtered=bool(form.query),
         days=settings.REQUEST_LOG_DAYS,
         may_see_messages=viewer.may(Permission.SEE_MESSAGES),

@@ -9,7 +9,7 @@ from messaging.console.developers import (
     request_pages,
     webhook_pages,
 )
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 _WEBHOOKS = "<str:organization_id>/webhooks/<int:endpoint_id>/"
 

@@ -17,7 +17,7 @@ WIDTH = 88
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A call with its values. The body is None if the call has none."""
+    """A call with its values. The body is None for a call without one."""
 
     operation: Operation
     parameters: Mapping[str, str]
@@ -35,8 +35,8 @@ def curl(call: Composed) -> str:
     """Return a command line; `$TOKEN` holds an access token."""
     operation = call.operation
     path = operation.path.format(**{k: quote(v, safe="") for k, v in call.parameters.items()})
-    shown = {name: str(value).lower() for name, value in operation.options.items()}
-    query = f"?{urlencode(shown)}" if shown else ""
+    options = {name: str(value).lower() for name, value in operation.options.items()}
+    query = f"?{urlencode(options)}" if options else ""
     lines = [f"curl -X {operation.method} {shlex.quote(settings.BASE_URL + path + query)}"]
     lines.append('-H "Authorization: Bearer $TOKEN"')
     if call.sent_body is not None:
@@ -47,11 +47,11 @@ def curl(call: Composed) -> str:
 
 def python(call: Composed) -> str:
     """Return a program that uses the package `rme-client`."""
-    given = [repr(value) for value in call.parameters.values()]
+    parts = [repr(value) for value in call.parameters.values()]
     if call.sent_body is not None:
-        given.append(pprint.pformat(call.sent_body, width=WIDTH, sort_dicts=False))
-    given += [f"{_snake(name)}={value}" for name, value in call.operation.options.items()]
-    arguments = ",\n".join(given).replace("\n", "\n        ")
+        parts.append(pprint.pformat(call.sent_body, width=WIDTH, sort_dicts=False))
+    parts += [f"{_snake(name)}={value}" for name, value in call.operation.options.items()]
+    arguments = ",\n".join(parts).replace("\n", "\n        ")
     return (
         "from rme_client import Client\n\n"
         f'with Client("{settings.BASE_URL}", client_id="…", client_secret="…") as rme:\n'
@@ -62,16 +62,16 @@ def python(call: Composed) -> str:
 
 def typescript(call: Composed) -> str:
     """Return a program that uses the package `rme-client`, which is JavaScript too."""
-    given = [orjson.dumps(value).decode() for value in call.parameters.values()]
+    parts = [orjson.dumps(value).decode() for value in call.parameters.values()]
     if call.sent_body is not None:
-        given.append(_json(call.sent_body))
+        parts.append(_json(call.sent_body))
     if call.operation.options:
-        given.append(_json(dict(call.operation.options)))
+        parts.append(_json(dict(call.operation.options)))
     return (
         'import { Client } from "rme-client";\n\n'
         "const rme = new Client({\n"
         f'  baseUrl: "{settings.BASE_URL}",\n  clientId: "…",\n  clientSecret: "…",\n}});\n'
-        f"const answer = await rme.{_camel(call.operation.name)}({', '.join(given)});\n"
+        f"const answer = await rme.{_camel(call.operation.name)}({', '.join(parts)});\n"
         "console.log(answer);\n"
     )
 
@@ -85,5 +85,5 @@ def _snake(name: str) -> str:
 
 
 def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
+    first, *following = name.split("_")
+    return first + "".join(word.title() for word in following)

@@ -62,11 +62,11 @@ class WebhookFilterForm(forms.Form):
         words = dict(self.given)
         if words.get("status") in STATUS:
             words["status"] = STATUS[words["status"]][0]
-        shown = [f"{labels[name]}: {value}" for name, value in words.items()]
-        return ", ".join(shown) or "all deliveries"
+        parts = [f"{labels[name]}: {value}" for name, value in words.items()]
+        return ", ".join(parts) or "all deliveries"
 
     def read(self) -> WebhookDeliveryFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
         self.is_valid()
-        given: dict[str, Any] = self.cleaned_data
-        return WebhookDeliveryFilter(**{name: value for name, value in given.items() if value})
+        cleaned: dict[str, Any] = self.cleaned_data
+        return WebhookDeliveryFilter(**{name: value for name, value in cleaned.items() if value})

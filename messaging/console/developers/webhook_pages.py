@@ -18,11 +18,13 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.developers.webhook_filter import STATUS, WebhookFilterForm
 from messaging.models import WebhookDelivery, WebhookEndpoint
-from messaging.webhooks import delivery_log, endpoints, managed_endpoints, payloads, replays
+from messaging.store.webhooks import contents
+from messaging.webhooks import delivery_log, endpoints, managed_endpoints, outbox, replays
 from messaging.webhooks.delivery_log import WebhookDeliveryFilter
+from messaging.webhooks.managed_endpoints import EndpointScope
 from rme.core import errors, ids
-from rme.tenants.masking import mask_all_in
-from rme.tenants.roles import Permission
+from rme.core.addresses import mask_all_in
+from rme.tenants.access.roles import Permission
 
 PAGE = 50
 DISABLED = "The endpoint is disabled, so nothing is sent to it. Enable it first."
@@ -103,12 +105,15 @@ def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
     Without an endpoint, say what one is and lead to its form.
     """
-    found = _endpoints(viewer)
-    if not found:
+    endpoints_of_organization = _endpoints(viewer)
+    if not endpoints_of_organization:
         return access.show(
             request, viewer, "developers/no_endpoint", "Webhook deliveries", **_may(viewer)
         )
-    first = min(found, key=lambda row: (row.failing_since is None, not row.enabled, -row.pk))
+    first = min(
+        endpoints_of_organization,
+        key=lambda row: (row.failing_since is None, not row.enabled, -row.pk),
+    )
     url = reverse("console:webhook_deliveries", args=[viewer.organization_id, first.pk])
     query = request.GET.urlencode()
     return HttpResponseRedirect(f"{url}?{query}" if query else url)
@@ -120,8 +125,8 @@ def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponse
     """Return a page of an endpoint's deliveries."""
     endpoint = _endpoint(viewer, endpoint_id)
     form = WebhookFilterForm(request.GET)
-    before = ids.parse(request.GET.get("after", ""))
-    found = delivery_log.find(endpoint.pk, form.read(), limit=PAGE, before=before)
+    cursor = ids.parse(request.GET.get("after", ""))
+    page = delivery_log.find(endpoint.pk, form.read(), limit=PAGE, before=cursor)
     return access.show(
         request,
         viewer,
@@ -131,9 +136,9 @@ def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponse
         endpoint=endpoint,
         endpoints=_endpoints(viewer),
         form=form,
-        lines=[_line(viewer, row) for row in found.rows],
-        following=found.following,
-        searched_until=ids.moment(found.following) if found.following else None,
+        lines=[_line(viewer, row) for row in page.rows],
+        following=page.following,
+        searched_until=ids.moment(page.following) if page.following else None,
         is_filtered=bool(form.query),
         **_may(viewer),
     )
@@ -155,7 +160,8 @@ def show_one(
         if not problem:
             messages.success(request, "It is sent again, under the same webhook-id.")
             return HttpResponseRedirect(request.path)
-    payload = payloads.read(row)
+    event = contents.read(row.pk)
+    body = outbox.payload_of(event, test=False) if event else None
     return access.show(
         request,
         viewer,
@@ -164,8 +170,8 @@ def show_one(
         others_page="console:webhooks",
         endpoint=endpoint,
         line=_line(viewer, row),
-        payload=_shown(viewer, _indented(payload.body)),
-        message_id=payload.message_id,
+        payload=_shown(viewer, _indented(body)),
+        message_id=event.message_id if event else None,
         problem=problem,
         **_may(viewer),
     )
@@ -179,15 +185,15 @@ def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) ->
     is_posted = request.method == "POST"
     filters = WebhookFilterForm(request.POST if is_posted else request.GET)
     form = AgainForm(request.POST if is_posted else None, label_suffix="")
-    wanted, problem = filters.read(), ""
+    delivery_filter, problem = filters.read(), ""
     if filters.errors:  # a filter that is not understood must not choose more than was meant
         problem = f"These filters cannot be read: {filters.in_words}."
     elif form.is_valid():
-        problem = _send_again(viewer, endpoint, wanted, form.cleaned_data["why"])
+        problem = _send_again(viewer, endpoint, delivery_filter, form.cleaned_data["why"])
         if not problem:
             messages.success(request, "They are sent again, under the same webhook-ids.")
             return HttpResponseRedirect(_list_of(viewer, endpoint, filters))
-    count = 0 if filters.errors else replays.count_chosen(endpoint, wanted)
+    count = 0 if filters.errors else replays.count_chosen(endpoint, delivery_filter)
     return access.show(
         request,
         viewer,
@@ -206,12 +212,17 @@ def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) ->
 
 
 def _send_again(
-    viewer: Viewer, endpoint: WebhookEndpoint, wanted: WebhookDeliveryFilter, reason: str = ""
+    viewer: Viewer,
+    endpoint: WebhookEndpoint,
+    delivery_filter: WebhookDeliveryFilter,
+    reason: str = "",
 ) -> str:
     """Queue deliveries again; return why that was refused, or an empty text."""
     key = str(endpoint.pk)
     try:
-        managed_endpoints.replay_chosen(viewer.organization_id, key, wanted, viewer.actor, reason)
+        managed_endpoints.replay_chosen(
+            EndpointScope(viewer.organization_id), key, delivery_filter, viewer.actor, reason
+        )
     except errors.InvalidPayload:
         return DISABLED
     return ""
@@ -219,14 +230,14 @@ def _send_again(
 
 def _endpoint(viewer: Viewer, endpoint_id: int) -> WebhookEndpoint:
     try:
-        return managed_endpoints.get(viewer.organization_id, str(endpoint_id))
+        return managed_endpoints.get(EndpointScope(viewer.organization_id), str(endpoint_id))
     except errors.NotFound:
         raise Http404 from None
 
 
 def _endpoints(viewer: Viewer) -> list[WebhookEndpoint]:
-    most = endpoints.PER_ORGANIZATION
-    return managed_endpoints.find(viewer.organization_id, limit=most)[0]
+    limit = endpoints.PER_ORGANIZATION
+    return managed_endpoints.find(EndpointScope(viewer.organization_id), limit=limit)[0]
 
 
 def _list_of(viewer: Viewer, endpoint: WebhookEndpoint, filters: WebhookFilterForm) -> str:

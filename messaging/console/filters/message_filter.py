@@ -12,11 +12,11 @@ from django.utils import timezone
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.delivery.accounts import SIMULATORS
+from messaging.domain.channels import Channel
 from messaging.models import Template
 from messaging.policy import organization_policy
-from messaging.reports.delivery_list import DeliveryFilter
+from messaging.store.reports.deliveries import DeliveryFilter
 from rme.core import errors
-from rme.core.channels import Channel
 from rme.crm import people
 
 PERIODS = {
@@ -94,10 +94,10 @@ class MessageFilterForm(forms.Form):
     def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
-        given = self.data.get(name, "")
+        value = self.data.get(name, "")
         # A name that the organization no longer has still filters: its messages are there.
-        if name in ("category", "template", "provider", "reason") and given:
-            choices = choices if given in dict(choices) else [*choices, (given, given)]
+        if name in ("category", "template", "provider", "reason") and value:
+            choices = choices if value in dict(choices) else [*choices, (value, value)]
         field.choices = choices
 
     @property
@@ -118,19 +118,19 @@ class MessageFilterForm(forms.Form):
 
 def in_words(data: Mapping[str, str]) -> str:
     """Return the filters of a query as a text."""
-    shown = []
+    parts = []
     for name, field in MessageFilterForm.base_fields.items():
         if value := data.get(name):
             label = field.label or name.capitalize()
-            shown.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
-    return ", ".join(shown) or "all messages"
+            parts.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
+    return ", ".join(parts) or "all messages"
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What a form of filters means. `problem` is a sentence, or empty."""
 
-    wanted: DeliveryFilter
+    delivery_filter: DeliveryFilter
     problem: str = ""
     matches_nobody: bool = False
     """Whether a person was searched for and not found: then there are no messages."""
@@ -138,35 +138,39 @@ class Chosen:
     @property
     def contact_id(self) -> str:
         """Return the person whom the filters name, if it is one alone."""
-        return self.wanted.contact_ids[0] if len(self.wanted.contact_ids) == 1 else ""
+        return (
+            self.delivery_filter.contact_ids[0]
+            if len(self.delivery_filter.contact_ids) == 1
+            else ""
+        )
 
 
 def read(form: MessageFilterForm) -> Chosen:
     """Return what a form means; a form that is not valid filters by its valid fields."""
     form.is_valid()
-    given: dict[str, Any] = form.cleaned_data
+    cleaned: dict[str, Any] = form.cleaned_data
     contact_ids, problem = [], ""
-    if text := given.get("person", ""):
+    if text := cleaned.get("person", ""):
         try:
-            found = people.find(form.viewer.organization_id, text, limit=PEOPLE)
-            contact_ids = [each.id for each in found]
+            contacts = people.find(form.viewer.organization_id, text, limit=PEOPLE)
+            contact_ids = [each.id for each in contacts]
         except errors.Unavailable as error:
             problem = error.message
-    status = given.get("status")
-    wanted = DeliveryFilter(
+    status = cleaned.get("status")
+    delivery_filter = DeliveryFilter(
         statuses=[status] if status and status != HELD else [],
         held=status == HELD,
-        channel=given.get("channel") or None,
-        category=given.get("category") or None,
-        template=given.get("template") or None,
-        provider=given.get("provider") or None,
-        reason=given.get("reason") or None,
+        channel=cleaned.get("channel") or None,
+        category=cleaned.get("category") or None,
+        template=cleaned.get("template") or None,
+        provider=cleaned.get("provider") or None,
+        reason=cleaned.get("reason") or None,
         contact_ids=contact_ids,
-        since=_since(given.get("since"), given.get("period", "")),
-        until=given.get("until"),
-        test={"live": False, "test": True}.get(given.get("mode", "")),
+        since=_since(cleaned.get("since"), cleaned.get("period", "")),
+        until=cleaned.get("until"),
+        test={"live": False, "test": True}.get(cleaned.get("mode", "")),
     )
-    return Chosen(wanted, problem, matches_nobody=bool(text and not contact_ids))
+    return Chosen(delivery_filter, problem, matches_nobody=bool(text and not contact_ids))
 
 
 def _since(since: datetime | None, period: str) -> datetime | None:

@@ -17,8 +17,8 @@ from messaging.console import access
 from messaging.console.access import Viewer, note
 from messaging.console.filters.message_filter import HELD, MessageFilterForm, in_words
 from messaging.models import SavedFilter
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 SHOWN = 100
 """The most saved filters that a page shows, and that a person saves in an organization."""
@@ -55,13 +55,13 @@ class SaveFilterForm(forms.Form):
 
     def clean(self) -> dict[str, object]:
         """Check that there are filters to save, that they are valid, and that none is a person."""
-        given = super().clean() or {}
+        cleaned = super().clean() or {}
         query = self.filters.query
         if not self.filters.is_valid() or not 0 < len(query) <= QUERY_LIMIT:
             self.add_error(None, "Choose valid filters first, then save them.")
         elif self.filters.data.get("person"):
             self.add_error(None, "A person cannot be saved: find people by the search field.")
-        return given
+        return cleaned
 
 
 def links(viewer: Viewer, query: str) -> list[FilterLink]:
@@ -90,21 +90,21 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         if form.is_valid():
             return _save(request, viewer, form)
     rows = _visible(viewer).select_related("user")[:SHOWN]
-    shown = [(row, in_words(QueryDict(row.query)), _may_change(viewer, row)) for row in rows]
-    return access.show(request, viewer, "filters", "Saved filters", form=form, filters=shown)
+    lines = [(row, in_words(QueryDict(row.query)), _may_change(viewer, row)) for row in rows]
+    return access.show(request, viewer, "filters", "Saved filters", form=form, filters=lines)
 
 
 def _save(request: HttpRequest, viewer: Viewer, form: SaveFilterForm) -> HttpResponseBase:
     """Store a filter, in place of the person's other one of that name, and open it."""
-    own: dict[str, Any] = {"organization_id": viewer.organization_id, "user_id": viewer.user.pk}
+    owner: dict[str, Any] = {"organization_id": viewer.organization_id, "user_id": viewer.user.pk}
     name, query = form.cleaned_data["name"], form.filters.query
     page = reverse("console:messages", args=[viewer.organization_id])
-    if SavedFilter.objects.filter(**own).count() >= SHOWN:
+    if SavedFilter.objects.filter(**owner).count() >= SHOWN:
         messages.error(request, f"You have saved {SHOWN} filters here. Delete one first.")
         return HttpResponseRedirect(f"{page}?{query}")
     values = {"query": query, "is_shared": form.cleaned_data["is_shared"]}
     with transaction.atomic():
-        row, is_new = SavedFilter.objects.update_or_create(**own, name=name, defaults=values)
+        row, is_new = SavedFilter.objects.update_or_create(**owner, name=name, defaults=values)
         action = Action.ADDED if is_new else Action.CHANGED
         note(viewer, action, row, label=name, changes=access.values(**values))
     messages.success(request, f"{'Saved' if is_new else 'Replaced'}: {name}.")

@@ -9,12 +9,12 @@ from django.urls import reverse
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.home.charts import Chart, volume
+from messaging.domain.channels import Channel
+from messaging.domain.statuses import Status
 from messaging.models import CountedOutcome
-from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from messaging.reports.health import Queue
 from messaging.statistics.figures import REASONS_SPAN, ChannelFigures, Statistics, TimeRange
-from rme.core.channels import Channel
 
 REASONS = 8
 _MOMENT = "%Y-%m-%dT%H:%M"
@@ -36,7 +36,7 @@ class TableCell:
 
     span: str
     text: str
-    before: str
+    week_before: str
     url: str = ""
 
 
@@ -73,49 +73,61 @@ def within(period: TimeRange, *, test: bool) -> dict[str, str]:
     }
 
 
-def cards(viewer: Viewer, found: Statistics, *, test: bool) -> list[Card]:
+def cards(viewer: Viewer, statistics: Statistics, *, test: bool) -> list[Card]:
     """Return the cards of the channels that have figures or a provider account."""
     served = {each.channel for each in organization_policy.of(viewer.organization_id).accounts}
-    periods = (*found.current.values(), *found.before.values())
+    periods = (*statistics.current.values(), *statistics.before.values())
     used = {channel for figures in periods for channel in figures}
-    shown = used if test else used | served
-    return [_card(viewer, found, channel, test=test) for channel in Channel if channel in shown]
+    channels = used if test else used | served
+    return [
+        _card(viewer, statistics, channel, test=test) for channel in Channel if channel in channels
+    ]
 
 
-def _card(viewer: Viewer, found: Statistics, channel: str, *, test: bool) -> Card:
-    longest = list(found.periods)[-1]
+def _card(viewer: Viewer, statistics: Statistics, channel: str, *, test: bool) -> Card:
+    longest = list(statistics.periods)[-1]
     rows = [
-        (name, [_count(viewer, found, channel, span, name, test=test) for span in found.periods])
-        for name, (counted, _) in _ROWS.items()
-        if name != "Expired" or _of(found, longest, channel)[0].of(counted)
+        (
+            name,
+            [
+                _count(viewer, statistics, channel, span, name, test=test)
+                for span in statistics.periods
+            ],
+        )
+        for name, (events, _) in _ROWS.items()
+        if name != "Expired" or _of(statistics, longest, channel)[0].of(events)
     ]
     rows += [
-        (name, [_latency(found, channel, span, share) for span in found.periods])
+        (name, [_latency(statistics, channel, span, share) for span in statistics.periods])
         for name, share in _SHARES.items()
     ]
-    chart = volume(found.channels[channel], viewer.zone) if channel in found.channels else None
+    chart = (
+        volume(statistics.channels[channel], viewer.zone)
+        if channel in statistics.channels
+        else None
+    )
     return Card(channel, rows, chart)
 
 
-def _of(found: Statistics, span: str, channel: str) -> tuple[ChannelFigures, ChannelFigures]:
+def _of(statistics: Statistics, span: str, channel: str) -> tuple[ChannelFigures, ChannelFigures]:
     """Return a channel's figures of a span, and those of the week before."""
     none = ChannelFigures()
-    return found.current[span].get(channel, none), found.before[span].get(channel, none)
+    return statistics.current[span].get(channel, none), statistics.before[span].get(channel, none)
 
 
 def _count(
-    viewer: Viewer, found: Statistics, channel: str, span: str, name: str, *, test: bool
+    viewer: Viewer, statistics: Statistics, channel: str, span: str, name: str, *, test: bool
 ) -> TableCell:
-    counted, status = _ROWS[name]
-    now, before = (figures.of(counted) for figures in _of(found, span, channel))
-    period = within(found.periods[span], test=test)
+    events, status = _ROWS[name]
+    now, previous = (figures.of(events) for figures in _of(statistics, span, channel))
+    period = within(statistics.periods[span], test=test)
     url = list_url(viewer, channel=channel, status=status, **period) if now else ""
-    return TableCell(span, f"{now:,}", f"{before:,}", url)
+    return TableCell(span, f"{now:,}", f"{previous:,}", url)
 
 
-def _latency(found: Statistics, channel: str, span: str, share: float) -> TableCell:
-    now, before = (figures.latency(share) for figures in _of(found, span, channel))
-    return TableCell(span, duration(now), duration(before))
+def _latency(statistics: Statistics, channel: str, span: str, share: float) -> TableCell:
+    now, previous = (figures.latency(share) for figures in _of(statistics, span, channel))
+    return TableCell(span, duration(now), duration(previous))
 
 
 def duration(milliseconds: float | None) -> str:
@@ -132,16 +144,18 @@ def duration(milliseconds: float | None) -> str:
     raise AssertionError
 
 
-def reasons(viewer: Viewer, found: Statistics, *, test: bool) -> list[CountedLine]:
+def reasons(viewer: Viewer, statistics: Statistics, *, test: bool) -> list[CountedLine]:
     """Return the most frequent reasons why messages failed or were not sent."""
-    period = within(found.periods[REASONS_SPAN], test=test)
+    period = within(statistics.periods[REASONS_SPAN], test=test)
     lines = []
-    for each in found.reasons[:REASONS]:
-        status = _STATUS_OF[each.outcome]
-        words = wording.reason(each.reason)
-        url = list_url(viewer, channel=each.channel, status=status, reason=each.reason, **period)
-        text = f"{each.channel}, {wording.status(status).lower()}: {words}"
-        lines.append(CountedLine(text, f"{each.times:,}", url))
+    for reason in statistics.reasons[:REASONS]:
+        status = _STATUS_OF[reason.outcome]
+        words = wording.reason(reason.reason)
+        url = list_url(
+            viewer, channel=reason.channel, status=status, reason=reason.reason, **period
+        )
+        text = f"{reason.channel}, {wording.status(status).lower()}: {words}"
+        lines.append(CountedLine(text, f"{reason.times:,}", url))
     return lines
 
 

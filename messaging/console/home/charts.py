@@ -44,13 +44,13 @@ def volume(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
     """Return how many deliveries were accepted in each hour, and how many failed."""
     accepted = [each.of(CountedOutcome.ACCEPTED) for each in hours]
     failed = [each.of(CountedOutcome.FAILED) for each in hours]
-    most = max(*accepted, *failed, 1)
+    highest = max(*accepted, *failed, 1)
     bars = []
     for place, hour in enumerate(hours):
         text = f"{_time(hour.at, zone)}: {accepted[place]:,} accepted, {failed[place]:,} failed"
         for colour, count in (("volume", accepted[place]), ("bad", failed[place])):
             if count:
-                bars.append(Bar(STEP * place, _height(count / most), colour, text))
+                bars.append(Bar(STEP * place, _height(count / highest), colour, text))
     peak = accepted.index(max(accepted))
     label = (
         f"Last {HOURS} hours: {sum(accepted):,} accepted, {sum(failed):,} failed; "
@@ -72,10 +72,10 @@ def success(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
         levels[colour] += 1
         text = f"{_time(hour.at, zone)}: {share:.0%} of {hour.answered:,} attempts"
         bars.append(Bar(STEP * place, _height(share), colour, text))
-    tried = [each for each in hours if each.success is not None]
+    tried = [hour for hour in hours if hour.success is not None]
     if not tried:
         return Chart(bars, f"No attempts in the last {HOURS} hours.")
-    worst = min(tried, key=lambda each: (each.success, -each.answered))
+    worst = min(tried, key=lambda hour: (hour.success, -hour.answered))
     label = (
         f"{levels['good']} of {len(tried)} hours with attempts at {GOOD_RATE:.0%} or more; "
         f"the worst at {_time(worst.at, zone)}: {worst.success:.0%} of {worst.answered:,}."

@@ -31,19 +31,24 @@ def read(organizations: Mapping[str, str], focused: health.OrganizationHealth | 
 
     `focused` is the health of one of them, which is not read again.
     """
-    known = focused.findings if focused else []
-    others = [each for each in organizations if not focused or each != focused.organization_id]
-    found = [*known, *(configuration.findings(others) if others else [])]
-    needs = [*deployment(), *(_of_finding(organizations, each) for each in found)]
+    focused_findings = focused.findings if focused else []
+    unread_organizations = [
+        each for each in organizations if not focused or each != focused.organization_id
+    ]
+    findings = [
+        *focused_findings,
+        *(configuration.findings(unread_organizations) if unread_organizations else []),
+    ]
+    needs = [*deployment(), *(_of_finding(organizations, each) for each in findings)]
     return sorted(needs, key=attrgetter("severe"), reverse=True)
 
 
 def deployment() -> list[Need]:
-    """Return the checks of the deployment that are not ok."""
+    """Return what the checks of the deployment have found; a check that is ok may have a detail."""
     return [
         Need(f"{name.capitalize()}: {check.detail}.", severe=check.status == checks.DOWN)
         for name, check in checks.run().items()
-        if check.status != checks.OK
+        if check.detail
     ]
 
 
@@ -69,6 +74,8 @@ def _page(finding: Finding) -> str:
     if finding.code == "PRIVACY_REQUEST_OVERDUE":
         page = reverse("console:privacy", args=[finding.organization_id])
         return f"{page}?state=OVERDUE"
+    if finding.code == "PROGRAM_UNCONFIRMED":
+        return reverse("console:programs", args=[finding.organization_id])
     if finding.code not in _PAGES:
         account = [] if finding.row_id is None else [finding.row_id]
         name = "console:provider" if account else "console:providers"

@@ -14,9 +14,8 @@ from messaging.reports import checks, health
 from messaging.statistics import figures
 from messaging.statistics.figures import HourFigures, Statistics
 from rme.core.db import clock
-from rme.tenants import latest
-from rme.tenants.across import organizations_elsewhere
-from rme.tenants.roles import Permission, organizations_for
+from rme.tenants.access.roles import Permission, organizations_for
+from rme.tenants.organizations import latest
 
 ORGANIZATIONS = 50
 """Findings are searched in at most this many organizations."""
@@ -51,60 +50,59 @@ def context(request: HttpRequest) -> dict[str, object]:
     settings = organizations_for(request, Permission.SEE_SETTINGS).values_list("pk", "name")
     checked = dict(list(settings)[:ORGANIZATIONS])
     viewer = _viewer(request)
-    found: dict[str, object] = {"title": "Home", "viewer": viewer, "checked": checked}
-    found["elsewhere"] = organizations_elsewhere(request)
+    values: dict[str, object] = {"title": "Home", "viewer": viewer, "checked": checked}
     state = None
     if viewer:
         test = request.GET.get("mode") == "test"
         state = health.of_organization(viewer.organization_id)
-        found |= _figures(viewer, state, test=test)
-        others = own_organizations(request)
-        found["others"] = others if len(others) > 1 else []
+        values |= _figures(viewer, state, test=test)
+        organizations = own_organizations(request)
+        values["others"] = organizations if len(organizations) > 1 else []
     if checked:
         focused = state if viewer and viewer.organization_id in checked else None
-        found["needs"] = needs.read(checked, focused)
-        found["pauses"] = needs.pauses(checked)
-    return found
+        values["needs"] = needs.read(checked, focused)
+        values["pauses"] = needs.pauses(checked)
+    return values
 
 
 def _viewer(request: HttpRequest) -> Viewer | None:
     """Return the person on the organization that is in focus; None without any. Raise Http404."""
-    if wanted := request.GET.get("organization"):
-        viewer = viewer_of(request, wanted)
+    if requested := request.GET.get("organization"):
+        viewer = viewer_of(request, requested)
         latest.remember(request, viewer.organization_id)
         return viewer
-    chosen = access.latest(request)
-    return viewer_of(request, chosen) if chosen else None
+    organization_id = access.latest(request)
+    return viewer_of(request, organization_id) if organization_id else None
 
 
 def _figures(viewer: Viewer, state: health.OrganizationHealth, *, test: bool) -> dict[str, object]:
-    found = figures.read(viewer.organization_id, test=test)
+    statistics = figures.read(viewer.organization_id, test=test)
     common = {
         "organization": viewer.organization,
         "test": test,
         "backlog": channels.backlog(viewer, state.queues),
         "messages_url": reverse("console:messages", args=[viewer.organization_id]),
     }
-    if found is None:
+    if statistics is None:
         return common
     return {
         **common,
-        "until": found.until,
-        "is_late": (clock.now() - found.until).total_seconds() > BEHIND_SECONDS,
-        "spans": list(found.periods),
-        "cards": channels.cards(viewer, found, test=test),
-        "reasons": channels.reasons(viewer, found, test=test),
-        "strips": [] if test else _strips(viewer, found, state),
+        "until": statistics.until,
+        "is_late": (clock.now() - statistics.until).total_seconds() > BEHIND_SECONDS,
+        "spans": list(statistics.periods),
+        "cards": channels.cards(viewer, statistics, test=test),
+        "reasons": channels.reasons(viewer, statistics, test=test),
+        "strips": [] if test else _strips(viewer, statistics, state),
     }
 
 
 def _strips(
-    viewer: Viewer, found: Statistics, state: health.OrganizationHealth
+    viewer: Viewer, statistics: Statistics, state: health.OrganizationHealth
 ) -> list[AccountStrip]:
     """Return the strips of the organization's own accounts, in their order."""
     statuses = {(each.name, each.channel): each.status for each in state.providers}
     sees_settings = viewer.may(Permission.SEE_SETTINGS)
-    hours = [HourFigures(at) for at in figures.last_hours(found.until)]
+    hours = [HourFigures(at) for at in figures.last_hours(statistics.until)]
     strips = []
     for account in organization_policy.of(viewer.organization_id).accounts:
         if account.id is None:
@@ -120,7 +118,7 @@ def _strips(
                 else "",
                 status=words,
                 colour=colour,
-                chart=success(found.accounts.get(account.id, hours), viewer.zone),
+                chart=success(statistics.accounts.get(account.id, hours), viewer.zone),
             )
         )
     return strips

@@ -16,11 +16,11 @@ from messaging.consent import suppressions
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import HELD
+from messaging.domain.statuses import Status, StatusReason, WaitReason
 from messaging.models import ConsentEntry, Suppression
-from messaging.models.statuses import Status, StatusReason, WaitReason
-from messaging.reports.delivery_list import DeliveryRow
 from messaging.reports.queries import MessageEvent
 from messaging.reports.trace import RecipientTrace, TraceStep
+from messaging.store.reports.deliveries import DeliveryRow
 from rme.core import ids
 
 
@@ -62,14 +62,14 @@ class Moment:
 
 def entries(organization_id: str, traces: Iterable[RecipientTrace]) -> Entries:
     """Return the entries that the steps of traces name, by two queries."""
-    named = {step.entry for each in traces for step in each.steps if step.entry}
-    wanted = [identifier for each in named if (identifier := ids.parse(each))]
-    if not wanted:
+    texts = {step.entry for each in traces for step in each.steps if step.entry}
+    entry_ids = [identifier for each in texts if (identifier := ids.parse(each))]
+    if not entry_ids:
         return Entries()
-    own: dict[str, object] = {"organization_id": organization_id, "pk__in": wanted}
+    conditions: dict[str, object] = {"organization_id": organization_id, "pk__in": entry_ids}
     return Entries(
-        {str(row.pk): row for row in Suppression.objects.filter(**own)},
-        {str(row.pk): row for row in ConsentEntry.objects.filter(**own)},
+        {str(row.pk): row for row in Suppression.objects.filter(**conditions)},
+        {str(row.pk): row for row in ConsentEntry.objects.filter(**conditions)},
     )
 
 
@@ -79,11 +79,11 @@ def explain(
     row: DeliveryRow,
     steps: Sequence[TraceStep],
     events: Sequence[MessageEvent],
-    found: Entries,
+    stopped_by: Entries,
 ) -> Explanation:
     """Return the outcome of one delivery and what can be done."""
     colour = wording.colour(row.status)
-    text, links = _sentence(viewer, row, steps, events, found)
+    text, links = _sentence(viewer, row, steps, events, stopped_by)
     return Explanation(viewer.without(text, row.address), colour, links)
 
 
@@ -92,15 +92,15 @@ def _sentence(
     row: DeliveryRow,
     steps: Sequence[TraceStep],
     events: Sequence[MessageEvent],
-    found: Entries,
+    stopped_by: Entries,
 ) -> tuple[str, list[Link]]:
     zone = viewer.zone
     match row.status:
         case Status.DELIVERED:
             return _delivered(viewer, row, events), []
         case Status.SENT:
-            when = wording.moment(row.updated_at, zone)
-            return f"Handed to {row.provider} on {when}; no delivery receipt has come yet.", []
+            sent_at = wording.moment(row.updated_at, zone)
+            return f"Handed to {row.provider} on {sent_at}; no delivery receipt has come yet.", []
         case Status.SCHEDULED:
             at = row.scheduled_for or row.due_at or row.created_at
             return f"Will be sent on {wording.moment(at, zone)}; it can be cancelled.", []
@@ -120,7 +120,7 @@ def _sentence(
         case Status.EXPIRED:
             return f"Not sent: {_why(row) or 'its time had passed'}; it can be sent again.", []
         case Status.BLOCKED:
-            return _blocked(viewer, row, steps, found)
+            return _blocked(viewer, row, steps, stopped_by)
     return f"Failed: {_why(row) or 'no reason was given'}; it can be sent again.", []
 
 
@@ -151,23 +151,25 @@ def _manual_review(viewer: Viewer) -> Link:
 
 
 def _blocked(
-    viewer: Viewer, row: DeliveryRow, steps: Sequence[TraceStep], found: Entries
+    viewer: Viewer, row: DeliveryRow, steps: Sequence[TraceStep], stopped_by: Entries
 ) -> tuple[str, list[Link]]:
     """Return why a gate stopped a delivery: by the last step that refused."""
-    named = [step.entry for step in steps if step.entry and step.result == row.reason]
-    entry = named[-1] if named else ""
+    entry_ids = [step.entry for step in steps if step.entry and step.result == row.reason]
+    entry = entry_ids[-1] if entry_ids else ""
     person = Link("The person's page", person_url(viewer, row.contact_id))
     if row.reason == "SUPPRESSED":
-        return _suppressed(viewer, row, entry, found, person)
+        return _suppressed(viewer, row, entry, stopped_by, person)
     if row.reason == "NO_CONSENT":
-        decided = found.consent.get(entry)
+        decided = stopped_by.consent.get(entry)
         if decided is None:
             text = f"Not sent: never opted in to {row.category}; consent can be recorded."
         else:
             day = wording.day(decided.occurred_at, viewer.zone)
             source = wording.SOURCES.get(decided.source, decided.source)
-            what = decided.category if decided.category != "ALL" else "everything"
-            text = f"Not sent: opted out of {what} {source} on {day}; new consent can be recorded."
+            subject = decided.category if decided.category != "ALL" else "everything"
+            text = (
+                f"Not sent: opted out of {subject} {source} on {day}; new consent can be recorded."
+            )
         return text, [person]
     if row.reason == "FREQUENCY_CAPPED":
         text = f"Not sent: had as many {row.category} messages as the category's cap allows."
@@ -178,22 +180,22 @@ def _blocked(
 
 
 def _suppressed(
-    viewer: Viewer, row: DeliveryRow, entry: str, found: Entries, person: Link
+    viewer: Viewer, row: DeliveryRow, entry: str, stopped_by: Entries, person: Link
 ) -> tuple[str, list[Link]]:
-    listed = found.suppressions.get(entry)
-    if listed is None:
+    suppression = stopped_by.suppressions.get(entry)
+    if suppression is None:
         return "Not sent: the recipient was on the suppression list, and is no longer.", [person]
-    whom = viewer.shown(listed.address or row.address) or "the recipient"
-    day = wording.day(listed.created_at, viewer.zone)
-    why = _LISTED[listed.reason].format(whom)
-    protected = listed.reason in suppressions.PROTECTED
-    who = "an admin may lift it with a reason" if protected else "it can be lifted"
+    whom = viewer.shown(suppression.address or row.address) or "the recipient"
+    day = wording.day(suppression.created_at, viewer.zone)
+    cause = _LISTED[suppression.reason].format(whom)
+    protected = suppression.reason in suppressions.PROTECTED
+    remedy = "an admin may lift it with a reason" if protected else "it can be lifted"
     links = (
-        [Link("Lift the suppression", lift_url(viewer, listed.pk))]
+        [Link("Lift the suppression", lift_url(viewer, suppression.pk))]
         if viewer.may_change_people
         else []
     )
-    return f"Not sent: {why} on {day}; {who}.", [*links, person]
+    return f"Not sent: {cause} on {day}; {remedy}.", [*links, person]
 
 
 _LISTED = {
@@ -232,16 +234,16 @@ def timeline(
     row: DeliveryRow,
     steps: Sequence[TraceStep],
     events: Sequence[MessageEvent],
-    found: Entries,
+    stopped_by: Entries,
 ) -> list[Moment]:
     """Return the decisions, attempts and receipts of one delivery in the order of time."""
-    moments = [_of_step(viewer, step, found) for step in steps]
+    moments = [_of_step(viewer, step, stopped_by) for step in steps]
     moments += [_of_event(event) for event in events if event.type not in _IN_TRACE]
-    shown = [replace(each, text=viewer.without(each.text, row.address)) for each in moments]
-    return sorted(shown, key=attrgetter("at"))
+    visible = [replace(each, text=viewer.without(each.text, row.address)) for each in moments]
+    return sorted(visible, key=attrgetter("at"))
 
 
-def _of_step(viewer: Viewer, step: TraceStep, found: Entries) -> Moment:
+def _of_step(viewer: Viewer, step: TraceStep, stopped_by: Entries) -> Moment:
     channel, result = step.channel or "", step.result or ""
     match step.step:
         case "DECISION" if result == "CHOSEN":
@@ -253,7 +255,7 @@ def _of_step(viewer: Viewer, step: TraceStep, found: Entries) -> Moment:
             return Moment(step.at, decided, str(step.detail or ""))
         case "DECISION" | "GATE":
             title = f"{channel} was refused".strip()
-            links = _entry_links(viewer, step.entry, found)
+            links = _entry_links(viewer, step.entry, stopped_by)
             return Moment(step.at, title, wording.reason(result), "warn", links)
         case "ATTEMPT":
             return _attempt(step)
@@ -291,14 +293,14 @@ def _of_event(event: MessageEvent) -> Moment:
     return Moment(event.at, title, text, _COLOURS.get(event.type, "muted"))
 
 
-def _entry_links(viewer: Viewer, entry: str | None, found: Entries) -> list[Link]:
-    if entry and (listed := found.suppressions.get(entry)):
-        day = wording.day(listed.created_at, viewer.zone)
-        words = wording.SUPPRESSED_BY[listed.reason]
+def _entry_links(viewer: Viewer, entry: str | None, stopped_by: Entries) -> list[Link]:
+    if entry and (suppression := stopped_by.suppressions.get(entry)):
+        day = wording.day(suppression.created_at, viewer.zone)
+        words = wording.SUPPRESSED_BY[suppression.reason]
         return [
             Link(f"{day}: {words}", reverse("admin:messaging_suppression_change", args=[entry]))
         ]
-    if entry and (decided := found.consent.get(entry)):
+    if entry and (decided := stopped_by.consent.get(entry)):
         day = wording.day(decided.occurred_at, viewer.zone)
         words = decided.get_status_display()
         url = reverse("admin:messaging_consententry_change", args=[entry])

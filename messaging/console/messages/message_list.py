@@ -7,19 +7,20 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_GET, require_POST
 
+from messaging import links
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import Chosen, MessageFilterForm, read
+from messaging.domain.statuses import Status
 from messaging.models import MessageContent
-from messaging.models.statuses import Status
 from messaging.reports import delivery_list
-from messaging.reports.delivery_list import Cursor, DeliveryPage, DeliveryRow
+from messaging.store.reports.deliveries import Cursor, DeliveryPage, DeliveryRow
 from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
-from rme.core.http.downloads import csv_file
+from rme.core.http import downloads
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.tenants.audit import Action
@@ -100,12 +101,14 @@ def people(organization_id: str, contact_ids: Sequence[str]) -> dict[str, Contac
 
 def _subjects(viewer: Viewer, rows: Sequence[DeliveryRow]) -> dict[UUID, str]:
     """Return the first line of messages that have no template."""
-    wanted = {row.message_id for row in rows if not row.template}
-    if not wanted or not viewer.sees_contents:
+    message_ids = {row.message_id for row in rows if not row.template}
+    if not message_ids or not viewer.sees_contents:
         return {}
-    found = MessageContent.objects.filter(pk__in=wanted, organization_id=viewer.organization_id)
-    given = found.values_list("pk", "body__content")
-    return {pk: _first_line(content or {}) for pk, content in given}
+    contents = MessageContent.objects.filter(
+        pk__in=message_ids, organization_id=viewer.organization_id
+    )
+    bodies = contents.values_list("pk", "body__content")
+    return {pk: _first_line(links.preview_values(content or {})) for pk, content in bodies}
 
 
 def _first_line(content: dict[str, str]) -> str:
@@ -113,11 +116,13 @@ def _first_line(content: dict[str, str]) -> str:
     return next((text for text in texts if text), "")[:TEXT_SHOWN]
 
 
-def find(viewer: Viewer, chosen: Chosen, cursor: Cursor | None, limit: int) -> DeliveryPage:
+def find(viewer: Viewer, choice: Chosen, cursor: Cursor | None, limit: int) -> DeliveryPage:
     """Return a page of the deliveries that a form's filters match."""
-    if chosen.matches_nobody:
+    if choice.matches_nobody:
         return DeliveryPage([], None)
-    return delivery_list.find(viewer.organization_id, chosen.wanted, limit=limit, cursor=cursor)
+    return delivery_list.find(
+        viewer.organization_id, choice.delivery_filter, limit=limit, cursor=cursor
+    )
 
 
 def _read_cursor(text: str) -> Cursor | None:
@@ -131,32 +136,32 @@ def _read_cursor(text: str) -> Cursor | None:
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the list."""
     form = MessageFilterForm(viewer, request.GET)
-    chosen = read(form)
-    found = find(viewer, chosen, _read_cursor(request.GET.get("after", "")), PAGE)
-    following = found.following
+    choice = read(form)
+    page = find(viewer, choice, _read_cursor(request.GET.get("after", "")), PAGE)
+    following = page.following
     return access.show(
         request,
         viewer,
         "messages",
         "Messages",
         form=form,
-        problem=chosen.problem,
-        lines=message_lines(viewer, found.rows),
+        problem=choice.problem,
+        lines=message_lines(viewer, page.rows),
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
         is_filtered=bool(form.query),
-        offers=_offers(chosen),
-        is_review=chosen.wanted.held,
+        offers=_offers(choice),
+        is_review=choice.delivery_filter.held,
         saved=saved_filters.links(viewer, form.query),
         save_form=saved_filters.SaveFilterForm(form),
     )
 
 
-def _offers(chosen: Chosen) -> list[tuple[str, str]]:
+def _offers(choice: Chosen) -> list[tuple[str, str]]:
     """Return the actions that there may be something for: those of the chosen status, or all."""
-    if chosen.wanted.held:
+    if choice.delivery_filter.held:
         return [(kind.lower(), label) for kind, label in DECISIONS.items()]
-    statuses = set(chosen.wanted.statuses)
+    statuses = set(choice.delivery_filter.statuses)
     return [
         (kind.lower(), label)
         for kind, label in OFFERS.items()
@@ -169,11 +174,12 @@ def _offers(chosen: Chosen) -> list[tuple[str, str]]:
 def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return what the filters match as a CSV file, and record the export."""
     form = MessageFilterForm(viewer, request.POST)
-    chosen = read(form)
+    choice = read(form)
     changes = access.values(filter=form.in_words)
-    note(viewer, Action.EXPORTED, text="messages", changes=changes, contact_id=chosen.contact_id)
-    rows = csv_lines.write_rows(_table(viewer, chosen))
-    return csv_file(rows, f"messages-{viewer.organization_id}")
+    name = f"messages-{viewer.organization_id}"
+    response = downloads.file(request, name, downloads.CSV, _csv, viewer, choice)
+    note(viewer, Action.EXPORTED, text="messages", changes=changes, contact_id=choice.contact_id)
+    return response
 
 
 _HEADER = (
@@ -182,13 +188,17 @@ _HEADER = (
 )  # fmt: skip
 
 
-def _table(viewer: Viewer, chosen: Chosen) -> Iterator[Sequence[str]]:
+def _csv(viewer: Viewer, choice: Chosen) -> Iterator[str]:
+    return csv_lines.write_rows(_table(viewer, choice))
+
+
+def _table(viewer: Viewer, choice: Chosen) -> Iterator[Sequence[str]]:
     """Yield the rows of an export, page by page, up to EXPORTED."""
     yield _HEADER
     cursor: Cursor | None = None
     count = 0
     while count < EXPORTED:
-        page = find(viewer, chosen, cursor, min(EXPORT_PAGE, EXPORTED - count))
+        page = find(viewer, choice, cursor, min(EXPORT_PAGE, EXPORTED - count))
         names = people(viewer.organization_id, [row.contact_id for row in page.rows])
         for row in page.rows:
             reason = viewer.without(reason_of(row), row.address)

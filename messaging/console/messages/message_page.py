@@ -2,27 +2,26 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from uuid import UUID
 
-import orjson
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import RECIPIENTS
-from messaging.console.messages import explanations, message_list, sent_content
+from messaging.console.messages import explanations, message_list, message_record, sent_content
 from messaging.console.messages.explanations import Explanation, Moment
 from messaging.console.messages.message_list import MessageLine
+from messaging.domain.statuses import Status
 from messaging.models import Message
-from messaging.models.statuses import Status
 from messaging.reports import delivery_list, queries
-from messaging.reports.delivery_list import DeliveryRow
 from messaging.reports.queries import MessageDetail
+from messaging.store.reports.deliveries import DeliveryRow
 from rme.core import errors
 from rme.tenants import audit
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 RECIPIENTS_SHOWN = 20
 RESENDABLE = frozenset({Status.FAILED, Status.BLOCKED, Status.EXPIRED})
@@ -49,37 +48,58 @@ class _Recipients:
 @require_GET
 def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponseBase:
     """Return the page of a message, with the timeline of one of its recipients."""
-    found = _detail(viewer, message_id)
-    recipients = _recipients(viewer, found, message_id)
-    chosen = _position(request, len(recipients.rows))
-    row = recipients.rows[chosen]
+    detail = _detail(viewer, message_id)
+    recipients = _recipients(viewer, detail, message_id)
+    position = _position(request, len(recipients.rows))
+    row = recipients.rows[position]
     if viewer.sees_contents:
         _record_read(viewer, row)
     several = len(recipients.rows) > 1
     counts = Counter(each.status for each in recipients.rows)
-    shown = _shown_from(request, chosen)
+    first_shown = _shown_from(request, position)
     return access.show(
         request,
         viewer,
         "message",
         "Message",
-        message=found.message,
+        message=detail.message,
         headline=_of_all(counts) if several else recipients.explanations[0],
         several=several,
-        lines=recipients.lines[shown : shown + RECIPIENTS_SHOWN],
-        shown_from=shown,
-        earlier=max(0, shown - RECIPIENTS_SHOWN) if shown else None,
-        later=shown + RECIPIENTS_SHOWN if shown + RECIPIENTS_SHOWN < len(recipients.rows) else None,
-        chosen=recipients.lines[chosen],
-        explanation=recipients.explanations[chosen],
-        moments=recipients.moments[chosen],
+        lines=recipients.lines[first_shown : first_shown + RECIPIENTS_SHOWN],
+        shown_from=first_shown,
+        earlier=max(0, first_shown - RECIPIENTS_SHOWN) if first_shown else None,
+        later=first_shown + RECIPIENTS_SHOWN
+        if first_shown + RECIPIENTS_SHOWN < len(recipients.rows)
+        else None,
+        chosen=recipients.lines[position],
+        explanation=recipients.explanations[position],
+        moments=recipients.moments[position],
         content=_content(viewer, row) if viewer.sees_contents else None,
-        raw=_raw(found, row) if viewer.sees_contents and viewer.sees_addresses else "",
         scheduled=counts[Status.SCHEDULED],
         # what is archived is only read
-        resendable=0 if found.archived else sum(counts[status] for status in RESENDABLE),
-        is_archived=found.archived,
+        resendable=0 if detail.archived else sum(counts[status] for status in RESENDABLE),
+        is_archived=detail.archived,
         held=sum(row.is_held for row in recipients.rows),
+    )
+
+
+@access.page
+@require_GET
+def record(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponseBase:
+    """Return the page with everything that is stored of a message and one of its recipients."""
+    detail = _detail(viewer, message_id)
+    rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
+    row = rows[_position(request, len(rows))]
+    if viewer.sees_contents:
+        _record_read(viewer, row)
+    return access.show(
+        request,
+        viewer,
+        "message_record",
+        "Message as record",
+        message=detail.message,
+        row=row,
+        record=message_record.of(viewer, detail, row),
     )
 
 
@@ -106,17 +126,17 @@ def _detail(viewer: Viewer, message_id: UUID) -> MessageDetail:
         raise Http404 from None
 
 
-def _recipients(viewer: Viewer, found: MessageDetail, message_id: UUID) -> _Recipients:
+def _recipients(viewer: Viewer, detail: MessageDetail, message_id: UUID) -> _Recipients:
     """Return a message in words; four statements, however many recipients it has."""
     rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
-    traces = {each.contact_id: each for each in found.trace or ()}
-    named = explanations.entries(viewer.organization_id, traces.values())
+    traces = {each.contact_id: each for each in detail.trace or ()}
+    stopped_by = explanations.entries(viewer.organization_id, traces.values())
     explained, moments = [], []
     for row in rows:
         steps = traces[row.contact_id].steps
-        events = [each for each in found.events if each.contact_id == row.contact_id]
-        explained.append(explanations.explain(viewer, row, steps, events, named))
-        moments.append(explanations.timeline(viewer, row, steps, events, named))
+        events = [each for each in detail.events if each.contact_id == row.contact_id]
+        explained.append(explanations.explain(viewer, row, steps, events, stopped_by))
+        moments.append(explanations.timeline(viewer, row, steps, events, stopped_by))
     return _Recipients(rows, message_list.message_lines(viewer, rows), explained, moments)
 
 
@@ -133,10 +153,10 @@ def _position(request: HttpRequest, count: int) -> int:
     return min(int(text), count - 1) if text.isdecimal() and len(text) < 4 else 0
 
 
-def _shown_from(request: HttpRequest, chosen: int) -> int:
+def _shown_from(request: HttpRequest, position: int) -> int:
     """Return the first recipient of the page that is shown: the one with the chosen recipient."""
     text = request.GET.get("from", "")
-    start = int(text) if text.isdecimal() and len(text) < 4 else chosen
+    start = int(text) if text.isdecimal() and len(text) < 4 else position
     return start // RECIPIENTS_SHOWN * RECIPIENTS_SHOWN
 
 
@@ -157,11 +177,3 @@ def _record_read(viewer: Viewer, row: DeliveryRow) -> None:
 def _content(viewer: Viewer, row: DeliveryRow) -> sent_content.SentContent:
     people = message_list.people(viewer.organization_id, [row.contact_id])
     return sent_content.of(viewer.organization, row, people.get(row.contact_id))
-
-
-def _raw(found: MessageDetail, row: DeliveryRow) -> str:
-    """Return what is stored of a message and one recipient as JSON."""
-    data = {"delivery": row._asdict(), "message": asdict(found.message)}
-    data["message"].pop("recipients")
-    options = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z
-    return orjson.dumps(data, option=options, default=str).decode()

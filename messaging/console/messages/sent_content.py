@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from messaging.content import compose, rendering, templates
-from messaging.models import ContentBody, MessageContent
+from messaging import links
+from messaging.content import compose, costly_steps, rendering, templates
+from messaging.domain.channels import Channel
+from messaging.domain.contents import ContentBody
 from messaging.policy import organization_policy
-from messaging.reports.delivery_list import DeliveryRow
-from push.devices import active_devices
-from rme.core.channels import Channel
+from messaging.store import contents
+from messaging.store.reports.deliveries import DeliveryRow
+from push.active_devices import active_devices
 from rme.core.provider import Email, Push, Sms
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
@@ -28,8 +30,8 @@ def of(
     organization: OrganizationRecord, row: DeliveryRow, contact: ContactRecord | None
 ) -> SentContent:
     """Return the content of a delivery; three statements at most."""
-    stored = MessageContent.objects.filter(pk=row.message_id, organization_id=organization.id)
-    body: ContentBody | None = stored.values_list("body", flat=True).first()
+    bodies = contents.read(organization.id, [row.message_id])
+    body: ContentBody | None = links.preview_values(bodies.get(row.message_id))
     if body is None:
         return SentContent(problem="The content is no longer kept.")
     if contact is None:
@@ -62,13 +64,21 @@ def of(
 def _composed(
     request: compose.RenderRequest, organization_id: str, row: DeliveryRow
 ) -> SentContent:
-    match row.channel:
-        case Channel.EMAIL:
-            return SentContent(email=compose.email(request))
-        case Channel.SMS:
-            sms = compose.sms(request)
+    devices = []
+    if row.channel == Channel.PUSH:
+        devices = active_devices(organization_id, [row.contact_id]).get(row.contact_id, [])
+        if not devices:
+            problem = "The person has no device any more, so it cannot be rendered."
+            return SentContent(problem=problem)
+    rendered = None
+    if request.template:
+        version = templates.to_render(request.template, request.context)
+        rendered = costly_steps.render(organization_id, version)
+    device = devices[0] if devices else None
+    match compose.composed(request, Channel(row.channel), device, rendered):
+        case Email() as email:
+            return SentContent(email=email)
+        case Sms() as sms:
             return SentContent(sms=sms, size=rendering.segments(sms.text))
-    devices = active_devices(organization_id, [row.contact_id]).get(row.contact_id)
-    if not devices:
-        return SentContent(problem="The person has no device any more, so it cannot be rendered.")
-    return SentContent(push=compose.push(request, devices[0]))
+        case Push() as push:
+            return SentContent(push=push)

@@ -7,10 +7,10 @@ from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT
 from messaging.console import wording
 from messaging.console.access import Viewer
+from messaging.domain.channels import ALL, Channel
 from messaging.models import ConsentEntry, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.core import errors
-from rme.core.channels import ALL, Channel
 from rme.core.http.parsing import parse
 
 CHANNELS = [(ALL, "All channels"), *((each.value, each.value) for each in Channel)]
@@ -55,8 +55,8 @@ class DecisionForm(forms.Form):
         for name, every in (("channel", CHANNELS[0]), ("category", (ALL, "All categories"))):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            rest = CHANNELS[1:] if name == "channel" else [(each, each) for each in names]
-            field.choices = self.offered(every, rest)
+            options = CHANNELS[1:] if name == "channel" else [(each, each) for each in names]
+            field.choices = self.offered(every, options)
 
         kind = self.fields["kind"]
         assert isinstance(kind, forms.ChoiceField)
@@ -64,25 +64,27 @@ class DecisionForm(forms.Form):
         kinds = [(code, words.capitalize()) for code, words in wording.EVIDENCE_KINDS.items()]
         kind.choices = [("", "Choose" if self.kind_needed else "Not stated"), *kinds]
 
-    def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def offered(
+        self, every: tuple[str, str], options: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
         """Return the choices of a field: all first, or nothing."""
-        return [every, *rest]
+        return [every, *options]
 
     def record(self, contact_id: str) -> bool:
         """Record the decision as REST does; return whether it was, else with the fields' errors."""
         if not self.is_valid():
             return False
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         body: dict[str, object] = {
             "contactId": contact_id,
-            "channel": given["channel"],
-            "category": given["category"],
+            "channel": cleaned["channel"],
+            "category": cleaned["category"],
             "status": self.status,
             "source": ConsentEntry.Source.ADMIN.value,
             "evidence": self.stated_evidence,
         }
-        if given["occurred_at"]:
-            body["occurredAt"] = given["occurred_at"].isoformat()
+        if cleaned["occurred_at"]:
+            body["occurredAt"] = cleaned["occurred_at"].isoformat()
         try:
             (result,) = entries.record_for(
                 self.viewer.organization_id, [parse(CONSENT, body)], self.viewer.user.get_username()
@@ -97,9 +99,9 @@ class DecisionForm(forms.Form):
     @property
     def stated_evidence(self) -> dict[str, str]:
         """Return the evidence as the ledger keeps it."""
-        given = self.cleaned_data
-        named = {name: given[name] for name in ("kind", "url", "ip") if given[name]}
-        return {"note": given["evidence"], **named}
+        cleaned = self.cleaned_data
+        details = {name: cleaned[name] for name in ("kind", "url", "ip") if cleaned[name]}
+        return {"note": cleaned["evidence"], **details}
 
     def _refuse(self, error: errors.ApiError) -> None:
         for detail in error.details:
@@ -119,8 +121,10 @@ class OptInForm(DecisionForm):
     status = "OPTED_IN"
     kind_needed = True
 
-    def offered(self, every: tuple[str, str], rest: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        return [("", "Choose"), *rest, every]
+    def offered(
+        self, every: tuple[str, str], options: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        return [("", "Choose"), *options, every]
 
 
 class SendTestForm(forms.Form):
@@ -133,10 +137,10 @@ class SendTestForm(forms.Form):
         rows = Template.objects.filter(
             organization_id=viewer.organization_id, versions__state=TemplateVersion.State.ACTIVE
         )
-        named = rows.order_by("name", "channel").values_list("name", "channel", "category")
+        templates = rows.order_by("name", "channel").values_list("name", "channel", "category")
         self.categories = {
             f"{channel} {name}": category
-            for name, channel, category in named.distinct()[:TEMPLATES]
+            for name, channel, category in templates.distinct()[:TEMPLATES]
         }
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
@@ -144,11 +148,11 @@ class SendTestForm(forms.Form):
 
     def request(self, contact_id: str) -> dict[str, object]:
         """Return the request that sends the chosen template, as a caller would write it."""
-        chosen = self.cleaned_data["template"]
-        channel, _, name = chosen.partition(" ")
+        choice = self.cleaned_data["template"]
+        channel, _, name = choice.partition(" ")
         return {
             "channel": channel,
-            "category": self.categories[chosen],
+            "category": self.categories[choice],
             "to": [{"contactId": contact_id}],
             "template": {"name": name},
         }

@@ -28,20 +28,21 @@ from messaging.console.messages.message_list import reason_of
 from messaging.console.people import reachability
 from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
 from messaging.content import compose
+from messaging.domain.channels import Channel
+from messaging.domain.statuses import EventType
 from messaging.models import BulkAction, ConsentEntry, Event, PrivacyRequest, Suppression
-from messaging.models.statuses import EventType
 from messaging.reports import delivery_list, trace
-from messaging.reports.delivery_list import DeliveryFilter, DeliveryRow
+from messaging.store.reports.deliveries import DeliveryFilter, DeliveryRow
 from rme.core import errors, ids
-from rme.core.channels import Channel
+from rme.core.addresses import phone_spellings
 from rme.core.http.parsing import parse
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.crm.models import Contact
-from rme.tenants import audit, change_log
+from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action, AuditLine
-from rme.tenants.authentication import Caller
-from rme.tenants.roles import Permission
+from rme.tenants.oauth.authentication import Caller
 
 Forms = dict[str, DecisionForm | SendTestForm]
 """The forms that were sent with errors, by name."""
@@ -74,9 +75,9 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         viewer.require(Permission.CHANGE_PEOPLE)
         if contact is None:
             raise Http404
-        done = _act(request, viewer, contact, filled)
-        if done is not None:
-            return done
+        response = _act(request, viewer, contact, filled)
+        if response is not None:
+            return response
     rows = delivery_list.find(
         viewer.organization_id, DeliveryFilter(contact_ids=[contact_id]), limit=SHOWN
     ).rows
@@ -86,13 +87,13 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
     )
     if contact is None and not rows and not consent and not problem:
         raise Http404
-    listed = _suppressions(viewer, contact_id, contact)
+    active_suppressions = _suppressions(viewer, contact_id, contact)
     changes = _changes(viewer, contact_id) if contact else []
     moments = [
         *(_sent(viewer, row) for row in rows),
         *_receipts(viewer, rows),
         *(_decided(viewer, entry) for entry in consent),
-        *(_listed(viewer, row) for row in listed),
+        *(_listed(viewer, row) for row in active_suppressions),
         *changes,
     ]
     return access.show(
@@ -106,12 +107,13 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         mobile=viewer.shown(contact.mobile) if contact else "",
         problem=problem,
         channels=reachability.of(viewer, contact) if contact else [],
-        suppressions=[(row, wording.SUPPRESSED_BY[row.reason]) for row in listed],
+        suppressions=[(row, wording.SUPPRESSED_BY[row.reason]) for row in active_suppressions],
         latest=_latest(viewer, rows),
-        moments=sorted(moments, key=lambda each: each.at, reverse=True),
+        moments=sorted(moments, key=lambda moment: moment.at, reverse=True),
         forms=_forms(viewer, filled) if contact and viewer.may_change_people else [],
         requests=_requests(viewer, contact_id),
         is_embedded=ids.is_canonical(contact_id),
+        may_see_test_entries=viewer.may(Permission.SEE_PEOPLE),
     )
 
 
@@ -171,12 +173,14 @@ def _act(
     filled[kind] = form
     if not form.record(contact.id):
         return None
-    given = form.cleaned_data
+    cleaned = form.cleaned_data
     evidence = wording.evidence(form.stated_evidence)
-    named = {name: given[name] for name in ("channel", "category")}
-    changes = access.values(contact=contact.id, **named, evidence=evidence)
+    scope = {name: cleaned[name] for name in ("channel", "category")}
+    changes = access.values(contact=contact.id, **scope, evidence=evidence)
     note(viewer, Action.CONSENT, text=form.status, changes=changes, contact_id=contact.id)
-    messages.success(request, f"Recorded: {form.status} {given['channel']}/{given['category']}.")
+    messages.success(
+        request, f"Recorded: {form.status} {cleaned['channel']}/{cleaned['category']}."
+    )
     return HttpResponseRedirect(request.path)
 
 
@@ -204,12 +208,12 @@ def _send_test(
     return HttpResponseRedirect(reverse("console:message", args=args))
 
 
-def _forms(viewer: Viewer, given: Forms) -> list[tuple[forms.Form, str, str, str]]:
+def _forms(viewer: Viewer, filled: Forms) -> list[tuple[forms.Form, str, str, str]]:
     """Return the page's forms: each with its name, its title and its button."""
     return [
-        (given.get("opt_out") or OptOutForm(viewer), "opt_out", "Record an opt-out", "Opt out"),
-        (given.get("opt_in") or OptInForm(viewer), "opt_in", "Record consent", "Record consent"),
-        (given.get("send_test") or SendTestForm(viewer), "send_test", "Send a test", "Send"),
+        (filled.get("opt_out") or OptOutForm(viewer), "opt_out", "Record an opt-out", "Opt out"),
+        (filled.get("opt_in") or OptInForm(viewer), "opt_in", "Record consent", "Record consent"),
+        (filled.get("send_test") or SendTestForm(viewer), "send_test", "Send a test", "Send"),
     ]
 
 
@@ -229,18 +233,18 @@ def _suppressions(
 ) -> list[Suppression]:
     """Return the suppressions in force of a person and their addresses; one query."""
     addresses = [compose.address_of(contact, channel) for channel in Channel] if contact else []
-    wanted = ~Q(contact_id="") & Q(contact_id=contact_id)
-    if own := [each for each in addresses if each]:
-        wanted |= ~Q(address="") & Q(address__in=own)
-    return list(suppressions.current(viewer.organization_id).filter(wanted).order_by("-pk"))
+    condition = ~Q(contact_id="") & Q(contact_id=contact_id)
+    if spellings := {spelling for each in addresses if each for spelling in phone_spellings(each)}:
+        condition |= ~Q(address="") & Q(address__in=spellings)
+    return list(suppressions.current(viewer.organization_id).filter(condition).order_by("-pk"))
 
 
 def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
     """Return the person's requests for a data export or an erasure; one query."""
     if not viewer.may(Permission.SEE_PEOPLE):
         return []
-    wanted = requests.PrivacyRequestFilter(contact_ids=[contact_id])
-    return requests.page(viewer.organization_id, wanted, limit=SHOWN)[0]
+    request_filter = requests.PrivacyRequestFilter(contact_ids=[contact_id])
+    return requests.page(viewer.organization_id, request_filter, limit=SHOWN)[0]
 
 
 def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
@@ -250,16 +254,16 @@ def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
     kind = ContentType.objects.get_for_model(Contact)
     rows = LogEntry.objects.filter(content_type=kind, object_id=contact_id)
     former = rows.select_related("user").order_by("-pk")[:SHOWN]
-    found = audit.history(
+    lines = audit.history(
         Contact._meta.label_lower, contact_id, viewer.organization_id, limit=SHOWN
     )
     return [
-        *(_changed(viewer, line) for line in found),
+        *(_changed(viewer, line) for line in lines),
         *(
             Moment(
                 each.action_time,
                 f"Changed by {each.user.get_username()}",
-                "; ".join(change_log.describe(each)) if viewer.sees_addresses else "",
+                "; ".join(audit.describe_log_entry(each)) if viewer.sees_addresses else "",
             )
             for each in former
         ),
@@ -284,7 +288,7 @@ def _sent(viewer: Viewer, row: DeliveryRow) -> Moment:
 def _receipts(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Moment]:
     """Return opens, clicks and complaints of messages; one query."""
     by_id = {row.id: row for row in rows}
-    found = Event.objects.filter(
+    events = Event.objects.filter(
         organization_id=viewer.organization_id,
         message_id__in={row.message_id for row in rows},
         type__in=RECEIPTS,
@@ -297,15 +301,15 @@ def _receipts(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Moment]:
             "good" if event.type in (EventType.OPEN, EventType.CLICK) else "bad",
             [Link("Message", explanations.message_url(viewer, event.message_id))],
         )
-        for event in found
+        for event in events
         if event.delivery_id in by_id
     ]
 
 
 def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
     """Return a consent entry as a line of the timeline."""
-    what = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
-    title = f"{entry.get_status_display()}: {what or f'{entry.channel}, {entry.category}'}"
+    everything = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
+    title = f"{entry.get_status_display()}: {everything or f'{entry.channel}, {entry.category}'}"
     source = wording.SOURCES.get(entry.source, entry.source)
     evidence = wording.evidence(entry.evidence, in_full=viewer.sees_addresses)
     text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
@@ -337,8 +341,10 @@ def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
         archived = archive.find(viewer.organization_id, row.message_id)
         recorded = trace.of_archived(archived) if archived else recorded
     traces = trace.of_record(recorded)
-    own = next((each for each in traces if each.contact_id == row.contact_id), None)
-    named = explanations.entries(viewer.organization_id, [own] if own else [])
-    steps = own.steps if own else []
-    found = explanations.explain(viewer, row, steps, [], named)
-    return Latest(row, found, explanations.message_url(viewer, row.message_id))
+    recipient_trace = next((each for each in traces if each.contact_id == row.contact_id), None)
+    stopped_by = explanations.entries(
+        viewer.organization_id, [recipient_trace] if recipient_trace else []
+    )
+    steps = recipient_trace.steps if recipient_trace else []
+    explanation = explanations.explain(viewer, row, steps, [], stopped_by)
+    return Latest(row, explanation, explanations.message_url(viewer, row.message_id))

@@ -11,34 +11,36 @@ from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.content import compose
 from messaging.delivery import accounts
+from messaging.domain.channels import Channel
+from messaging.domain.policy import CategoryRules
+from messaging.domain.timing import quiet_until
 from messaging.policy import organization_policy
-from messaging.policy.organization_policy import CategoryRules, Policy
-from push.devices import DeviceRecord, active_devices
-from rme.core.channels import Channel
+from messaging.policy.organization_policy import Policy
+from push.active_devices import DeviceRecord, active_devices
 from rme.core.db import clock
-from rme.core.zones import quiet_until, zone
+from rme.core.zones import zone
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryReach:
-    """Whether messages of a category reach a person on a channel. `why` is empty if they do."""
+    """Whether messages of a category reach a person on a channel. `refusal` says why not."""
 
     category: str
     reached: bool
-    why: str = ""
-    waits: str = ""
+    refusal: str = ""
+    wait_reason: str = ""
     """Why they would wait before they leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelReach:
-    """A channel to a person. `why`: why nothing at all can be sent there; empty: something can."""
+    """A channel to a person. `refusal` says why nothing can be sent there, or is empty."""
 
     channel: str
     address: str
-    why: str
+    refusal: str
     categories: Sequence[CategoryReach] = ()
 
     @property
@@ -49,13 +51,13 @@ class ChannelReach:
 
 def of(viewer: Viewer, contact: ContactRecord) -> list[ChannelReach]:
     """Return a person's channels; a few statements, however many categories there are."""
-    own = viewer.organization_id
+    organization_id = viewer.organization_id
     person = _Person(
         organization=viewer.organization,
-        policy=organization_policy.of(own),
+        policy=organization_policy.of(organization_id),
         contact=contact,
-        devices=active_devices(own, [contact.id]).get(contact.id, ()),
-        paused=gates.pauses_in_force(own),
+        devices=active_devices(organization_id, [contact.id]).get(contact.id, ()),
+        paused=gates.pauses_in_force(organization_id),
     )
     return [_channel(viewer, person, channel) for channel in Channel]
 
@@ -74,25 +76,27 @@ class _Person:
 def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
     address = compose.address_of(person.contact, channel)
     devices = person.devices if channel is Channel.PUSH else ()
-    shown = viewer.shown(address)
+    target = viewer.shown(address)
     if devices:
-        shown = f"{len(devices)} device{'s' if len(devices) != 1 else ''}"
+        target = f"{len(devices)} device{'s' if len(devices) != 1 else ''}"
     if not address and not devices:
-        why = "no device" if channel is Channel.PUSH else "no address"
-        return ChannelReach(channel, shown, why)
+        problem = "no device" if channel is Channel.PUSH else "no address"
+        return ChannelReach(channel, target, problem)
     kinds = frozenset((each.platform, each.app) for each in devices)
     if not accounts.configured(person.policy, channel, address, devices=kinds, test=False):
-        return ChannelReach(channel, shown, "no provider account for the channel")
-    return ChannelReach(channel, shown, "", _categories(person, channel, address))
+        return ChannelReach(channel, target, "no provider account for the channel")
+    return ChannelReach(channel, target, "", _categories(person, channel, address))
 
 
 def of_category(
     viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
 ) -> CategoryReach:
     """Return whether messages of one category reach a person, or an address that no contact has."""
-    own = viewer.organization_id
-    policy = organization_policy.of(own)
-    person = _Person(viewer.organization, policy, contact, (), gates.pauses_in_force(own))
+    organization_id = viewer.organization_id
+    policy = organization_policy.of(organization_id)
+    person = _Person(
+        viewer.organization, policy, contact, (), gates.pauses_in_force(organization_id)
+    )
     return _reach(person, channel, address, [policy.rules(category)])[0]
 
 
@@ -105,24 +109,26 @@ def _categories(person: _Person, channel: Channel, address: str | None) -> list[
 def _reach(
     person: _Person, channel: Channel, address: str | None, rules: Sequence[CategoryRules]
 ) -> list[CategoryReach]:
-    own, contact_id = person.organization.id, person.contact.id
-    candidates = [gates.Candidate(own, contact_id, channel, address, each) for each in rules]
+    organization_id, contact_id = person.organization.id, person.contact.id
+    candidates = [
+        gates.Candidate(organization_id, contact_id, channel, address, each) for each in rules
+    ]
     return [
         CategoryReach(
             category=each.name,
             reached=result.refusal is None,
-            why=wording.reason(result.refusal.code) if result.refusal else "",
-            waits=_waits(person, channel, each),
+            refusal=wording.reason(result.refusal.code) if result.refusal else "",
+            wait_reason=_wait_reason(person, channel, each),
         )
         for each, result in zip(rules, gates.check(candidates), strict=True)
     ]
 
 
-def _waits(person: _Person, channel: Channel, rules: CategoryRules) -> str:
+def _wait_reason(person: _Person, channel: Channel, rules: CategoryRules) -> str:
     """Return why a message would wait: a pause or the person's quiet hours."""
     if person.paused.cover(channel, rules.name, None):
         return "sending is paused"
     hours = person.policy.quiet(channel, rules)
-    where = zone(person.contact.zone, person.organization.zone)
-    until = quiet_until(clock.now(), hours, where) if hours else None
-    return f"quiet hours until {until.astimezone(where):%H:%M %Z}" if until else ""
+    local_zone = zone(person.contact.zone, person.organization.zone)
+    until = quiet_until(clock.now(), hours, local_zone) if hours else None
+    return f"quiet hours until {until.astimezone(local_zone):%H:%M %Z}" if until else ""

@@ -25,7 +25,7 @@ from rme.core.credentials import (
     keep_secrets,
     types_of,
 )
-from rme.tenants.admin.widgets import SecretTextarea
+from rme.tenants.admin.form_fields import SecretTextarea
 
 KEEPS_STORED = "Leave empty to keep the stored one. "
 
@@ -130,20 +130,20 @@ class SettingsForm(forms.ModelForm):
 
     def _stored(self) -> dict[str, object]:
         try:
-            stored = orjson.loads(self.instance.credentials) if self.instance.pk else {}
-        except orjson.JSONDecodeError:
-            return {}  # broken settings can be replaced in the form
-        return stored if isinstance(stored, dict) else {}
+            settings = orjson.loads(self.instance.credentials) if self.instance.pk else {}
+        except ValueError:
+            return {}  # settings that can't be decrypted or read can be replaced in the form
+        return settings if isinstance(settings, dict) else {}
 
     def clean(self) -> dict[str, Any]:
         """Check the settings by the provider's schema; each error is shown at its field."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         provider = providers.REGISTRY[self.kind]
-        settings, missing = self._settings(given)
-        for name in missing:
+        settings, missing_names = self._settings(cleaned)
+        for name in missing_names:
             self.add_error(setting_name(self.kind, name), REPEATED_VALUE_NEEDED)
-        if missing:
-            return given
+        if missing_names:
+            return cleaned
         try:
             provider.Settings.model_validate(settings)
         except ValidationError as error:
@@ -153,14 +153,16 @@ class SettingsForm(forms.ModelForm):
                 text = problem["msg"].removeprefix("Value error, ")
                 self.add_error(name if name in self.fields else None, text)
         self.instance.credentials = orjson.dumps(settings).decode()
-        return given
+        return cleaned
 
-    def _settings(self, given: dict[str, object]) -> tuple[dict[str, object], list[str]]:
+    def _settings(self, cleaned: dict[str, object]) -> tuple[dict[str, object], list[str]]:
         """Return the settings to store, and the names of secrets that must be entered again."""
         fields = providers.REGISTRY[self.kind].Settings.model_fields
-        typed = {name: given.get(setting_name(self.kind, name), "") for name in fields}
-        settings, missing = keep_secrets(fields, self._stored(), typed)
-        return {name: _converted(fields[name], value) for name, value in settings.items()}, missing
+        typed = {name: cleaned.get(setting_name(self.kind, name), "") for name in fields}
+        settings, missing_names = keep_secrets(fields, self._stored(), typed)
+        return {
+            name: _converted(fields[name], value) for name, value in settings.items()
+        }, missing_names
 
 
 def _converted(info: FieldInfo, value: object) -> object:

@@ -14,14 +14,14 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.routing import lanes, routing_words
 from messaging.delivery import accounts
+from messaging.domain.channels import Channel
+from messaging.domain.statuses import Status
 from messaging.models import ProviderAccount
-from messaging.models.statuses import Status
 from messaging.policy import account_states, connection_check, organization_policy
 from messaging.reports import account_hour
-from rme.core import addresses
-from rme.core.channels import Channel
-from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
+from rme.core import addresses, errors
+from rme.core.http import checks
+from rme.tenants.access.roles import Permission
 
 State = ProviderAccount.State
 CHANGES = 20
@@ -76,8 +76,8 @@ class AsideForm(forms.Form):
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseBase:
     """Return an account's page; a POST does what its button says."""
-    own = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    row = get_object_or_404(own.select_related("organization"), pk=account_id)
+    account_rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
+    row = get_object_or_404(account_rows.select_related("organization"), pk=account_id)
     filled: dict[str, object] = {}
     if request.method == "POST":
         viewer.require(Permission.CHANGE_SETTINGS)
@@ -105,7 +105,9 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     words, colour = routing_words.STATES[State(row.state)]
     failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
     kind = providers.REGISTRY.get(row.kind)
-    hour, own = account_hour.read(row), viewer.organization_id
+    hour, organization_id = account_hour.read(row), viewer.organization_id
+    names = check_name, test_name = _check_name(row), _test_name(viewer, row)
+    found = checks.find_each(organization_id, names)
     return {
         "kind": kind.label if kind else row.kind,
         "state_words": words,
@@ -114,43 +116,55 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "is_draft": row.state == State.DRAFT,
         "is_active": row.state == State.ACTIVE,
         "checked": connection_check.in_words(row),
+        "check": found.get(check_name),
+        "sent_test": found.get(test_name),
         "callback_help": kind.callback_help if kind else "",
         "callback_url": organization_policy.account_of(row).callback_url,
         "hour": hour,
         "changes": routing_words.changes(accounts.latest_changes([row.pk], CHANGES)[row.pk]),
-        "callbacks_url": f"{reverse('console:callbacks', args=[own])}?account={row.pk}",
+        "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
         "circuit": routing_words.CIRCUITS[hour.circuit],
         "settings_url": reverse("admin:messaging_provideraccount_change", args=[row.pk]),
-        "failed_url": f"{reverse('console:messages', args=[own])}?{failed}",
+        "failed_url": f"{reverse('console:messages', args=[organization_id])}?{failed}",
         "back": lanes.url(viewer),
     }
 
 
 def check(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
-    """Log in without sending, store what came of it, and show it on the next page."""
-    outcome = connection_check.check(row)
-    if outcome is None:
-        messages.warning(request, "It cannot be checked without sending: send a test.")
-        return {}
-    text = connection_check.in_words(row)
-    show_result = messages.error if row.check_problem else messages.success
-    show_result(request, f"{row.name}: {text}")
-    access.note(viewer, Action.TESTED, row, text=f"connection: {text}")
+    """Start a log-in without sending; the next page shows its progress and its result."""
+    _start(request, viewer, _check_name(row), connection_check.check, row.pk, viewer.actor)
     return {}
 
 
 def _send_test(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
-    """Send one message through the account alone. No message is recorded."""
+    """Start to send one message through the account alone. No message is recorded."""
     form = TestForm(viewer, row.channel, request.POST)
     if not form.is_valid():
         return {"test": form}
-    outcome = connection_check.send_test(row, form.cleaned_data["to"])
-    connection_check.store(row, outcome)
-    text = connection_check.outcome_text(outcome)
-    show_result = messages.success if text.startswith("Accepted") else messages.error
-    show_result(request, f"The test to {viewer.shown(form.cleaned_data['to'])}: {text}")
-    access.note(viewer, Action.TESTED, row, text=f"send: {text}")
-    return {}
+    to, name = form.cleaned_data["to"], _test_name(viewer, row)
+    begun = _start(request, viewer, name, connection_check.send_test, row.pk, viewer.actor, to)
+    return {} if begun else {"test": form}
+
+
+def _start(
+    request: HttpRequest, viewer: Viewer, name: str, work: checks.Work, *args: object
+) -> bool:
+    """Start a check and return True; or say why not."""
+    try:
+        checks.start(request, viewer.organization_id, name, work, viewer.organization_id, *args)
+    except errors.RateLimited as refusal:
+        messages.warning(request, f"Not done. {refusal.message}")
+        return False
+    return True
+
+
+def _check_name(row: ProviderAccount) -> str:
+    return f"account {row.pk}"
+
+
+def _test_name(viewer: Viewer, row: ProviderAccount) -> str:
+    """Return the name of a person's tests of an account: the recipient is for this person alone."""
+    return f"account {row.pk} test by {viewer.user.pk}"
 
 
 def _activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:

@@ -12,7 +12,7 @@ from messaging.console.routing import lanes
 from messaging.feedback import callback_log
 from messaging.models import CallbackLogEntry, ProviderAccount
 from rme.core import ids
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 Verdict = CallbackLogEntry.Verdict
 COLOURS = {
@@ -58,13 +58,13 @@ def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
     form = LogForm(names, request.GET)
     form.is_valid()
     account, verdict = (form.cleaned_data.get(name, "") for name in ("account", "verdict"))
-    found = callback_log.find(
+    page = callback_log.find(
         viewer.organization_id,
         account_id=int(account) if account else None,
         verdict=verdict,
         before=_before(request),
     )
-    query = {"account": account, "verdict": verdict, "before": str(found.following)}
+    query = {"account": account, "verdict": verdict, "before": str(page.following)}
     return access.show(
         request,
         viewer,
@@ -79,9 +79,9 @@ def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
                 COLOURS[Verdict(each.verdict)],
                 MEANING.get(Verdict(each.verdict), ""),
             )
-            for each in found.entries
+            for each in page.entries
         ],
-        following=f"?{urlencode(query)}" if found.following else "",
+        following=f"?{urlencode(query)}" if page.following else "",
         is_filtered=bool(account or verdict),
         back=lanes.url(viewer),
     )

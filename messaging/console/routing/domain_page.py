@@ -14,12 +14,15 @@ from django.urls import reverse
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.routing import lanes
+from messaging.domain.channels import Channel
 from messaging.models import SenderDomain
 from messaging.policy import domain_checks, domain_records, organization_policy
 from messaging.policy.domain_records import Record, RecordState
-from rme.core.channels import Channel
+from rme.core import errors
+from rme.core.http import checks
+from rme.core.redis.host_checks import HostCheck
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 MOST = 100
 """The most domains that the page shows."""
@@ -76,26 +79,30 @@ class Shown:
     row: SenderDomain
     form: RecordsForm
     lines: Sequence[Line]
+    check: HostCheck | None
+    """The check that runs, or that has just ended."""
 
 
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the domains; a POST stores what the provider says of one, or checks it."""
-    own = SenderDomain.objects.filter(organization_id=viewer.organization_id)
+    sender_domains = SenderDomain.objects.filter(organization_id=viewer.organization_id)
     suggested = _suggested(viewer)
     filled: RecordsForm | None = None
-    chosen = 0
+    domain_id = 0
     if request.method == "POST":
         viewer.require(Permission.CHANGE_SETTINGS)
         typed = request.POST.get("domain", "")
-        chosen = int(typed) if typed.isdecimal() and len(typed) < 10 else 0
-        row = get_object_or_404(own, pk=chosen)
+        domain_id = int(typed) if typed.isdecimal() and len(typed) < 10 else 0
+        row = get_object_or_404(sender_domains, pk=domain_id)
         filled = RecordsForm(row, suggested, request.POST)
         if filled.is_valid():
             _save(viewer, row, filled)
-            _check(request, row)
+            _check(request, viewer, row)
             return HttpResponseRedirect(reverse("console:domains", args=[viewer.organization_id]))
-    rows = own.order_by("-is_default", "domain")[:MOST]
+    rows = list(sender_domains.order_by("-is_default", "domain")[:MOST])
+    names = [_check_name(row) for row in rows]
+    found = checks.find_each(viewer.organization_id, names)
     return access.show(
         request,
         viewer,
@@ -103,9 +110,14 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Sender domains",
         others_page="console:domains",
         domains=[
-            _shown(row, filled if filled and row.pk == chosen else RecordsForm(row, suggested))
+            _shown(
+                row,
+                filled if filled and row.pk == domain_id else RecordsForm(row, suggested),
+                found.get(_check_name(row)),
+            )
             for row in rows
         ],
+        is_checking=any(each.is_running for each in found.values()),
         model_url=reverse("admin:messaging_senderdomain_changelist"),
         may_change=viewer.may(Permission.CHANGE_SETTINGS),
         back=lanes.url(viewer),
@@ -115,48 +127,52 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 def _suggested(viewer: Viewer) -> str:
     """Return the mechanism of the first account for email whose provider is known to have one."""
     accounts = organization_policy.of(viewer.organization_id).accounts
-    found = (
+    mechanisms = (
         each.provider.spf_mechanism
         for each in accounts
         if each.channel is Channel.EMAIL and each.provider
     )
-    return next(filter(None, found), "")
+    return next(filter(None, mechanisms), "")
 
 
 def _save(viewer: Viewer, row: SenderDomain, form: RecordsForm) -> None:
     """Store the mechanism and the selector, with audit, if they differ."""
-    given = {name: form.cleaned_data[name] for name in COLUMNS}
+    values = {name: form.cleaned_data[name] for name in COLUMNS}
     changes = {
         name: [getattr(row, name), value]
-        for name, value in given.items()
+        for name, value in values.items()
         if getattr(row, name) != value
     }
     if not changes:
         return
     with transaction.atomic():
-        SenderDomain.objects.filter(pk=row.pk).update(**given)
+        SenderDomain.objects.filter(pk=row.pk).update(**values)
         access.note(viewer, Action.CHANGED, row, changes=changes)
-    row.spf, row.dkim_selector = given["spf"], given["dkim_selector"]
+    row.spf, row.dkim_selector = values["spf"], values["dkim_selector"]
 
 
-def _check(request: HttpRequest, row: SenderDomain) -> None:
-    """Check a domain now, and show what was found on the next page."""
-    domain_checks.check([row])
-    wrong = [each["text"] for each in row.findings if each["state"] != RecordState.RIGHT]
-    if wrong:
-        messages.warning(request, f"{row.domain}: {' '.join(wrong)}")
-    else:
-        messages.success(request, f"{row.domain}: all three records are right.")
+def _check(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> None:
+    """Start to look a domain's records up; the next page shows what was found."""
+    work = domain_checks.check_one
+    organization_id = viewer.organization_id
+    try:
+        checks.start(request, organization_id, _check_name(row), work, organization_id, row.pk)
+    except errors.RateLimited as refusal:
+        messages.warning(request, f"Saved, but not checked. {refusal.message}")
 
 
-def _shown(row: SenderDomain, form: RecordsForm) -> Shown:
-    found = {each["record"]: each for each in row.findings}
+def _check_name(row: SenderDomain) -> str:
+    return f"domain {row.pk}"
+
+
+def _shown(row: SenderDomain, form: RecordsForm, check: HostCheck | None) -> Shown:
+    findings = {each["record"]: each for each in row.findings}
     spf = row.spf or str(form.initial["spf"])
     lines = []
     for record in domain_records.to_publish(row.domain, spf, row.dkim_selector):
-        finding = found.get(record.kind)
+        finding = findings.get(record.kind)
         words, colour = (
             STATES[RecordState(finding["state"])] if finding else ("Not checked", "info")
         )
         lines.append(Line(record, words, colour, finding["text"] if finding else ""))
-    return Shown(row, form, lines)
+    return Shown(row, form, lines, check)

@@ -1,4 +1,4 @@
-"""The accounts of each channel in the order in which they are tried, and what waits for them."""
+"""The accounts of each channel in the order in which they are tried, and the channel's backlog."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from messaging.console.routing import routing_words
 from messaging.console.routing.route_form import RouteForm
 from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES, ChangeLine
 from messaging.delivery import accounts
+from messaging.domain.channels import Channel
 from messaging.models import CircuitChange, ProviderAccount
 from messaging.policy import account_states, connection_check
 from messaging.policy.account_states import RoutingPlace
 from messaging.reports import account_hour, backlog
 from messaging.reports.account_hour import AccountSummary
-from rme.core.channels import Channel
+from rme.tenants.access.roles import Permission
 from rme.tenants.models import Organization
-from rme.tenants.roles import Permission
 
 State = ProviderAccount.State
 STEP = 10
@@ -57,11 +57,11 @@ class AccountCard:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A channel: its accounts in their order, and what waits."""
+    """A channel: its accounts in their order, and its backlog."""
 
     channel: Channel
     cards: Sequence[AccountCard]
-    waiting: str
+    backlog: str
     is_simulated: bool
     """It has no account, and the simulator takes what is sent."""
 
@@ -87,24 +87,24 @@ class OrderForm(forms.Form):
 
     def places(self) -> dict[int, RoutingPlace]:
         """Return the places to store. An order that was not changed keeps its priorities."""
-        given = self.cleaned_data
-        steps = {row.pk: given[f"step_{row.pk}"] for row in self.rows}
-        before = _steps(self.rows)
-        same_order = all(steps[row.pk] == before[row.priority] for row in self.rows)
+        cleaned = self.cleaned_data
+        steps = {row.pk: cleaned[f"step_{row.pk}"] for row in self.rows}
+        current_steps = _steps(self.rows)
+        same_order = all(steps[row.pk] == current_steps[row.priority] for row in self.rows)
         ranks = {step: rank for rank, step in enumerate(sorted(set(steps.values())), 1)}
         return {
             row.pk: RoutingPlace(
                 row.priority if same_order else STEP * ranks[steps[row.pk]],
-                given[f"weight_{row.pk}"],
+                cleaned[f"weight_{row.pk}"],
             )
             for row in self.rows
         }
 
 
-def _number(initial: int, label: str, most: int) -> forms.IntegerField:
+def _number(initial: int, label: str, maximum: int) -> forms.IntegerField:
     widget = forms.NumberInput(attrs={"aria-label": label})
     return forms.IntegerField(
-        min_value=1, max_value=most, initial=initial, label=label, widget=widget
+        min_value=1, max_value=maximum, initial=initial, label=label, widget=widget
     )
 
 
@@ -116,8 +116,8 @@ def _steps(rows: Sequence[ProviderAccount]) -> dict[int, int]:
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the lanes; a POST stores the order of one. Seven statements for all accounts."""
-    own = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    rows = list(own.order_by("priority", "pk")[:MOST_ACCOUNTS])
+    account_rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
+    rows = list(account_rows.order_by("priority", "pk")[:MOST_ACCOUNTS])
     by_channel: defaultdict[str, list[ProviderAccount]] = defaultdict(list)
     for row in rows:
         by_channel[row.channel].append(row)
@@ -193,24 +193,24 @@ def _lanes(
 ) -> list[Lane]:
     sums = account_hour.read_summaries(rows)
     changes = accounts.latest_changes([row.pk for row in rows])
-    own = viewer.organization_id
-    waiting = {
-        channel: _waiting(count, age.total_seconds())
-        for channel, count, age in backlog.backlog("channel", organization_id=own)
+    organization_id = viewer.organization_id
+    backlogs = {
+        channel: _backlog_text(count, age.total_seconds())
+        for channel, count, age in backlog.backlog("channel", organization_id=organization_id)
     }
-    simulated = Organization.objects.filter(pk=own, simulator=True).exists()
+    simulated = Organization.objects.filter(pk=organization_id, simulator=True).exists()
     return [
         Lane(
             channel=channel,
             cards=_cards(by_channel[channel], sums, changes),
-            waiting=waiting.get(channel, "Nothing waits: all that is ready has gone."),
+            backlog=backlogs.get(channel, "No messages are waiting."),
             is_simulated=simulated and all(r.state == State.DRAFT for r in by_channel[channel]),
         )
         for channel in Channel
     ]
 
 
-def _waiting(count: int, seconds: float) -> str:
+def _backlog_text(count: int, seconds: float) -> str:
     noun = "message is" if count == 1 else "messages are"
     return f"{count:,} {noun} ready and wait, the oldest for {routing_words.duration(seconds)}."
 

@@ -16,8 +16,8 @@ from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from rme.core.provider import Provider
 from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 LAST = 32767
 """The largest priority."""
@@ -68,12 +68,12 @@ def _named(organization_id: str, name: str) -> bool:
 def _free_name(viewer: Viewer, provider: type[Provider]) -> str:
     """Return a name for a new account, such as smtp-2."""
     rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    taken = set(rows.filter(name__startswith=provider.kind).values_list("name", flat=True))
-    numbers = range(2, len(taken) + 3)
+    used_names = set(rows.filter(name__startswith=provider.kind).values_list("name", flat=True))
+    numbers = range(2, len(used_names) + 3)
     return next(
         each
         for each in (provider.kind, *(f"{provider.kind}-{number}" for number in numbers))
-        if each not in taken
+        if each not in used_names
     )
 
 
@@ -93,7 +93,7 @@ def show(request: HttpRequest, viewer: Viewer, provider_kind: str) -> HttpRespon
         else:
             messages.success(request, f"{row.name} is saved, and not active yet.")
         return HttpResponseRedirect(lanes.account_url(row))
-    settings, others = account_form.divided(form)
+    settings, further_fields = account_form.divided(form)
     return access.show(
         request,
         viewer,
@@ -102,7 +102,7 @@ def show(request: HttpRequest, viewer: Viewer, provider_kind: str) -> HttpRespon
         others_page="console:providers",
         form=form,
         settings=settings,
-        others_fields=others,
+        others_fields=further_fields,
         back=lanes.url(viewer),
     )
 
@@ -110,8 +110,10 @@ def show(request: HttpRequest, viewer: Viewer, provider_kind: str) -> HttpRespon
 def _save(viewer: Viewer, form: NewAccountForm) -> ProviderAccount:
     """Store the account as the last one of its channel; with audit."""
     row: ProviderAccount = form.instance
-    own = ProviderAccount.objects.filter(organization_id=row.organization_id, channel=row.channel)
-    last = own.aggregate(last=Max("priority"))["last"]
+    same_channel = ProviderAccount.objects.filter(
+        organization_id=row.organization_id, channel=row.channel
+    )
+    last = same_channel.aggregate(last=Max("priority"))["last"]
     row.priority = min(LAST, last + lanes.STEP) if last is not None else lanes.STEP
     with transaction.atomic():
         row.save()

@@ -4,9 +4,9 @@ from django import forms
 from django.http import QueryDict
 
 from messaging.console.access import Viewer
+from messaging.domain.channels import Channel
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.policy import organization_policy
-from messaging.policy.organization_policy import TRANSACTIONAL
-from rme.core.channels import Channel
 
 
 class RouteForm(forms.Form):

@@ -21,14 +21,14 @@ from messaging.console.routing.route_form import RouteForm
 from messaging.content import compose
 from messaging.delivery import accounts
 from messaging.delivery.accounts import RouteAnswer, RouteStep
+from messaging.domain.channels import Channel
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.policy import organization_policy
-from messaging.policy.organization_policy import TRANSACTIONAL
-from push.devices import active_devices
+from push.active_devices import active_devices
 from rme.core import addresses, errors
-from rme.core.channels import Channel
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 LIMIT = 10
 NOBODY = ContactRecord("")
@@ -56,7 +56,7 @@ class RouteLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PersonRoute:
     """What would happen to a message to one recipient."""
 
     whom: str
@@ -71,20 +71,20 @@ class Answer:
 @require_GET
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the answer for a recipient; several people of a name are listed."""
-    given = request.GET.copy()
-    if not given.get("category"):
-        given["category"] = TRANSACTIONAL
-    form = RouteForm(viewer, given if "to" in given else None)
-    found: list[ContactRecord] = []
+    query_data = request.GET.copy()
+    if not query_data.get("category"):
+        query_data["category"] = TRANSACTIONAL
+    form = RouteForm(viewer, query_data if "to" in query_data else None)
+    contacts: list[ContactRecord] = []
     answer, problem = None, ""
     if form.is_valid():
         try:
-            found, answer = _ask(viewer, form)
+            contacts, answer = _ask(viewer, form)
         except errors.Unavailable as error:
             problem = error.message
-        if not (found or answer or problem):
+        if not (contacts or answer or problem):
             problem = "Nobody has this name or id, and it is no address of a channel."
-    query = {name: given.get(name, "") for name in ("channel", "category")}
+    query = {name: query_data.get(name, "") for name in ("channel", "category")}
     return access.show(
         request,
         viewer,
@@ -96,25 +96,25 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         problem=problem,
         people=[
             (each.name or each.id, f"?{urlencode({'to': each.id, **query})}")
-            for each in (found if answer is None else [])
+            for each in (contacts if answer is None else [])
         ],
         back=lanes.url(viewer),
     )
 
 
-def _ask(viewer: Viewer, form: RouteForm) -> tuple[list[ContactRecord], Answer | None]:
+def _ask(viewer: Viewer, form: RouteForm) -> tuple[list[ContactRecord], PersonRoute | None]:
     """Return the people that were found, and the answer if there is one recipient."""
-    typed, wanted = form.cleaned_data["to"], form.cleaned_data["channel"]
+    typed, requested = form.cleaned_data["to"], form.cleaned_data["channel"]
     category = form.cleaned_data["category"]
-    found = people.find(viewer.organization_id, typed, limit=LIMIT)
+    contacts = people.find(viewer.organization_id, typed, limit=LIMIT)
     kind, address = _address(viewer, typed)
-    contact = found[0] if len(found) == 1 or (found and address) else None
+    contact = contacts[0] if len(contacts) == 1 or (contacts and address) else None
     if contact is None and address is None:
-        return found, None
-    channel = Channel(wanted) if wanted else kind or _best(viewer, contact or NOBODY)
+        return contacts, None
+    channel = Channel(requested) if requested else kind or _best(viewer, contact or NOBODY)
     if address is None or channel is not kind:
         address = compose.address_of(contact or NOBODY, channel)
-    return found, _answer(viewer, contact or NOBODY, channel, address, category)
+    return contacts, _answer(viewer, contact or NOBODY, channel, address, category)
 
 
 def _address(viewer: Viewer, typed: str) -> tuple[Channel | None, str | None]:
@@ -136,17 +136,21 @@ def _best(viewer: Viewer, contact: ContactRecord) -> Channel:
 
 def _answer(
     viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
-) -> Answer:
-    own = viewer.organization_id
-    devices = active_devices(own, [contact.id]).get(contact.id, ()) if contact.id else ()
+) -> PersonRoute:
+    organization_id = viewer.organization_id
+    devices = (
+        active_devices(organization_id, [contact.id]).get(contact.id, ()) if contact.id else ()
+    )
     kinds = frozenset((each.platform, each.app) for each in devices)
-    steps = accounts.explain(organization_policy.of(own), channel, address, devices=kinds)
+    steps = accounts.explain(
+        organization_policy.of(organization_id), channel, address, devices=kinds
+    )
     is_there = bool(kinds) if channel is Channel.PUSH else bool(address)
     reach = (
         reachability.of_category(viewer, contact, channel, address, category) if is_there else None
     )
     sentence, is_sent = _sentence(channel, category, steps, reach)
-    return Answer(
+    return PersonRoute(
         whom=viewer.shown(address) or contact.name or contact.id,
         person_url=explanations.person_url(viewer, contact.id) if contact.id else "",
         channel=channel,
@@ -160,18 +164,18 @@ def _sentence(
     channel: Channel, category: str, steps: Sequence[RouteStep], reach: CategoryReach | None
 ) -> tuple[str, bool]:
     """Return what would happen in one sentence, and whether the message would be sent."""
-    what = f"a {category} message by {channel}"
+    subject = f"a {category} message by {channel}"
     if reach is None:
-        return f"Not sent: there is no address or device for {what}.", False
+        return f"Not sent: there is no address or device for {subject}.", False
     if not reach.reached:
-        return f"Not sent: {what} is stopped: {reach.why}.", False
+        return f"Not sent: {subject} is stopped: {reach.refusal}.", False
     first = [each.account.name for each in steps if each.answer is RouteAnswer.FIRST]
     if not first:
-        waits = any(each.answer is RouteAnswer.PAUSED for each in steps)
-        end = "waits for a paused account" if waits else "is refused: no account takes it"
-        return f"Not sent now: {what} {end}.", False
-    later = f", after a wait: {reach.waits}" if reach.waits else ""
-    return f"Sent by {' or '.join(first)}: {what}{later}.", True
+        is_paused = any(each.answer is RouteAnswer.PAUSED for each in steps)
+        end = "waits for a paused account" if is_paused else "is refused: no account takes it"
+        return f"Not sent now: {subject} {end}.", False
+    later = f", after a wait: {reach.wait_reason}" if reach.wait_reason else ""
+    return f"Sent by {' or '.join(first)}: {subject}{later}.", True
 
 
 def _line(viewer: Viewer, step: RouteStep) -> RouteLine:

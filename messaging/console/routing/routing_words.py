@@ -28,7 +28,7 @@ CHANGES = {
     Why.PROBE_FAILED: ("Open again", "a send that probed it failed", "bad"),
     Why.ANSWERED: ("Closed", "the sends that probed it were answered", "good"),
 }
-"""A change of a circuit in words, why, and the name of the colour."""
+"""A change of a circuit in words, its cause, and the name of the colour."""
 STATES = {
     State.ACTIVE: ("Active", "good"),
     State.PAUSED: ("Paused", "warn"),
@@ -51,8 +51,8 @@ class ChangeLine:
     """A change of a circuit in words."""
 
     at: datetime
-    what: str
-    why: str
+    title: str
+    cause: str
     colour: str
 
 

@@ -1,6 +1,6 @@
 """What a template's page can do, besides saving while a person types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
@@ -13,14 +13,14 @@ from messaging.console.actions import bulk_actions
 from messaging.console.studio import live, variants, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm
 from messaging.content import drafts, previews, publishing, samples
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template, TemplateVersion
-from messaging.policy.organization_policy import TRANSACTIONAL
 from rme.core import errors
 from rme.core.http.parsing import parse
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants.audit import Action
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     language, channel = form.cleaned_data["to_language"], form.cleaned_data["to_channel"]
     source = live.shown_version(template)
     texts = drafts.texts_of(source) if channel == template.channel else {}
-    made = Template(
+    new_template = Template(
         organization_id=viewer.organization_id,
         name=template.name,
         language=language,
         channel=channel,
         category=template.category,
     )
-    row = drafts.add_template(made, viewer.actor, texts)
-    access.note(viewer, Action.ADDED, made, text=f"copied from {template}" if texts else "")
+    row = drafts.add_template(new_template, viewer.actor, texts)
+    access.note(viewer, Action.ADDED, new_template, text=f"copied from {template}" if texts else "")
     words = f"{row} is a draft with the texts of {template.language}." if texts else f"{row}: new."
     return Done(words, variants.url(viewer, template.name, language, channel))
 
@@ -74,14 +74,14 @@ def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Send the version as it is to the person who is logged in, by the way of every message."""
     version = _shown(request, template)
     contact = _own_contact(viewer)
-    given = written.sample_values(request.POST)
-    variables = samples.filled(version.variables, given) or samples.variables(version.variables)
-    found = previews.preview_texts(viewer.organization, version, contact, variables)
-    if found.rendered is None:
-        problem = found.problems[0].message if found.problems else found.failure
+    values = written.sample_values(request.POST)
+    variables = samples.filled(version.variables, values) or samples.variables(version.variables)
+    preview = previews.preview_texts(viewer.organization, version, contact, variables)
+    if preview.rendered is None:
+        problem = preview.problems[0].message if preview.problems else preview.failure
         raise errors.InvalidPayload.at("template", problem)
     caller = Caller(viewer.organization, bulk_actions.PROGRAM, viewer.user.pk, test=False)
-    message = parse(MESSAGE, _request(template, contact, found.rendered))
+    message = parse(MESSAGE, _request(template, contact, preview.rendered))
     result = accept(Call(caller, Submission(message), f"console {viewer.user.pk}"))
     if isinstance(result, results.Refusal):
         raise result.error
@@ -99,16 +99,16 @@ def _request(
 ) -> dict[str, object]:
     """Return the request that sends a rendering as literal content, as a caller would write it."""
     names = {"EMAIL": ("subject", "text", "html"), "SMS": ("text",)}
-    given = rendered._asdict()
-    wanted = names.get(template.channel, ("title", "body", "data", "badge"))
-    content = {name: given[name] for name in wanted if given[name] not in (None, "", {})}
-    more = {name: given[name] for name in ("image", "link") if given[name]}
+    fields = rendered._asdict()
+    content_names = names.get(template.channel, ("title", "body", "data", "badge"))
+    content = {name: fields[name] for name in content_names if fields[name] not in (None, "", {})}
+    push_options = {name: fields[name] for name in ("image", "link") if fields[name]}
     return {
         "channel": template.channel,
         "category": TRANSACTIONAL,
         "to": [{"contactId": contact.id}],
         "content": content,
-        **({"push": more} if more else {}),
+        **({"push": push_options} if push_options else {}),
     }
 
 
@@ -117,11 +117,11 @@ def _own_contact(viewer: Viewer) -> ContactRecord:
     email = viewer.user.email
     if not email:
         raise errors.InvalidPayload.at("test", "Your account has no email address.")
-    found = people.find(viewer.organization_id, email, limit=1)
-    if not found:
-        why = f"No contact has your address {email}. Add yourself under Contacts."
-        raise errors.InvalidPayload.at("test", why)
-    return found[0]
+    contacts = people.find(viewer.organization_id, email, limit=1)
+    if not contacts:
+        message = f"No contact has your address {email}. Add yourself under Contacts."
+        raise errors.InvalidPayload.at("test", message)
+    return contacts[0]
 
 
 def request_review(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -152,6 +152,7 @@ def publish(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
 def publish_all(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Make the drafts of all languages and channels active; all of them or none."""
     rows = _drafts(viewer, template)
+    _require_seen(request, rows)
     publishing.publish_all(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.PUBLISHED, row)
@@ -161,6 +162,7 @@ def publish_all(request: HttpRequest, viewer: Viewer, template: Template) -> Don
 def approve(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Approve all drafts that wait for a review."""
     rows = [each for each in _drafts(viewer, template) if each.review_by]
+    _require_seen(request, rows)
     publishing.approve(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.APPROVED, row)
@@ -170,6 +172,7 @@ def approve(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
 def approve_and_publish(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Approve all drafts that wait for a review, and make them active; all of them or none."""
     rows = [each for each in _drafts(viewer, template) if each.review_by]
+    _require_seen(request, rows)
     publishing.approve(rows, viewer.actor)
     publishing.publish_all(rows, viewer.actor)
     for row in rows:
@@ -231,10 +234,31 @@ def _drafts(viewer: Viewer, template: Template) -> list[TemplateVersion]:
     rows = TemplateVersion.objects.filter(
         template__in=numbers, state=TemplateVersion.State.DRAFT
     ).select_related("template")
-    found = [row for row in rows.order_by("pk") if row.version == numbers[row.template_id]]
-    if not found:
+    versions = [row for row in rows.order_by("pk") if row.version == numbers[row.template_id]]
+    if not versions:
         raise errors.InvalidPayload.at("version", "There is no draft.")
-    return found
+    return versions
+
+
+def _require_seen(request: HttpRequest, rows: Sequence[TemplateVersion]) -> None:
+    """Raise DraftChanged unless the person's page had the drafts as they are now.
+
+    The page's script changes the revision of the version that it shows as it saves it.
+    """
+    page = set(request.POST.get("drafts", "").split(","))
+    seen = written.seen(request.POST)
+    for row in rows:
+        is_shown = (row.version, row.revision) == (seen.version, seen.revision)
+        if f"{row.template_id}.{row.version}.{row.revision}" not in page and not (
+            is_shown and _is_variant(request, row.template)
+        ):
+            raise drafts.DraftChanged(row)
+
+
+def _is_variant(request: HttpRequest, template: Template) -> bool:
+    """Return whether a form is of a template's language and channel."""
+    names = (request.POST.get("language"), request.POST.get("channel"))
+    return names == (template.language, template.channel)
 
 
 def _count(rows: list[TemplateVersion]) -> str:
@@ -244,7 +268,7 @@ def _count(rows: list[TemplateVersion]) -> str:
 def _invalid(form: AnotherForm | PublishForm) -> errors.InvalidPayload:
     details = [
         errors.Detail(str(form.fields[name].label or name), str(message))
-        for name, found in form.errors.items()
-        for message in found
+        for name, messages_of_field in form.errors.items()
+        for message in messages_of_field
     ]
     return errors.InvalidPayload(details=details)

@@ -16,7 +16,7 @@ from messaging.console.studio import live, variants
 from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts
 from messaging.models import Template, TemplateVersion
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 OFFERED = 500
 """The most versions that the form offers, the newest ones."""
@@ -53,14 +53,14 @@ class ComparisonForm(forms.Form):
         numbers = [number for number, _ in choices]
         newest = numbers[0] if numbers else 0
         active = next((number for number, state in choices if state == "ACTIVE"), newest)
-        before = active if active != newest else next(iter(numbers[1:]), newest)
-        given = {"old": data.get("old", str(before)), "new": data.get("new", str(newest))}
-        super().__init__(given, auto_id="compare_%s", label_suffix="")
+        previous = active if active != newest else next(iter(numbers[1:]), newest)
+        values = {"old": data.get("old", str(previous)), "new": data.get("new", str(newest))}
+        super().__init__(values, auto_id="compare_%s", label_suffix="")
         offered = [(number, f"Version {number}, {state.lower()}") for number, state in choices]
-        missing = {"invalid_choice": "There is no version %(value)s."}
+        error_messages = {"invalid_choice": "There is no version %(value)s."}
         for name, label in (("old", "From"), ("new", "To")):
             self.fields[name] = forms.TypedChoiceField(
-                choices=offered, coerce=int, label=label, error_messages=missing
+                choices=offered, coerce=int, label=label, error_messages=error_messages
             )
 
 
@@ -71,18 +71,18 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     template = live.template_of(request, viewer, name)
     rows = template.versions.order_by("-version").values_list("version", "state")
     form = ComparisonForm(list(rows[:OFFERED]), request.GET)
-    found: list[FieldDifference] = []
-    same: list[str] = []
-    chosen = {"old": 0, "new": 0}
+    differences: list[FieldDifference] = []
+    equal_labels: list[str] = []
+    numbers = {"old": 0, "new": 0}
     can_return = False
     if form.is_valid():
-        chosen = form.cleaned_data
-        pair = {row.version: row for row in template.versions.filter(version__in=chosen.values())}
-        before = pair[chosen["old"]]
-        found, same = _compared(template, before, pair[chosen["new"]])
-        can_return = before.state == TemplateVersion.State.ARCHIVED
+        numbers = form.cleaned_data
+        pair = {row.version: row for row in template.versions.filter(version__in=numbers.values())}
+        old_version = pair[numbers["old"]]
+        differences, equal_labels = _compared(template, old_version, pair[numbers["new"]])
+        can_return = old_version.state == TemplateVersion.State.ARCHIVED
     names = ("name", "label", "language", "old", "new")
-    shown = [{name: getattr(each, name) for name in names} for each in found]
+    fields = [{name: getattr(each, name) for name in names} for each in differences]
     return access.show(
         request,
         viewer,
@@ -93,11 +93,11 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         variant=template,
         back=variants.url(viewer, name, template.language, template.channel),
         form=form,
-        chosen=chosen,
-        fields=found,
-        same=same,
+        chosen=numbers,
+        fields=differences,
+        same=equal_labels,
         can_return=can_return and viewer.may(Permission.PUBLISH_TEMPLATES),
-        comparison={**chosen, "fields": shown},
+        comparison={**numbers, "fields": fields},
     )
 
 
@@ -105,22 +105,26 @@ def _compared(
     template: Template, old: TemplateVersion, new: TemplateVersion
 ) -> tuple[list[FieldDifference], list[str]]:
     """Return the texts that differ, and the labels of those that do not."""
-    before, after = _texts(template, old), _texts(template, new)
-    labels = {name: FIELD_LABELS.get(name, name.capitalize()) for name in after}
-    found = [
+    old_texts, new_texts = _texts(template, old), _texts(template, new)
+    labels = {name: FIELD_LABELS.get(name, name.capitalize()) for name in new_texts}
+    differences = [
         FieldDifference(
             name,
             label,
             LANGUAGES.get(name, ""),
-            before[name],
-            after[name],
-            tuple(difference(before[name], after[name])),
+            old_texts[name],
+            new_texts[name],
+            tuple(difference(old_texts[name], new_texts[name])),
         )
         for name, label in labels.items()
-        if before[name] != after[name]
+        if old_texts[name] != new_texts[name]
     ]
-    same = [label for name, label in labels.items() if before[name] == after[name] and after[name]]
-    return found, same
+    equal_labels = [
+        label
+        for name, label in labels.items()
+        if old_texts[name] == new_texts[name] and new_texts[name]
+    ]
+    return differences, equal_labels
 
 
 def _texts(template: Template, row: TemplateVersion) -> dict[str, str]:
@@ -140,10 +144,10 @@ def _text(value: object) -> str:
 
 def difference(old: str, new: str) -> Iterator[DiffLine]:
     """Yield the unified difference of two texts; nothing of texts that are too long."""
-    before, after = old.split("\n") if old else [], new.split("\n") if new else []
-    if max(len(before), len(after)) > LINES:
+    old_lines, new_lines = old.split("\n") if old else [], new.split("\n") if new else []
+    if max(len(old_lines), len(new_lines)) > LINES:
         return
     kinds: dict[str, Kind] = {"+": "added", "-": "removed", "@": "place", " ": "same"}
     # The first two lines name files.
-    for line in list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]:
+    for line in list(difflib.unified_diff(old_lines, new_lines, lineterm="", n=3))[2:]:
         yield DiffLine(kinds[line[0]], line)

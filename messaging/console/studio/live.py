@@ -23,8 +23,8 @@ from rme.core import errors
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 CONTACTS = 8
 RENDERING_POLICY = (
@@ -55,15 +55,17 @@ def _json(data: object, status: int = 200) -> HttpResponse:
 def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     """Return how the texts in the form look, and what is wrong with them, as JSON."""
     try:
-        found, version, contact = _rendered(request, viewer, name)
+        draft_preview, version, contact = _rendered(request, viewer, name)
     except errors.InvalidPayload as error:
         return _json({"errors": _details(error)}, 400)
+    except errors.RateLimited as error:
+        return _json({"errors": [{"field": "", "message": error.message}]}, 429)
     except ValueError as error:
         return _json({"errors": [{"field": "samples", "message": str(error)}]}, 400)
-    rendered = found.rendered
+    rendered = draft_preview.rendered
     answer: dict[str, object] = {
-        "problems": [asdict(each) for each in found.problems],
-        "failure": found.failure,
+        "problems": [asdict(each) for each in draft_preview.problems],
+        "failure": draft_preview.failure,
         "contact": viewer.shown(contact.email) or contact.name,
     }
     if rendered:
@@ -73,7 +75,7 @@ def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
             "forced": rendering.non_gsm_characters(rendered.text or "") if rendered.sms else [],
             "warnings": [each._asdict() for each in rendered.warnings],
             "sms": asdict(rendered.sms) if rendered.sms else None,
-            "fields": _fields(request, version, found),
+            "fields": _fields(request, version, draft_preview),
         }
     return _json(answer)
 
@@ -83,15 +85,17 @@ def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
 def frame(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     """Return the rendered HTML of the texts in the form as a document for a sandboxed frame."""
     try:
-        found, _, _ = _rendered(request, viewer, name)
-    except (errors.InvalidPayload, ValueError) as error:
+        draft_preview, _, _ = _rendered(request, viewer, name)
+    except (errors.InvalidPayload, errors.RateLimited, ValueError) as error:
         html, problem = "", str(error)
     else:
-        html = (found.rendered and found.rendered.html) or ""
-        problem = found.failure or ("There is no HTML." if found.rendered else UNPARSED)
-    shown = html or str(format_html("<p>{}</p>", problem))
+        html = (draft_preview.rendered and draft_preview.rendered.html) or ""
+        problem = draft_preview.failure or (
+            "There is no HTML." if draft_preview.rendered else UNPARSED
+        )
+    body = html or str(format_html("<p>{}</p>", problem))
     return HttpResponse(
-        _document(shown, dark=request.POST.get("form") == "dark"),
+        _document(body, dark=request.POST.get("form") == "dark"),
         headers={"Content-Security-Policy": RENDERING_POLICY, "Cache-Control": "no-store"},
     )
 
@@ -109,9 +113,13 @@ def draft(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     except errors.InvalidPayload as error:
         return _json({"errors": _details(error)}, 400)
     except drafts.DraftChanged as error:
-        other = error.row
-        found = {"by": other.edited_by or "somebody", "version": other.version} if other else {}
-        return _json({"changed": found}, 409)
+        changed_row = error.row
+        change = (
+            {"by": changed_row.edited_by or "somebody", "version": changed_row.version}
+            if changed_row
+            else {}
+        )
+        return _json({"changed": change}, 409)
     return _json({"version": row.version, "revision": row.revision, "by": row.edited_by})
 
 
@@ -121,28 +129,28 @@ def contacts(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return contacts by what was typed, as JSON, with addresses as the person may see them."""
     term = request.GET.get("q", "")[:320]
     try:
-        found = people.find(viewer.organization_id, term, limit=CONTACTS)
+        people_found = people.find(viewer.organization_id, term, limit=CONTACTS)
     except errors.Unavailable as error:
         return _json({"contacts": [], "problem": error.message})
-    shown = [
+    lines = [
         {"id": each.id, "name": each.name, "address": viewer.shown(each.email or each.mobile)}
-        for each in found
+        for each in people_found
     ]
-    return _json({"contacts": shown})
+    return _json({"contacts": lines})
 
 
 # --- the form -----------------------------------------------------------------------------------
 def template_of(request: HttpRequest, viewer: Viewer, name: str) -> Template:
     """Return the template that a request is about. Raise Http404."""
-    given = request.POST if request.method == "POST" else request.GET
-    chosen = variants.choose(
+    form = request.POST if request.method == "POST" else request.GET
+    variant = variants.choose(
         variants.find(viewer, [name] if "\0" not in name else []).get(name, []),
-        given.get("language", ""),
-        given.get("channel", ""),
+        form.get("language", ""),
+        form.get("channel", ""),
     )
-    if chosen is None:
+    if variant is None:
         raise Http404
-    return Template.objects.get(pk=chosen.id)
+    return Template.objects.get(pk=variant.id)
 
 
 def shown_version(template: Template, number: int = 0) -> TemplateVersion | None:
@@ -162,8 +170,8 @@ def shown_version(template: Template, number: int = 0) -> TemplateVersion | None
 def save(request: HttpRequest, viewer: Viewer, template: Template) -> TemplateVersion:
     """Save the texts in the form as a draft. Raise InvalidPayload, DraftChanged."""
     seen = written.seen(request.POST)
-    before = shown_version(template, seen.version)
-    texts = written.texts(request.POST, template, drafts.texts_of(before))
+    seen_version = shown_version(template, seen.version)
+    texts = written.texts(request.POST, template, drafts.texts_of(seen_version))
     row = drafts.save(template, texts, viewer.actor, seen)
     if row.revision == 1 and row.version != seen.version:
         access.note(viewer, Action.ADDED, row, text="draft")
@@ -175,11 +183,11 @@ def _rendered(
 ) -> tuple[DraftPreview, TemplateVersion, ContactRecord]:
     """Render the form's texts. Raise InvalidPayload, ValueError, Http404."""
     template = template_of(request, viewer, name)
-    before = shown_version(template, written.seen(request.POST).version)
-    version = written.version(request.POST, template, before)
-    given = written.sample_values(request.POST)
-    schema = samples.with_missing(version.variables, _roots(given))
-    variables = samples.filled(schema, given)
+    seen_version = shown_version(template, written.seen(request.POST).version)
+    version = written.version(request.POST, template, seen_version)
+    values = written.sample_values(request.POST)
+    schema = samples.with_missing(version.variables, _roots(values))
+    variables = samples.filled(schema, values)
     contact = _contact(viewer, request.POST.get("contact", ""))
     return (
         previews.preview_texts(viewer.organization, version, contact, variables),
@@ -193,12 +201,12 @@ def _roots(paths: Mapping[str, object]) -> list[str]:
 
 
 def _fields(
-    request: HttpRequest, version: TemplateVersion, found: DraftPreview
+    request: HttpRequest, version: TemplateVersion, draft_preview: DraftPreview
 ) -> list[dict[str, object]]:
     """Return the fields of sample values: what the schema has, and what the texts name besides."""
-    assert found.rendered is not None
-    named = [*found.rendered.missing, *_roots(written.sample_values(request.POST))]
-    used = [each for each in dict.fromkeys(named) if each in found.names]
+    assert draft_preview.rendered is not None
+    variable_names = [*draft_preview.rendered.missing, *_roots(written.sample_values(request.POST))]
+    used = [each for each in dict.fromkeys(variable_names) if each in draft_preview.names]
     return [asdict(each) for each in samples.fields(samples.with_missing(version.variables, used))]
 
 
@@ -208,11 +216,13 @@ def _contact(viewer: Viewer, contact_id: str) -> ContactRecord:
         return samples.PERSON
     if not viewer.may(Permission.SEE_MESSAGES):
         raise errors.InvalidPayload.at("contact", _STRANGER)
-    known = len(contact_id) <= 64 and "\0" not in contact_id
-    found = get_contacts(viewer.organization_id, [contact_id]).get(contact_id) if known else None
-    if found is None:
+    is_valid = len(contact_id) <= 64 and "\0" not in contact_id
+    contact = (
+        get_contacts(viewer.organization_id, [contact_id]).get(contact_id) if is_valid else None
+    )
+    if contact is None:
         raise errors.InvalidPayload.at("contact", "There is no such contact.")
-    return found._replace(email=viewer.shown(found.email), mobile=viewer.shown(found.mobile))
+    return contact._replace(email=viewer.shown(contact.email), mobile=viewer.shown(contact.mobile))
 
 
 def _document(html: str, *, dark: bool) -> str:
@@ -223,5 +233,5 @@ def _document(html: str, *, dark: bool) -> str:
 
 
 def _details(error: errors.InvalidPayload) -> list[dict[str, str]]:
-    found = [{"field": each.field, "message": each.message} for each in error.details]
-    return found or [{"field": "", "message": error.message}]
+    details = [{"field": each.field, "message": each.message} for each in error.details]
+    return details or [{"field": "", "message": error.message}]

@@ -11,10 +11,11 @@ from django.utils.safestring import SafeString, mark_safe
 
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import MomentField
+from messaging.domain.channels import Channel
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from messaging.policy import organization_policy
-from rme.core.channels import Channel
-from rme.tenants import languages
+from rme.tenants.organizations import languages
 
 SELECTED = mark_safe(" selected")
 CHANNELS = [(each.value, each.value) for each in Channel]
@@ -29,17 +30,17 @@ class LongSelect(forms.Select):
     def render(
         self, name: str, value: object, attrs: dict[str, Any] | None = None, renderer: object = None
     ) -> SafeString:
-        chosen = self.format_value(value)
+        selected = self.format_value(value)
         options = format_html_join(
             "\n",
             '<option value="{}"{}>{}</option>',
             (
-                (code, SELECTED if str(code) in chosen else "", label)
+                (code, SELECTED if str(code) in selected else "", label)
                 for code, label in self.choices
             ),
         )
-        written = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
-        return format_html("<select{}>\n{}\n</select>", written, options)
+        attributes = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
+        return format_html("<select{}>\n{}\n</select>", attributes, options)
 
 
 def _language(initial: str = "") -> forms.ChoiceField:
@@ -65,7 +66,7 @@ class NewTemplateForm(forms.Form):
         field = self.fields["category"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(each, each) for each in names]
-        field.initial = organization_policy.TRANSACTIONAL
+        field.initial = TRANSACTIONAL
 
 
 class AnotherForm(forms.Form):

@@ -2,19 +2,14 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 
 from django import forms
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
-from django.http import (
-    FileResponse,
-    HttpRequest,
-    HttpResponseBase,
-    HttpResponseRedirect,
-)
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminFileFieldWidget
@@ -23,12 +18,13 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.content.files import archives, pull, push
 from messaging.content.files.file_types import FileChange, FileProblem, FilesRefused
-from rme.core.http import edge
+from rme.core.http import downloads, edge
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 IN_MEMORY = 5_000_000
 """The most bytes of an export that are kept in memory."""
+PIECE = 64 * 1024
 
 TOO_LARGE = f"The archive is larger than {archives.BYTES_LIMIT // 10**6} MB."
 
@@ -91,31 +87,30 @@ edge.files_allowed(show_import, access.may_change_templates, archives.BYTES_LIMI
 @require_POST
 def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return all templates as a zip."""
-    file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (the response closes it)
-    archives.write(pull.pull(viewer.organization_id), file)
-    file.seek(0)
+    name = f"templates-{viewer.organization_id}"
+    response = downloads.file(request, name, downloads.ZIP, _zip, viewer.organization_id)
     access.note(viewer, Action.EXPORTED, text="templates")
-    name = f"templates-{viewer.organization_id}.zip"
-    return FileResponse(
-        file,
-        as_attachment=True,
-        filename=name,
-        content_type="application/zip",
-        headers={"Cache-Control": "no-store"},
-    )
+    return response
+
+
+def _zip(organization_id: str) -> Iterator[bytes]:
+    with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+        archives.write(pull.pull(organization_id), file)
+        file.seek(0)
+        yield from iter(lambda: file.read(PIECE), b"")
 
 
 def _archive(request: HttpRequest) -> bytes:
     """Return the archive of which the page has shown what it would do. Raise FilesRefused."""
     try:
-        found = base64.b64decode(request.POST.get("archive", ""), altchars=b"-_", validate=True)
+        content = base64.b64decode(request.POST.get("archive", ""), altchars=b"-_", validate=True)
     except binascii.Error as error:
         raise FilesRefused(
             [FileProblem("The archive", "is not there. Choose it again.")]
         ) from error
-    if len(found) > archives.BYTES_LIMIT:
+    if len(content) > archives.BYTES_LIMIT:
         raise FilesRefused([FileProblem("The archive", TOO_LARGE)])
-    return found
+    return content
 
 
 def _page(
@@ -127,7 +122,7 @@ def _page(
     archive: bytes = b"",
     changes: list[FileChange] | None = None,
 ) -> HttpResponseBase:
-    found = changes or []
+    file_changes = changes or []
     return access.show(
         request,
         viewer,
@@ -137,9 +132,8 @@ def _page(
         form=form,
         problems=problems,
         archive=base64.urlsafe_b64encode(archive).decode(),
-        changes=found,
-        differing=[each for each in found if each.kind != "unchanged"],
-        is_live=any(each.is_partial and each.kind == "changed" for each in found),
+        changes=file_changes,
+        differing=[each for each in file_changes if each.kind != "unchanged"],
         may_publish=viewer.may(Permission.PUBLISH_TEMPLATES),
     )
 
@@ -150,8 +144,8 @@ def _sentence(changes: list[FileChange]) -> str:
         kind: sum(each.kind == kind for each in changes)
         for kind in ("created", "changed", "unchanged")
     }
-    done = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     active = sum(each.is_published for each in changes)
-    return f"Imported: {done}." + (
+    return f"Imported: {summary}." + (
         f" {active} made active." if active else " Nothing is active yet."
     )

@@ -9,8 +9,8 @@ from messaging.console.studio.studio_forms import NewTemplateForm
 from messaging.content import drafts
 from messaging.models import Template
 from rme.core import errors
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
 SHOWN = 50
 
@@ -22,39 +22,39 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     if request.method == "POST":
         viewer.require(Permission.CHANGE_TEMPLATES)
         form = NewTemplateForm(viewer, request.POST)
-        if form.is_valid() and (made := _add(viewer, form)):
-            to = variants.url(viewer, made.name, made.language, made.channel)
+        if form.is_valid() and (template := _add(viewer, form)):
+            to = variants.url(viewer, template.name, template.language, template.channel)
             return HttpResponseRedirect(to)
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
-    shown = request.GET.get("show", "")
-    names = _names(viewer, term, shown, request.GET.get("after", "").replace("\0", ""))
-    found = variants.find(viewer, names[:SHOWN])
+    state = request.GET.get("show", "")
+    names = _names(viewer, term, state, request.GET.get("after", "").replace("\0", ""))
+    variants_by_name = variants.find(viewer, names[:SHOWN])
     return access.show(
         request,
         viewer,
         "studio/list",
         "Templates",
         others_page="console:templates",
-        templates=found.items(),
+        templates=variants_by_name.items(),
         following=names[SHOWN - 1] if len(names) > SHOWN else "",
         term=term,
-        shown=shown,
+        shown=state,
         form=form,
         may_change=viewer.may(Permission.CHANGE_TEMPLATES),
     )
 
 
-def _names(viewer: Viewer, term: str, shown: str, after: str) -> list[str]:
+def _names(viewer: Viewer, term: str, state: str, cursor: str) -> list[str]:
     """Return the names of a page of templates, and one more if there are more; one query."""
     rows = Template.objects.filter(organization_id=viewer.organization_id)
-    if shown == "review":
+    if state == "review":
         rows = rows.filter(variants.waiting())
     else:
-        rows = rows.filter(archived_at__isnull=shown != "archived")
+        rows = rows.filter(archived_at__isnull=state != "archived")
     if term:
         rows = rows.filter(name__icontains=term)
-    if after:
-        rows = rows.filter(name__gt=after)
+    if cursor:
+        rows = rows.filter(name__gt=cursor)
     names = rows.order_by("name").values_list("name", flat=True).distinct()
     return list(names[: SHOWN + 1])
 
@@ -65,8 +65,8 @@ def _add(viewer: Viewer, form: NewTemplateForm) -> Template | None:
     try:
         drafts.add_template(new, viewer.actor)
     except errors.InvalidPayload as error:
-        for each in error.details:
-            form.add_error("name" if "exists" in each.message else each.field, each.message)
+        for detail in error.details:
+            form.add_error("name" if "exists" in detail.message else detail.field, detail.message)
         return None
     access.note(viewer, Action.ADDED, new)
     return new

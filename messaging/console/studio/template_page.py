@@ -17,7 +17,7 @@ from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts, publishing
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
-from rme.tenants.roles import Permission
+from rme.tenants.access.roles import Permission
 
 ONE_LINE = ("subject", "title", "image", "link", "badge")
 FORMS = [("desktop", "Desktop"), ("phone", "Phone"), ("dark", "Dark"), ("text", "Plain text")]
@@ -41,17 +41,17 @@ def publish(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
 
 
 def _act(
-    request: HttpRequest, viewer: Viewer, name: str, known: dict[str, actions.Act]
+    request: HttpRequest, viewer: Viewer, name: str, acts: dict[str, actions.Act]
 ) -> HttpResponseBase:
     """Do one action, and lead back to the page; a reload does not do it twice."""
     template = live.template_of(request, viewer, name)
-    do = known.get(request.POST.get("do", ""))
+    do = acts.get(request.POST.get("do", ""))
     to = variants.url(viewer, name, template.language, template.channel)
     if do is None:
         messages.error(request, "Nothing was done: choose one of the buttons.")
         return HttpResponseRedirect(to)
     try:
-        done = do(request, viewer, template)
+        result = do(request, viewer, template)
     except errors.ApiError as error:
         lines = [f"{each.field}: {each.message}" for each in error.details] or [error.message]
         return _page(request, viewer, name, problems=lines)
@@ -59,8 +59,8 @@ def _act(
         by = (error.row and error.row.edited_by) or "Somebody else"
         line = f"{by} has changed it meanwhile. Nothing was overwritten; this is how it is now."
         return _page(request, viewer, name, problems=[line])
-    messages.success(request, done.text)
-    return HttpResponseRedirect(done.url or to)
+    messages.success(request, result.text)
+    return HttpResponseRedirect(result.url or to)
 
 
 def _page(
@@ -69,8 +69,8 @@ def _page(
     template = live.template_of(request, viewer, name)
     every = variants.find(viewer, [name])[name]
     variant = next(each for each in every if each.id == template.pk)
-    shown = live.shown_version(template, _number(request.GET.get("version", "")))
-    if shown is None and request.GET.get("version"):
+    version = live.shown_version(template, _number(request.GET.get("version", "")))
+    if version is None and request.GET.get("version"):
         raise Http404
     may_change = viewer.may(Permission.CHANGE_TEMPLATES)
     return access.show(
@@ -81,29 +81,29 @@ def _page(
         others_page="console:templates",
         variant=variant,
         variants=every,
-        version=shown,
-        is_draft=shown is not None and shown.state == TemplateVersion.State.DRAFT,
+        version=version,
+        is_draft=version is not None and version.state == TemplateVersion.State.DRAFT,
         problems=problems,
         may_change=may_change,
         may_publish=viewer.may(Permission.PUBLISH_TEMPLATES),
         history=versions.history(template),
-        fields=_fields(template, shown, request),
-        rows=written.schema_rows(shown.variables if shown else {}),
+        fields=_fields(template, version, request),
+        rows=written.schema_rows(version.variables if version else {}),
         kinds=written.KIND_LABELS.items(),
-        data=shown.data.items() if shown and template.channel == "PUSH" else None,
+        data=version.data.items() if version and template.channel == "PUSH" else None,
         another=AnotherForm(template),
         publish_form=PublishForm(),
-        review=_review(viewer, every, shown),
+        review=_review(viewer, every, version),
         forms_of_rendering=FORMS,
-        studio=_studio(viewer, name, template, shown, may_change=may_change),
+        studio=_studio(viewer, name, template, version, may_change=may_change),
     )
 
 
 def _fields(
-    template: Template, shown: TemplateVersion | None, request: HttpRequest
+    template: Template, version: TemplateVersion | None, request: HttpRequest
 ) -> list[dict[str, Any]]:
     """Return the texts of the form: as they were sent, if they were, else as they are stored."""
-    texts = drafts.texts_of(shown)
+    texts = drafts.texts_of(version)
     is_sent = request.method == "POST" and request.POST.get("do") == "save"
     return [
         {
@@ -123,16 +123,17 @@ def _text(value: object) -> str:
 
 
 def _review(
-    viewer: Viewer, every: Sequence[Variant], shown: TemplateVersion | None
+    viewer: Viewer, every: Sequence[Variant], version: TemplateVersion | None
 ) -> dict[str, object]:
     """Return what the page says about the review of the version, and of all variants."""
-    waiting = [each for each in every if each.review_by and not each.approved_by]
+    unapproved = [each for each in every if each.review_by and not each.approved_by]
     return {
         "is_required": publishing.review_is_required(viewer.organization_id),
-        "is_free": shown is not None and publishing.is_free(shown, viewer.actor),
-        "may_review": shown is not None and publishing.may_review(shown, viewer.actor),
-        "waiting": waiting,
+        "is_free": version is not None and publishing.is_free(version, viewer.actor),
+        "may_review": version is not None and publishing.may_review(version, viewer.actor),
+        "waiting": unapproved,
         "drafts": [each for each in every if each.draft],
+        "seen": ",".join(each.seen for each in every if each.draft),
     }
 
 
@@ -140,13 +141,13 @@ def _studio(
     viewer: Viewer,
     name: str,
     template: Template,
-    shown: TemplateVersion | None,
+    version: TemplateVersion | None,
     *,
     may_change: bool,
 ) -> dict[str, object]:
     """Return what the page's script needs to know."""
     args = [viewer.organization_id, name]
-    is_draft = shown is not None and shown.state == TemplateVersion.State.DRAFT
+    is_draft = version is not None and version.state == TemplateVersion.State.DRAFT
     return {
         "preview": reverse("console:template_preview", args=args),
         "draft": reverse("console:template_draft", args=args) if may_change else "",

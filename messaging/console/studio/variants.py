@@ -9,11 +9,14 @@ from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
 
 from messaging.console.access import Viewer
+from messaging.domain.channels import Channel
 from messaging.models import Template, TemplateVersion
-from rme.core.channels import Channel
 
 _ORDER = {each.value: place for place, each in enumerate(Channel)}
-_DRAFT = ("version", "review_by", "approved_by", "publish_at", "publish_problem", "edited_by")
+_DRAFT = (
+    *("version", "revision", "review_by", "approved_by", "publish_at", "publish_problem"),
+    "edited_by",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Variant:
     activated_at: datetime | None
     draft: int | None
     """The number of the newest version, if that is a draft."""
+    revision: int | None
+    """The draft's."""
     review_by: str
     approved_by: str
     publish_at: datetime | None
@@ -41,40 +46,45 @@ class Variant:
     url: str
 
     @property
+    def seen(self) -> str:
+        """Return the text by which a form says which draft a person has seen."""
+        return f"{self.id}.{self.draft}.{self.revision}"
+
+    @property
     def title(self) -> str:
         return f"{self.language}, {self.channel}"
 
     @property
     def states(self) -> list[tuple[str, str]]:
         """Return its state in words, each with the name of a colour."""
-        found = []
+        states = []
         if self.is_archived:
-            found.append(("Archived", "muted-status"))
+            states.append(("Archived", "muted-status"))
         elif self.active:
-            found.append((f"Version {self.active} is active", "good"))
+            states.append((f"Version {self.active} is active", "good"))
         elif not self.draft:
-            found.append(("Nothing is active", "warn"))
+            states.append(("Nothing is active", "warn"))
         if self.draft:
-            found.append((f"Draft {self.draft}", "info"))
+            states.append((f"Draft {self.draft}", "info"))
         if self.problem:
-            found.append(("Could not be published", "bad"))
+            states.append(("Could not be published", "bad"))
         elif self.publish_at:
-            found.append(("Will be published", "info"))
+            states.append(("Will be published", "info"))
         elif self.approved_by:
-            found.append(("Approved", "good"))
+            states.append(("Approved", "good"))
         elif self.review_by:
-            found.append(("Waits for review", "warn"))
+            states.append(("Waits for review", "warn"))
         if self.lags:
-            found.append(("Behind the default language", "warn"))
-        return found
+            states.append(("Behind the default language", "warn"))
+        return states
 
 
 def find(viewer: Viewer, names: Collection[str]) -> dict[str, list[Variant]]:
     """Return the variants of templates by name, those of the default language first; one query."""
-    found: dict[str, list[Mapping[str, object]]] = {}
+    rows_by_name: dict[str, list[Mapping[str, object]]] = {}
     for row in _rows(viewer.organization_id, names):
-        found.setdefault(str(row["name"]), []).append(row)
-    return {name: _variants(viewer, found[name]) for name in names if name in found}
+        rows_by_name.setdefault(str(row["name"]), []).append(row)
+    return {name: _variants(viewer, rows_by_name[name]) for name in names if name in rows_by_name}
 
 
 def _rows(organization_id: str, names: Collection[str]) -> Iterable[Mapping[str, object]]:
@@ -106,8 +116,8 @@ def _variants(viewer: Viewer, rows: Sequence[Mapping[str, object]]) -> list[Vari
         for row in rows
         if row["language"] == default and row["activated_at"]
     }
-    made = [_variant(viewer, row, newest.get(row["channel"])) for row in rows]
-    return sorted(made, key=lambda p: (p.language != default, p.language, _ORDER[p.channel]))
+    variants = [_variant(viewer, row, newest.get(row["channel"])) for row in rows]
+    return sorted(variants, key=lambda p: (p.language != default, p.language, _ORDER[p.channel]))
 
 
 def _variant(viewer: Viewer, row: Mapping[str, object], default_at: object) -> Variant:
@@ -126,6 +136,7 @@ def _variant(viewer: Viewer, row: Mapping[str, object], default_at: object) -> V
         active=_number(row["active"]),
         activated_at=at if isinstance(at, datetime) else None,
         draft=_number(draft["version"]),
+        revision=_number(draft["revision"]),
         review_by=str(draft["review_by"] or ""),
         approved_by=str(draft["approved_by"] or ""),
         publish_at=publish_at if isinstance(publish_at, datetime) else None,
@@ -141,19 +152,19 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def url(viewer: Viewer, name: str, language: str, channel: str, **more: object) -> str:
+def url(viewer: Viewer, name: str, language: str, channel: str, **parameters: object) -> str:
     """Return the address of a variant's page."""
-    query = urlencode({"language": language, "channel": channel, **more})
+    query = urlencode({"language": language, "channel": channel, **parameters})
     return f"{reverse('console:template', args=[viewer.organization_id, name])}?{query}"
 
 
 def choose(variants: Iterable[Variant], language: str, channel: str) -> Variant | None:
     """Return the variant with a language and channel, or the first that has one of them."""
-    there = list(variants)
-    for wanted in ((language, channel), (language, ""), ("", channel), ("", "")):
-        for each in there:
-            if wanted[0] in ("", each.language) and wanted[1] in ("", each.channel):
-                return each
+    candidates = list(variants)
+    for preference in ((language, channel), (language, ""), ("", channel), ("", "")):
+        for variant in candidates:
+            if preference[0] in ("", variant.language) and preference[1] in ("", variant.channel):
+                return variant
     return None
 
 

@@ -1,9 +1,10 @@
 """The history of a variant: its versions, and which variables each began or ceased to use."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from messaging.content import drafts, rendering, samples, templates
+from messaging.content import costly_steps, drafts, rendering, samples, templates
 from messaging.models import Template, TemplateVersion
 
 SHOWN = 20
@@ -31,31 +32,49 @@ class HistoryLine:
 def history(template: Template) -> list[HistoryLine]:
     """Return the newest versions, newest first; one query, and one for partials."""
     rows = list(template.versions.order_by("-version")[: SHOWN + 1])
-    used: list[frozenset[str] | None] = []
-    left = LONGEST
+    remaining = LONGEST
+    short: list[TemplateVersion] = []
     for row in rows:
         row.template = template
-        left -= sum(len(str(text)) for text in drafts.texts_of(row).values())
-        used.append(variables(row) if left > 0 else None)
-    found = []
+        remaining -= sum(len(str(text)) for text in drafts.texts_of(row).values())
+        if remaining > 0:
+            short.append(row)
+    used = variables(template.organization_id, short) + [None] * (len(rows) - len(short))
+    lines = []
     for index, row in enumerate(rows[:SHOWN]):
-        own = used[index]
-        before = used[index + 1] if index + 1 < len(rows) else None
-        known = own is not None and before is not None
-        began = sorted((own or frozenset()) - (before or frozenset())) if known else []
-        ceased = sorted((before or frozenset()) - (own or frozenset())) if known else []
+        names = used[index]
+        previous_names = used[index + 1] if index + 1 < len(rows) else None
+        is_comparable = names is not None and previous_names is not None
+        began = (
+            sorted((names or frozenset()) - (previous_names or frozenset()))
+            if is_comparable
+            else []
+        )
+        ceased = (
+            sorted((previous_names or frozenset()) - (names or frozenset()))
+            if is_comparable
+            else []
+        )
         previous = rows[index + 1].version if index + 1 < len(rows) else None
-        found.append(HistoryLine(row, began, ceased, previous))
-    return found
+        lines.append(HistoryLine(row, began, ceased, previous))
+    return lines
 
 
-def variables(row: TemplateVersion) -> frozenset[str] | None:
-    """Return the variables that a version's texts use; None if they do not parse."""
-    try:
-        names = templates.compile_version(row).compiled.names
-    except rendering.TemplateSyntax:
-        return None
-    return frozenset(each for each in names if each) - _OURS
+def variables(organization_id: str, rows: Sequence[TemplateVersion]) -> list[frozenset[str] | None]:
+    """Return the variables that each version's texts use; None if they do not parse."""
+    compiled: dict[int, templates.ActiveTemplate] = {}
+    for row in rows:
+        with suppress(rendering.TemplateSyntax):  # of MJML
+            compiled[row.pk] = templates.template_of(row)
+    names = costly_steps.names_of_each(
+        organization_id, [(each.texts, each.partials or {}) for each in compiled.values()]
+    )
+    by_version = dict(zip(compiled, names, strict=True))
+    return [_without_ours(by_version.get(row.pk)) for row in rows]
+
+
+def _without_ours(names: frozenset[str | None] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(name for name in names if name) - _OURS
 
 
 def completion(organization_id: str) -> dict[str, object]:

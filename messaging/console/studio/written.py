@@ -71,8 +71,8 @@ def _kind(rule: object) -> str:
         shape["items"] = {"type": items.get("type")} if isinstance(items, dict) else None
         if isinstance(items, dict) and items.get("type") == "integer":
             return "numbers"
-    found = [kind for kind, given in KINDS.items() if given == shape and kind != "choice"]
-    return found[0] if found else "other"
+    kinds = [kind for kind, kind_shape in KINDS.items() if kind_shape == shape and kind != "choice"]
+    return kinds[0] if kinds else "other"
 
 
 def _example(rule: object) -> str:
@@ -91,15 +91,15 @@ def _text(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def schema_of(form: QueryDict, before: Mapping[str, object]) -> dict[str, object]:
+def schema_of(form: QueryDict, stored_schema: Mapping[str, object]) -> dict[str, object]:
     """Return the schema by the form's rows. What rows do not show is kept as it was before.
 
     Raise InvalidPayload, which names the row's field.
     """
     if "rows" not in form:
-        return dict(before)
-    known = before.get("properties")
-    rules = known if isinstance(known, dict) else {}
+        return dict(stored_schema)
+    stored_rules = stored_schema.get("properties")
+    rules = stored_rules if isinstance(stored_rules, dict) else {}
     properties: dict[str, object] = {}
     required: list[str] = []
     for number in _numbers(form, _ROW):
@@ -107,19 +107,19 @@ def schema_of(form: QueryDict, before: Mapping[str, object]) -> dict[str, object
         if not name:
             continue
         if not name.isidentifier() or name in properties:
-            why = "stands twice" if name in properties else "is not a name like order_number"
-            raise errors.InvalidPayload.at(f"variables.{name}", why)
+            problem = "stands twice" if name in properties else "is not a name like order_number"
+            raise errors.InvalidPayload.at(f"variables.{name}", problem)
         old = rules.get(form.get(f"v{number}_was", name))
         kind = form.get(f"v{number}_kind", "text")
         example = form.get(f"v{number}_example", "").strip()
         properties[name] = _rule(name, kind, example, old if isinstance(old, dict) else {})
         if form.get(f"v{number}_required") == "yes":
             required.append(name)
-    rest = {name: value for name, value in before.items() if name not in _OWN}
-    if not properties and not rest:
+    further = {name: value for name, value in stored_schema.items() if name not in _OWN}
+    if not properties and not further:
         return {}
-    own: dict[str, object] = {"type": "object", "properties": properties}
-    return {**rest, **own, **({"required": required} if required else {})}
+    object_schema: dict[str, object] = {"type": "object", "properties": properties}
+    return {**further, **object_schema, **({"required": required} if required else {})}
 
 
 _OWN = ("type", "properties", "required")
@@ -165,26 +165,32 @@ def _value(name: str, kind: str, example: str, words: list[str]) -> object:
     return example
 
 
-def texts(form: QueryDict, template: Template, before: Mapping[str, object]) -> dict[str, object]:
+def texts(
+    form: QueryDict, template: Template, stored_texts: Mapping[str, object]
+) -> dict[str, object]:
     """Return what the form says of a version. Raise InvalidPayload, which names the fields."""
-    given: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for name in drafts.BY_CHANNEL[template.channel]:
         if name == "data":
-            given[name] = dict(_data(form)) if "rows" in form else before.get("data", {})
+            fields[name] = dict(_data(form)) if "rows" in form else stored_texts.get("data", {})
         elif name == "badge":
-            given[name] = _badge(form.get("badge", ""))
+            fields[name] = _badge(form.get("badge", ""))
         else:
-            given[name] = form.get(name, "").replace("\r\n", "\n")
-    variables = before.get("variables")
-    given["variables"] = schema_of(form, variables if isinstance(variables, dict) else {})
-    refuse_nul(given)
-    parsed = parse(DRAFT, given).model_dump()
-    return {name: parsed[name] for name in given}
+            fields[name] = form.get(name, "").replace("\r\n", "\n")
+    variables = stored_texts.get("variables")
+    fields["variables"] = schema_of(form, variables if isinstance(variables, dict) else {})
+    refuse_nul(fields)
+    parsed = parse(DRAFT, fields).model_dump()
+    return {name: parsed[name] for name in fields}
 
 
-def version(form: QueryDict, template: Template, before: TemplateVersion | None) -> TemplateVersion:
+def version(
+    form: QueryDict, template: Template, stored_version: TemplateVersion | None
+) -> TemplateVersion:
     """Return a version that is not stored, by the form. Raise InvalidPayload."""
-    return TemplateVersion(template=template, **texts(form, template, drafts.texts_of(before)))
+    return TemplateVersion(
+        template=template, **texts(form, template, drafts.texts_of(stored_version))
+    )
 
 
 def sample_values(form: QueryDict) -> dict[str, str]:
@@ -222,5 +228,5 @@ def _data(form: QueryDict) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(form: QueryDict, pattern: re.Pattern[str]) -> list[int]:
-    found = (pattern.fullmatch(name) for name in form if isinstance(name, str))
-    return sorted(int(each[1]) for each in found if each)
+    matches = (pattern.fullmatch(name) for name in form if isinstance(name, str))
+    return sorted(int(each[1]) for each in matches if each)

@@ -33,9 +33,9 @@ def write(files: Iterable[SourceFile], to: IO[bytes]) -> None:
 def read(archive: IO[bytes]) -> list[SourceFile]:
     """Return the templates in an archive, which may stand in one folder. Raise FilesRefused."""
     try:
-        with zipfile.ZipFile(archive) as found:
-            entries = _entries(found)
-            files = [SourceFile(each.filename, _content(found, each)) for each in entries]
+        with zipfile.ZipFile(archive) as opened:
+            entries = _entries(opened)
+            files = [SourceFile(each.filename, _content(opened, each)) for each in entries]
     # zipfile raises NotImplementedError for a compression that it does not know.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise _refused("", f"is not a zip that can be read: {error}") from error
@@ -49,19 +49,19 @@ def _entries(archive: zipfile.ZipFile) -> Sequence[zipfile.ZipInfo]:
     every = archive.infolist()
     if len(every) > COUNT_LIMIT:
         raise _refused("", f"contains {len(every):,} files; {COUNT_LIMIT:,} at most.")
-    if sum(each.file_size for each in every) > UNPACKED_LIMIT:
+    if sum(entry.file_size for entry in every) > UNPACKED_LIMIT:
         raise _refused("", f"is larger than {UNPACKED_LIMIT // 10**6} MB when it is unpacked.")
     seen: set[str] = set()
-    for each in every:
-        name = each.filename
+    for entry in every:
+        name = entry.filename
         parts = name.rstrip("/").split("/")
         # `orig_filename` is the name before a NUL was cut off.
-        if {"", ".", ".."} & {*parts} or "\\" in name or ":" in name or name != each.orig_filename:
+        if {"", ".", ".."} & {*parts} or "\\" in name or ":" in name or name != entry.orig_filename:
             raise _refused(name, "is not a path below the folder of templates")
         if name in seen:
             raise _refused(name, "is there twice")
         seen.add(name)
-    return [each for each in every if _is_template(each.filename)]
+    return [entry for entry in every if _is_template(entry.filename)]
 
 
 def _is_template(path: str) -> bool:

@@ -41,7 +41,7 @@ class FileProblem(NamedTuple):
 
 
 class FilesRefused(Exception):
-    """Files that are not taken, none of them, with all that is wrong."""
+    """Files that are refused together, with every error."""
 
     def __init__(self, problems: Sequence[FileProblem]) -> None:
         self.problems = problems
@@ -54,10 +54,6 @@ class FileChange(NamedTuple):
     path: str
     kind: Kind
     is_published: bool = False
-
-    @property
-    def is_partial(self) -> bool:
-        return self.path.startswith(f"{PARTIALS}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +99,9 @@ def partial_path(name: str) -> str:
 
 def read_path(path: str) -> TemplateKey | str:
     """Return the key of a template, or the name of a partial. Raise FilesRefused."""
-    if found := _TEMPLATE.fullmatch(path):
-        return found[1], found[2], found[3].upper()
-    if found := _PARTIAL.fullmatch(path):
-        return found[1]
+    if match := _TEMPLATE.fullmatch(path):
+        return match[1], match[2], match[3].upper()
+    if match := _PARTIAL.fullmatch(path):
+        return match[1]
     message = "is not a path like welcome/en_US.email.liquid or _partials/footer.liquid"
     raise FilesRefused([FileProblem(path, message)])

@@ -93,15 +93,15 @@ def parse(text: str) -> Document:
     if len(head) > LENGTH:
         raise FrontMatterError(f"the front matter is longer than {LENGTH:,} characters")
     body = text[closing.end() + 1 :].removesuffix("\n")
-    found = Document({}, body, text.count("\n", 0, closing.end()) + 2)
+    document = Document({}, body, text.count("\n", 0, closing.end()) + 2)
     try:
-        _Reader(found, yaml.parse(head, Loader=_LOADER)).read()
+        _Reader(document, yaml.parse(head, Loader=_LOADER)).read()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise FrontMatterError(error.problem or "is not YAML", line) from error
     except yaml.YAMLError as error:  # a character that YAML does not have
         raise FrontMatterError(f"is not YAML: {str(error).splitlines()[0]}") from error
-    return found
+    return document
 
 
 class _Reader:
@@ -141,10 +141,10 @@ class _Reader:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path, depth)
         if isinstance(event, yaml.SequenceStartEvent):
-            found: list[object] = []
-            while not isinstance(each := next(self.events), yaml.SequenceEndEvent):
-                found.append(self._value(each, f"{path}.{len(found)}", depth + 1))
-            return found
+            items: list[object] = []
+            while not isinstance(item := next(self.events), yaml.SequenceEndEvent):
+                items.append(self._value(item, f"{path}.{len(items)}", depth + 1))
+            return items
         assert isinstance(event, yaml.ScalarEvent)  # the last kind of value
         if event.style in ("|", ">"):
             self.document.lines[path] = line + 1

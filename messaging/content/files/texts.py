@@ -40,10 +40,10 @@ def texts_of(version: TemplateVersion) -> dict[str, object]:
     """Return the texts that a file has of a version."""
     names = (*drafts.BY_CHANNEL[version.template.channel], "variables")
     texts = drafts.texts_of(version)
-    found = {name: normal(texts[name]) for name in names}
-    if isinstance(data := found.get("data"), dict):
-        found["data"] = {name: normal(text) for name, text in data.items()}
-    return found
+    fields = {name: normal(texts[name]) for name in names}
+    if isinstance(data := fields.get("data"), dict):
+        fields["data"] = {name: normal(text) for name, text in data.items()}
+    return fields
 
 
 def write(version: TemplateVersion) -> SourceFile:
@@ -90,8 +90,8 @@ def _template(path: str, key: TemplateKey, document: Document) -> TemplateFile:
     values = dict(document.values)
     category = values.pop("category", "")
     body = _BODY.get(channel) or values.pop("format", "html")
-    known = drafts.BY_CHANNEL[channel]
-    found = TemplateFile(
+    channel_fields = drafts.BY_CHANNEL[channel]
+    file = TemplateFile(
         path,
         key,
         str(category),
@@ -101,33 +101,33 @@ def _template(path: str, key: TemplateKey, document: Document) -> TemplateFile:
     )
     problems = []
     if not isinstance(category, str) or not category:
-        problems.append(found.problem("category", "is missing: the category of the template"))
+        problems.append(file.problem("category", "is missing: the category of the template"))
     if body not in (*FORMATS, *_BODY.values()):
-        problems.append(found.problem("format", "is not html, mjml or text"))
+        problems.append(file.problem("format", "is not html, mjml or text"))
     for name in values:
-        if name not in (*known, "variables"):
-            problems.append(found.problem(name, f"{channel} has no such field"))
+        if name not in (*channel_fields, "variables"):
+            problems.append(file.problem(name, f"{channel} has no such field"))
         elif name == body:
-            problems.append(found.problem(name, "stands below the front matter too"))
+            problems.append(file.problem(name, "stands below the front matter too"))
     if problems:
         raise FilesRefused(problems)
     empty = drafts.texts_of(None)
-    given = {name: empty[name] for name in (*known, "variables")} | values
-    given[str(body)] = document.body
-    return _with_texts(found, given)
+    fields = {name: empty[name] for name in (*channel_fields, "variables")} | values
+    fields[str(body)] = document.body
+    return _with_texts(file, fields)
 
 
-def _with_texts(found: TemplateFile, given: Mapping[str, object]) -> TemplateFile:
+def _with_texts(file: TemplateFile, fields: Mapping[str, object]) -> TemplateFile:
     """Return the file with its texts, by the rules of drafts. Raise FilesRefused."""
     try:
-        refuse_nul(given)
-        parsed = parse(DRAFT, dict(given)).model_dump()
+        refuse_nul(fields)
+        parsed = parse(DRAFT, dict(fields)).model_dump()
     except errors.InvalidPayload as error:
         raise FilesRefused(
-            [found.problem(each.field, each.message) for each in error.details]
+            [file.problem(each.field, each.message) for each in error.details]
         ) from error
-    texts = {name: parsed[name] for name in given}
-    return TemplateFile(found.path, found.key, found.category, texts, found.lines, found.blocks)
+    texts = {name: parsed[name] for name in fields}
+    return TemplateFile(file.path, file.key, file.category, texts, file.lines, file.blocks)
 
 
 def read_all(files: Sequence[SourceFile]) -> tuple[list[TemplateFile], list[PartialFile]]:
@@ -137,14 +137,14 @@ def read_all(files: Sequence[SourceFile]) -> tuple[list[TemplateFile], list[Part
     problems: list[FileProblem] = []
     for file in files:
         try:
-            found = read(file)
+            content = read(file)
         except FilesRefused as error:
             problems += error.problems
             continue
-        if isinstance(found, PartialFile):
-            partials.append(found)
+        if isinstance(content, PartialFile):
+            partials.append(content)
         else:
-            templates.append(found)
+            templates.append(content)
     if problems:
         raise FilesRefused(problems)
     return templates, partials

@@ -8,66 +8,94 @@ Pure: no database, no settings, no organization. It raises three exceptions and 
 - `render_email`, `render_sms`, `render_push` render a `Compiled` with data; `preview_sms` also
   returns the size. `strict=True` refuses missing variables, `limits=` bounds the rendering.
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
-  `segments(text) -> SmsSize`.
+  `segments(text) -> SmsSize`, `text_of_html(html) -> text`.
 
 Modules, from the whole to the parts: `compiled` (the fields of a channel), `liquid` (one text and
 its partials, on python-liquid), `html` (where variables stand, plain text), `mjml`, `limits` (why
 no template runs for long), `values` (what a template can hold), `source`, `variables` (the schema),
-`advice` (warnings about a rendered text).
+`schema_cost`, `advice` (warnings about a rendered text).
 """
 
 from messaging.content.rendering.advice import Advice, advise_email, advise_sms, advise_variables
 from messaging.content.rendering.compiled import (
+    CheckedVersion,
     Compiled,
+    Failure,
     RenderedEmail,
     RenderedPush,
     RenderedSms,
+    RenderedVersion,
     TemplateProblem,
+    VersionToRender,
     check,
     check_partial,
+    check_partials,
+    check_versions,
     compile_source,
+    names_of_each,
     preview_sms,
     render_email,
     render_push,
     render_sms,
+    render_versions,
     used_partials,
 )
 from messaging.content.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
+from messaging.content.rendering.html.plain_text import from_html as text_of_html
 from messaging.content.rendering.limits import Limits
 from messaging.content.rendering.liquid import FILTERS, TAGS
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.segments import SmsSize, non_gsm_characters, segments
-from messaging.content.rendering.variables import defaults, missing_variables, schema_problem
+from messaging.content.rendering.variables import (
+    TOO_LONG,
+    check_each,
+    defaults,
+    missing_variables,
+    quick_problems,
+    schema_problem,
+)
 
 __all__ = [
     "FILTERS",
     "TAGS",
+    "TOO_LONG",
     "Advice",
+    "CheckedVersion",
     "Compiled",
+    "Failure",
     "Limits",
     "RenderFailed",
     "RenderLimit",
     "RenderedEmail",
     "RenderedPush",
     "RenderedSms",
+    "RenderedVersion",
     "SmsSize",
     "TemplateProblem",
     "TemplateSyntax",
+    "VersionToRender",
     "advise_email",
     "advise_sms",
     "advise_variables",
     "check",
+    "check_each",
     "check_partial",
+    "check_partials",
+    "check_versions",
     "compile_mjml",
     "compile_source",
     "defaults",
     "missing_variables",
+    "names_of_each",
     "non_gsm_characters",
     "preview_sms",
+    "quick_problems",
     "render_email",
     "render_push",
     "render_sms",
+    "render_versions",
     "schema_problem",
     "segments",
+    "text_of_html",
     "used_partials",
 ]

@@ -1,10 +1,10 @@
 """Warnings about a rendered text: no errors, but probably not what its author wants."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from messaging.content.rendering.compiled import Compiled, RenderedEmail, RenderedSms
+from messaging.content.rendering.compiled import RenderedEmail, RenderedSms
 from messaging.content.rendering.segments import non_gsm_characters
 
 SUBJECT_LENGTH = 78
@@ -25,41 +25,43 @@ class Advice(NamedTuple):
 
 def advise_email(email: RenderedEmail) -> list[Advice]:
     """Return warnings about an email's subject, images and size."""
-    found = []
+    advice = []
     if not email.subject:
-        found.append(Advice("subject", "is empty"))
+        advice.append(Advice("subject", "is empty"))
     elif len(email.subject) > SUBJECT_LENGTH:
         message = f"has {len(email.subject)} characters; more than {SUBJECT_LENGTH} are cut off"
-        found.append(Advice("subject", message))
+        advice.append(Advice("subject", message))
     bare = sum(not _ALT.search(image[1]) for image in _IMAGE.finditer(email.html))
     if bare:
-        found.append(Advice("html", f"{bare} image(s) without alt"))
+        advice.append(Advice("html", f"{bare} image(s) without alt"))
     size = len(email.html.encode(errors="replace"))
     if size > HTML_SIZE:
-        found.append(Advice("html", f"has {size} bytes; Gmail cuts it after {HTML_SIZE}"))
-    return found
+        advice.append(Advice("html", f"has {size} bytes; Gmail cuts it after {HTML_SIZE}"))
+    return advice
 
 
 def advise_sms(sms: RenderedSms) -> list[Advice]:
     """Return warnings about the number of an SMS's segments and its encoding."""
-    found = []
+    advice = []
     if sms.size.segments > 1:
-        found.append(Advice("text", f"takes {sms.size.segments} segments"))
+        advice.append(Advice("text", f"takes {sms.size.segments} segments"))
     if sms.size.encoding == "UCS-2":
         characters = non_gsm_characters(sms.text)
-        shown = " ".join(characters[:_SHOWN]) + (" …" if len(characters) > _SHOWN else "")
-        found.append(Advice("text", f"goes as UCS-2, with 70 units a segment, because of: {shown}"))
-    return found
+        sample = " ".join(characters[:_SHOWN]) + (" …" if len(characters) > _SHOWN else "")
+        advice.append(
+            Advice("text", f"goes as UCS-2, with 70 units a segment, because of: {sample}")
+        )
+    return advice
 
 
 def advise_variables(
-    compiled: Compiled, schema: Mapping[str, object], given: Iterable[str]
+    names: Collection[str | None], schema: Mapping[str, object], variable_names: Iterable[str]
 ) -> list[Advice]:
     """Return a warning for each variable that neither the texts nor the schema use."""
     properties = schema.get("properties")
-    known = compiled.names | set(properties if isinstance(properties, dict) else ())
+    used_names = {*names, *(properties if isinstance(properties, dict) else ())}
     return [
         Advice(f"variables.{name}", "is not used by the template")
-        for name in sorted(given)
-        if name not in known and None not in known
+        for name in sorted(variable_names)
+        if name not in used_names and None not in used_names
     ]

@@ -1,16 +1,21 @@
 """A parsed template version, and its rendering for each channel."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from messaging.content.rendering import liquid
-from messaging.content.rendering.errors import PartialProblem, RenderFailed, TemplateSyntax
+from messaging.content.rendering.errors import (
+    PartialProblem,
+    RenderFailed,
+    RenderLimit,
+    TemplateSyntax,
+)
 from messaging.content.rendering.html import url_schemes
 from messaging.content.rendering.html.plain_text import from_html
 from messaging.content.rendering.limits import Limits, Meter
@@ -20,6 +25,7 @@ from messaging.content.rendering.segments import SmsSize, segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
 from messaging.content.rendering.variables import schema_problem
+from rme.core import push_data
 
 SINGLE_LINE_FIELDS = ("subject", "title", "image", "link")
 """A line break in a subject would begin a new header."""
@@ -100,8 +106,8 @@ class _Cache:
 
     def put(self, key: bytes, size: int, compiled: Compiled) -> None:
         with self._lock:
-            before = self._entries.pop(key, None)
-            self.used += size - (before[0] if before else 0)
+            replaced = self._entries.pop(key, None)
+            self.used += size - (replaced[0] if replaced else 0)
             self._entries[key] = (size, compiled)
             while len(self._entries) > self.count or (self.used > self.size and self._entries):
                 self.used -= self._entries.popitem(last=False)[1][0]
@@ -119,14 +125,14 @@ def compile_source(texts: Mapping[str, object], partials: Mapping[str, str] = _N
     missing or broken fails when it is rendered.
     """
     used = used_partials(texts, partials)
-    found = {name: partials[name] for name in sorted(used) if name in partials}
+    used_texts = {name: partials[name] for name in sorted(used) if name in partials}
     fields = [texts.get(name) or "" for name in (*TEXT_FIELDS, "data", "badge")]
-    given = orjson.dumps([*fields, found] if used else fields)
-    key = blake2b(given, digest_size=16).digest()
+    source = orjson.dumps([*fields, used_texts] if used else fields)
+    key = blake2b(source, digest_size=16).digest()
     compiled = _cache.get(key)
     if compiled is None:
-        compiled = _compile(texts, found, used)
-        _cache.put(key, len(given), compiled)
+        compiled = _compile(texts, used_texts, used)
+        _cache.put(key, len(source), compiled)
     return compiled
 
 
@@ -136,9 +142,9 @@ def used_partials(texts: Mapping[str, Any], partials: Mapping[str, str]) -> froz
     pending = [texts.get(name) or "" for name in (*TEXT_FIELDS, "mjml")] + [str(v) for v in values]
     used: set[str] = set()
     while pending:
-        fresh = calls(pending.pop()) - used
-        used |= fresh
-        pending += [partials[name] for name in fresh if name in partials]
+        new_names = calls(pending.pop()) - used
+        used |= new_names
+        pending += [partials[name] for name in new_names if name in partials]
     return frozenset(used)
 
 
@@ -168,22 +174,107 @@ def _parse(name: str, source: str, partials: Mapping[str, str]) -> Text | str:
         raise error.of(name) from error
 
 
+class CheckedVersion(NamedTuple):
+    """The problems that prevent a version's activation, and the HTML compiled from its MJML."""
+
+    problems: Sequence[TemplateProblem]
+    html: str = ""
+
+
 def check(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> list[TemplateProblem]:
     """Return all problems that prevent a version from being activated."""
-    problems = []
+    return list(check_version(texts, partials).problems)
+
+
+def check_version(texts: Mapping[str, Any], partials: Mapping[str, str] = _NONE) -> CheckedVersion:
+    """Return all problems that prevent a version from being activated, and its HTML."""
+    problems, html = [], ""
     sources = {name: texts.get(name) or "" for name in (*TEXT_FIELDS, "mjml")}
     sources |= {f"data.{key}": str(value) for key, value in (texts.get("data") or {}).items()}
     for name, source in sources.items():
         try:
             _parse(name, source, partials)
             if name == "mjml" and source:
-                _check_compiled(compile_mjml(source), partials)
+                html = compile_mjml(source)
+                _check_compiled(html, partials)
         except TemplateSyntax as error:
             problems.append(TemplateProblem(name, error.message, error.line, error.column))
+    problems += [
+        TemplateProblem(f"data.{key}", push_data.REASON)
+        for key in texts.get("data") or {}
+        if push_data.is_reserved(key)
+    ]
     wrong = schema_problem(texts.get("variables") or {})
     if wrong:
         problems.append(TemplateProblem("variables", wrong))
-    return problems
+    return CheckedVersion(problems, html)
+
+
+def check_versions(
+    versions: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]],
+) -> list[CheckedVersion]:
+    """Check versions, each with its organization's partials."""
+    return [check_version(texts, partials) for texts, partials in versions]
+
+
+Content = RenderedEmail | RenderedSms | RenderedPush
+Failure = TemplateSyntax | RenderFailed | RenderLimit
+
+
+class RenderedVersion(NamedTuple):
+    """The content of a version, and the variables that its texts look up (`Text.names`)."""
+
+    content: Content
+    names: frozenset[str | None]
+
+
+class VersionToRender(NamedTuple):
+    """The texts of a version, the partials that they may use, and the data."""
+
+    channel: str
+    texts: Mapping[str, Any]
+    partials: Mapping[str, str]
+    data: Mapping[str, object]
+
+
+def render_versions(versions: Sequence[VersionToRender]) -> list[RenderedVersion | Failure]:
+    """Render versions from their texts; return why one has no content in its place."""
+    return [_render_version(version) for version in versions]
+
+
+def _render_version(version: VersionToRender) -> RenderedVersion | Failure:
+    try:
+        compiled = compile_source(version.texts, version.partials)
+        content: Content
+        match version.channel:
+            case "SMS":
+                content = preview_sms(compiled, version.data)
+            case "PUSH":
+                content = render_push(compiled, version.data)
+            case _:
+                content = render_email(compiled, version.data)
+    except (TemplateSyntax, RenderFailed, RenderLimit) as error:
+        return error
+    return RenderedVersion(content, compiled.names)
+
+
+def names_of_each(
+    versions: Sequence[tuple[Mapping[str, Any], Mapping[str, str]]],
+) -> list[frozenset[str | None] | None]:
+    """Return the variables that each version's texts look up; None if they don't parse."""
+    return [_names(texts, partials) for texts, partials in versions]
+
+
+def _names(texts: Mapping[str, Any], partials: Mapping[str, str]) -> frozenset[str | None] | None:
+    try:
+        return compile_source(texts, partials).names
+    except TemplateSyntax:
+        return None
+
+
+def check_partials(pairs: Sequence[tuple[str, Mapping[str, str]]]) -> list[list[TemplateProblem]]:
+    """Check partials, each with all of its organization."""
+    return [check_partial(text, partials) for text, partials in pairs]
 
 
 def check_partial(text: str, partials: Mapping[str, str]) -> list[TemplateProblem]:

@@ -33,5 +33,7 @@ class RenderFailed(Exception):
 
 def syntax_at(message: str, source: str, position: int) -> TemplateSyntax:
     """Return a TemplateSyntax for a position in the source."""
-    before = source[: max(position, 0)]
-    return TemplateSyntax(message, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    preceding = source[: max(position, 0)]
+    return TemplateSyntax(
+        message, preceding.count("\n") + 1, len(preceding) - preceding.rfind("\n")
+    )

@@ -28,8 +28,8 @@ class SmsSize:
 def segments(text: str) -> SmsSize:
     """Return the encoding and the size of a text as an SMS."""
     if _GSM.fullmatch(text):
-        return _count("GSM-7", text, _ESCAPED, alone=160, each=153)
-    return _count("UCS-2", text, _PAIRED, alone=70, each=67)
+        return _count("GSM-7", text, _ESCAPED, single=160, part=153)
+    return _count("UCS-2", text, _PAIRED, single=70, part=67)
 
 
 def non_gsm_characters(text: str) -> list[str]:
@@ -37,14 +37,14 @@ def non_gsm_characters(text: str) -> list[str]:
     return list(dict.fromkeys(character for character in text if not _GSM.fullmatch(character)))
 
 
-def _count(encoding: str, text: str, double: re.Pattern[str], *, alone: int, each: int) -> SmsSize:
+def _count(encoding: str, text: str, double: re.Pattern[str], *, single: int, part: int) -> SmsSize:
     units = len(text) + len(double.findall(text))
-    if units <= alone:
+    if units <= single:
         return SmsSize(encoding, len(text), units, 1)
     # Units before each doubled character: its place in the text, the doubled ones before it, and
     # a unit left free in every segment whose last place it would not have fitted into.
     free = 0
-    for index, found in enumerate(double.finditer(text)):
-        if (found.start() + index + free) % each == each - 1:
+    for index, match in enumerate(double.finditer(text)):
+        if (match.start() + index + free) % part == part - 1:
             free += 1
-    return SmsSize(encoding, len(text), units, -(-(units + free) // each))
+    return SmsSize(encoding, len(text), units, -(-(units + free) // part))

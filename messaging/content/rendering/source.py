@@ -41,7 +41,11 @@ class Piece(NamedTuple):
 
 def calls(source: str) -> set[str]:
     """Return the names of the partials that a source uses, and possibly some more."""
-    return {one or two for one, two in _CALL.findall(source)} if "render" in source else set()
+    return (
+        {single_quoted or two for single_quoted, two in _CALL.findall(source)}
+        if "render" in source
+        else set()
+    )
 
 
 def pieces(source: str) -> list[Piece]:
@@ -51,7 +55,7 @@ def pieces(source: str) -> list[Piece]:
     """
     if len(source) > SOURCE_LIMIT:
         raise syntax_at(f"longer than {SOURCE_LIMIT} characters", source, 0)
-    found: list[Piece] = []
+    result: list[Piece] = []
     position = comments = comment = total = 0
     while opening := _OPEN.search(source, position):
         piece = _piece(source, opening.start())
@@ -64,15 +68,15 @@ def pieces(source: str) -> list[Piece]:
         elif piece.name == "endcomment" and comments:
             comments -= 1
             if not comments:
-                found.append(Piece(comment, piece.end, "comment"))
+                result.append(Piece(comment, piece.end, "comment"))
         elif not comments:
-            found.append(piece)
+            result.append(piece)
             total += piece.end - piece.start
-        if len(found) > PIECE_LIMIT or total > TOTAL_LIMIT:
+        if len(result) > PIECE_LIMIT or total > TOTAL_LIMIT:
             raise syntax_at("too much Liquid in one text", source, piece.start)
     if comments:
         raise syntax_at("'{% comment %}' is never ended", source, comment)
-    return found
+    return result
 
 
 def _piece(source: str, start: int) -> Piece:
@@ -81,10 +85,10 @@ def _piece(source: str, start: int) -> Piece:
     if close < 0:
         raise syntax_at(f"'{source[start : start + 2]}' is never closed", source, start)
     inside = source[start + 2 : close]
-    named = _NAME.match(inside)
-    if not output and not named:
+    match = _NAME.match(inside)
+    if not output and not match:
         raise syntax_at("a tag without a name", source, start)
-    name = "{{" if output or not named else named[1]
+    name = "{{" if output or not match else match[1]
     _check_length(source, start, inside, name)
     if name == "raw" and not _RAW.match(inside):
         raise syntax_at("'raw' takes no arguments", source, start)

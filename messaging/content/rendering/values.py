@@ -44,14 +44,13 @@ class _Copy:
         if self.left < 0:
             raise RenderLimit("the data is too large")
 
-    def mapping(self, given: Mapping[Any, Any], depth: int) -> dict[str, object]:
+    def mapping(self, source: Mapping[Any, Any], depth: int) -> dict[str, object]:
         if depth > _DEPTH:
             raise RenderLimit("the data is nested too deep")
         copied: dict[str, object] = {}
         weight = 0
-        for key, value in given.items():
-            if type(key) is not str:
-                key = self._key(key)  # noqa: PLW2901 - the copy has the text alone
+        for name, value in source.items():
+            key = name if type(name) is str else self._key(name)
             weight += len(key) + _EACH
             kind = type(value)
             if kind is str and value.isascii():
@@ -78,11 +77,11 @@ class _Copy:
             return self._sequence(value, depth)
         return self._atom(value)
 
-    def _sequence(self, given: Sequence[object] | Set[object], depth: int) -> list[object]:
+    def _sequence(self, source: Sequence[object] | Set[object], depth: int) -> list[object]:
         if depth > _DEPTH:
             raise RenderLimit("the data is nested too deep")
-        self._pay(len(given) * _EACH)
-        return [self.value(item, depth + 1) for item in given]
+        self._pay(len(source) * _EACH)
+        return [self.value(item, depth + 1) for item in source]
 
     def _key(self, key: object) -> str:
         if isinstance(key, str | int):
@@ -146,12 +145,12 @@ def text_of(value: object) -> str:
 
 def joined(items: Sequence[object], glue: str) -> str:
     """Join items as texts; the result is markup if the glue is. Raises RenderLimit."""
-    left = DATA_LIMIT
+    room = DATA_LIMIT
     pieces = []
     for item in items:
         piece = text_of(item)
-        left -= len(piece) + len(glue)
-        if left < 0:
+        room -= len(piece) + len(glue)
+        if room < 0:
             raise RenderLimit("a list that joins to too long a text")
         pieces.append(piece)
     return glue.join(pieces)
@@ -172,12 +171,12 @@ def flatten(value: object) -> list[object]:
         return list(value)
     if not isinstance(value, list | tuple):
         return [value]
-    found: list[object] = []
+    items: list[object] = []
     for item in value:
         if isinstance(item, list | tuple):
-            found.extend(flatten(item))
+            items.extend(flatten(item))
         else:
-            found.append(item)
-        if len(found) > LIST_LIMIT:
+            items.append(item)
+        if len(items) > LIST_LIMIT:
             raise RenderLimit(f"a list of more than {LIST_LIMIT}")
-    return found
+    return items

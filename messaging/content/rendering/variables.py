@@ -1,18 +1,22 @@
 """The schema of a template's variables: JSON Schema (Draft 2020-12), within limits.
 
-A schema is untrusted code too. It loads nothing (references stay within it), its patterns are
-matched in linear time (Rust's regular expressions, through pydantic), equal items are found without
-comparing all pairs, and every keyword checks the clock. Not supported are `patternProperties` and
+A schema is untrusted code too. It loads nothing (references stay within it), its patterns match in
+time linear in the text and in the pattern (Rust's regular expressions, through pydantic), equal
+items are found without comparing all pairs, and every keyword checks the clock. What a schema may
+cost is bounded (`schema_cost`).
+
+`quick_problems` takes some milliseconds at most, and gives up on what takes longer. `check_each`
+takes as long as it needs: run it where it can be killed. Not supported are `patternProperties` and
 `unevaluated…`, which jsonschema evaluates without a hook, and what renames schemas (`$id`,
 `$anchor`). `format` is an annotation and is not checked, as in the draft.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 from jsonschema import Draft202012Validator, validators
@@ -25,12 +29,26 @@ from referencing.jsonschema import DRAFT202012
 
 from messaging.content.rendering.errors import RenderLimit
 from messaging.content.rendering.limits import DATA_LIMIT
+from messaging.content.rendering.schema_cost import (
+    EVALUATIONS_LIMIT,
+    PATTERN_LIMIT,
+    evaluations,
+    pattern_cost,
+)
 from messaging.content.rendering.values import weigh
 
 SIZE_LIMIT = 50_000
 SECONDS = 0.25
+"""CPU time of the check of one recipient's variables."""
 PROBLEMS = 20
 """The number of problems that are reported at once."""
+QUICK_EVALUATIONS = 200
+"""What a schema may cost to be checked at once (`schema_cost.evaluations`)."""
+QUICK_PATTERN = 1_000
+"""The steps of a pattern that is compiled at once: ten milliseconds."""
+QUICK_MATCH = 200_000
+"""The steps of a pattern times the characters of a text, of a match at once: a millisecond."""
+TOO_LONG = "takes too long to check with the template's schema"
 
 _DEPTH = 20
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -48,7 +66,12 @@ _ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else"
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "$defs", "definitions", "dependentSchemas")
 
+Problems = list[tuple[str, str]]
+"""Path and message of each variable that is missing or wrong."""
+
 _deadline: ContextVar[float] = ContextVar("deadline")
+_is_quick: ContextVar[bool] = ContextVar("is_quick", default=False)
+"""Whether the check must not start a slow match, since nothing can interrupt it."""
 
 
 class _TooLong(Exception):
@@ -62,7 +85,7 @@ def schema_problem(schema: object) -> str | None:
     try:
         if len(orjson.dumps(schema)) > SIZE_LIMIT:
             return f"larger than {SIZE_LIMIT} bytes"
-        wrong = _keyword_problem(schema)
+        wrong = _keyword_problem(schema) or _cost_problem(schema)
         if not wrong:
             Draft202012Validator.check_schema(schema, format_checker=None)
             wrong = _default_problem(schema)
@@ -73,11 +96,20 @@ def schema_problem(schema: object) -> str | None:
     return wrong
 
 
+def _cost_problem(schema: dict[str, Any]) -> str | None:
+    if evaluations(schema, _resolver(schema)) > EVALUATIONS_LIMIT:
+        return (
+            "looks at one value too often: nested anyOf, oneOf, allOf and $ref multiply. Name each "
+            "case once"
+        )
+    return None
+
+
 def _default_problem(schema: dict[str, object]) -> str | None:
     """Check the defaults: one that does not fit would refuse every send that relies on it."""
-    known = defaults(schema)
-    for path, message in missing_variables(schema, {}) if known else ():
-        if _head(path) in known:
+    default_values = defaults(schema)
+    for path, message in missing_variables(schema, {}) if default_values else ():
+        if _head(path) in default_values:
             return f"the default of {path} {message}"
     return None
 
@@ -88,62 +120,77 @@ def _head(path: str) -> str:
 
 def _keyword_problem(schema: dict[str, object]) -> str | None:
     """Check all subschemas for keywords that are not supported or would be misread."""
-    found = list(_schemas(schema))
-    if any(depth > _DEPTH for _, depth in found):
+    nested = list(_schemas(schema))
+    if any(depth > _DEPTH for _, depth in nested):
         return "is nested too deep"
-    for each, depth in found:
-        for keyword in _REFUSED.keys() & each.keys():
+    for subschema, depth in nested:
+        for keyword in _REFUSED.keys() & subschema.keys():
             return f"{keyword} is not supported: {_REFUSED[keyword]}"
         # For a schema that names its dialect jsonschema uses its own class instead of `_Validator`.
-        if "$schema" in each and (depth or str(each["$schema"]).rstrip("#") != _DIALECT):
+        if "$schema" in subschema and (depth or str(subschema["$schema"]).rstrip("#") != _DIALECT):
             return f"$schema must be {_DIALECT}, at the top"
-        if (wrong := _pattern_problem(each.get("pattern"))) is not None:
+        if (wrong := _pattern_problem(subschema.get("pattern"))) is not None:
             return wrong
-    return _reference_problem(schema, [each for each, _ in found])
+    return _reference_problem(schema, [subschema for subschema, _ in nested])
 
 
-def _reference_problem(schema: dict[str, Any], found: list[dict[str, Any]]) -> str | None:
+def _reference_problem(schema: dict[str, Any], subschemas: list[dict[str, Any]]) -> str | None:
     """Check that references lead to subschemas, neither outside nor into data."""
-    known = {id(each) for each in found}
-    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
-    resolver = Registry[Any]().with_resource("", resource).resolver()
-    for each in found:
-        reference = each.get("$ref")
+    identities = {id(subschema) for subschema in subschemas}
+    resolve = _resolver(schema)
+    for subschema in subschemas:
+        reference = subschema.get("$ref")
         if reference is None:
             continue
-        try:
-            target = resolver.lookup(reference).contents if reference[:1] == "#" else None
-        except (Unresolvable, TypeError):
-            target = None
-        if not isinstance(target, bool) and id(target) not in known:
+        target = resolve(reference) if isinstance(reference, str) else None
+        if not isinstance(target, bool) and id(target) not in identities:
             return f"$ref leads to no schema in it (#/$defs/…): {str(reference)[:100]}"
     return None
+
+
+def _resolver(schema: dict[str, Any]) -> Callable[[str], object]:
+    """Return a function that finds the target of a reference in a schema, or None."""
+    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = Registry[Any]().with_resource("", resource).resolver()
+
+    def resolve(reference: str) -> object:
+        try:
+            return resolver.lookup(reference).contents if reference[:1] == "#" else None
+        except Unresolvable:
+            return None
+
+    return resolve
 
 
 def _schemas(schema: dict[str, object]) -> Iterator[tuple[dict[str, object], int]]:
     """Yield a schema and its subschemas, each with its depth; property names are not keywords."""
     pending: list[tuple[Any, int]] = [(schema, 0)]
     while pending:
-        each, depth = pending.pop()
-        if not isinstance(each, dict):
+        subschema, depth = pending.pop()
+        if not isinstance(subschema, dict):
             continue
-        yield each, depth
-        found = [each[key] for key in _ONE if key in each]
+        yield subschema, depth
+        children = [subschema[key] for key in _ONE if key in subschema]
         for key in _LISTS:
-            found += each[key] if isinstance(each.get(key), list) else []
+            children += subschema[key] if isinstance(subschema.get(key), list) else []
         for key in _NAMED:
-            found += each[key].values() if isinstance(each.get(key), dict) else []
-        pending += [(one, depth + 1) for one in found]
+            children += subschema[key].values() if isinstance(subschema.get(key), dict) else []
+        pending += [(child, depth + 1) for child in children]
 
 
 def _pattern_problem(pattern: object) -> str | None:
     if not isinstance(pattern, str):
         return None  # absent, or not JSON Schema, which is reported elsewhere
+    if pattern_cost(pattern) > PATTERN_LIMIT:
+        return f"pattern has too many repetitions; use maxLength for lengths: {pattern[:100]}"
     try:
         _pattern(pattern)
     except PatternError:
         return f"pattern is not a regular expression without look-around: {pattern[:100]}"
     return None
+
+
+_pattern_cost = lru_cache(maxsize=4096)(pattern_cost)
 
 
 @lru_cache(maxsize=512)
@@ -154,14 +201,20 @@ def _pattern(pattern: str) -> TypeAdapter[str]:
 
 def _matches(_: object, pattern: str, instance: object, __: object) -> Iterator[ValidationError]:
     if isinstance(instance, str):
+        if _is_quick.get():
+            cost = _pattern_cost(pattern)
+            if cost > QUICK_PATTERN or cost * len(instance) > QUICK_MATCH:
+                raise _TooLong
         try:
             _pattern(pattern).validate_python(instance)
         except ValueError:
             yield ValidationError("does not match the pattern")
 
 
-def _unique(_: object, wanted: object, instance: object, __: object) -> Iterator[ValidationError]:
-    if wanted and isinstance(instance, list):
+def _unique(
+    _: object, is_required: object, instance: object, __: object
+) -> Iterator[ValidationError]:
+    if is_required and isinstance(instance, list):
         seen = {orjson.dumps(_number(item), option=orjson.OPT_SORT_KEYS) for item in instance}
         if len(seen) < len(instance):
             yield ValidationError("has non-unique elements")
@@ -198,11 +251,23 @@ _Validator: Any = validators.extend(
 )
 
 
+class _PreparedSchema(NamedTuple):
+    """A schema, ready to check values."""
+
+    validator: Any
+    is_quick: bool
+    """Whether it is cheap enough to check values at once."""
+
+
 @lru_cache(maxsize=512)
-def _validator(schema: bytes) -> Any:
+def _prepared(schema: bytes) -> _PreparedSchema:
     parsed = orjson.loads(schema)
     parsed.pop("$schema", None)
-    return _Validator(parsed, registry=Registry())
+    try:
+        cost = evaluations(parsed, _resolver(parsed), QUICK_EVALUATIONS)
+    except Exception:  # noqa: BLE001 (a schema stored unchecked may raise anything)
+        cost = QUICK_EVALUATIONS + 1
+    return _PreparedSchema(_Validator(parsed, registry=Registry()), cost <= QUICK_EVALUATIONS)
 
 
 def defaults(schema: Mapping[str, object]) -> dict[str, object]:
@@ -218,24 +283,63 @@ def _rule(rule: object) -> dict[str, object]:
 
 def missing_variables(
     schema: Mapping[str, object], variables: Mapping[str, object], *, seconds: float = SECONDS
-) -> list[tuple[str, str]]:
+) -> Problems:
     """Return path and message for each variable that is missing or has a wrong type.
 
     A variable with a default is not missing. A path is like `order.items[0].name`. At most
     `PROBLEMS` are returned.
     """
+    try:
+        return _check(schema, variables, seconds)
+    except _TooLong:
+        return [("", TOO_LONG)]
+
+
+def quick_problems(
+    schema: Mapping[str, object], variables: Mapping[str, object], seconds: float
+) -> Problems | None:
+    """Return the same as `missing_variables`; None if it would take longer than `seconds`."""
+    token = _is_quick.set(True)
+    try:
+        return _check(schema, variables, seconds)
+    except _TooLong:
+        return None
+    finally:
+        _is_quick.reset(token)
+
+
+def check_each(
+    pairs: Sequence[tuple[Mapping[str, object], Mapping[str, object]]], seconds: float
+) -> list[Problems]:
+    """Return the problems of each pair of schema and variables, within `seconds` for all."""
+    until = time.thread_time() + seconds
+    return [
+        missing_variables(
+            schema, variables, seconds=max(0.0, min(SECONDS, until - time.thread_time()))
+        )
+        for schema, variables in pairs
+    ]
+
+
+def _check(
+    schema: Mapping[str, object], variables: Mapping[str, object], seconds: float
+) -> Problems:
+    """Return the problems of variables. Raises _TooLong."""
     if not schema:
         return []
     started = _deadline.set(time.thread_time() + seconds)
     try:
         weigh(variables, DATA_LIMIT)
-        given = {**defaults(schema), **variables}
-        errors = _validator(orjson.dumps(schema)).iter_errors(given)
+        values = {**defaults(schema), **variables}
+        prepared = _prepared(orjson.dumps(schema))
+        if _is_quick.get() and not prepared.is_quick:
+            raise _TooLong
+        errors = prepared.validator.iter_errors(values)
         return [_problem(error) for error in islice(errors, PROBLEMS)]
     except RenderLimit:
         return [("", "is too large")]
     except _TooLong:
-        return [("", "takes too long to check with the template's schema")]
+        raise
     except Exception as error:  # noqa: BLE001 (a schema stored unchecked may raise anything)
         return [("", f"cannot be checked with the template's schema ({type(error).__name__})")]
     finally:
@@ -246,23 +350,23 @@ def _problem(error: ValidationError) -> tuple[str, str]:
     path = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path
     ).removeprefix(".")
-    wanted = error.validator_value
+    rule = error.validator_value
     match error.validator:
         case "required":
             # One error for each name, and only its message contains the name.
-            name = next(n for n in wanted if error.message.startswith(repr(n)))
+            name = next(n for n in rule if error.message.startswith(repr(n)))
             return f"{path}.{name}".removeprefix("."), "is required by the template"
         case "type":
             return (
                 path,
-                f"must be of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}",
+                f"must be of type {rule if isinstance(rule, str) else ' or '.join(rule)}",
             )
         case "enum":
-            return path, f"must be one of {', '.join(map(str, wanted))}"[:300]
+            return path, f"must be one of {', '.join(map(str, rule))}"[:300]
         case "minLength" | "minItems":
-            return path, f"must have at least {wanted}"
+            return path, f"must have at least {rule}"
         case "maxLength" | "maxItems":
-            return path, f"must have at most {wanted}"
+            return path, f"must have at most {rule}"
         case "pattern":
-            return path, f"must match {wanted}"[:300]
+            return path, f"must match {rule}"[:300]
     return path, f"does not fit the template's schema ({error.validator})"

@@ -12,14 +12,13 @@ from messaging.delivery.accounts.admission import (
     rooms,
     shared_availability,
 )
-from messaging.delivery.accounts.availability import Availability, CircuitState, UnavailableReason
 from messaging.delivery.accounts.circuit_history import latest as latest_changes
 from messaging.delivery.accounts.circuit_history import purge as purge_history
 from messaging.delivery.accounts.circuits import CIRCUIT_MEMORY
-from messaging.delivery.accounts.rates import require as require_rate
+from messaging.delivery.accounts.rates import add as add_to_backlogs
+from messaging.delivery.accounts.rates import backlog
 from messaging.delivery.accounts.routing import (
     SIMULATORS,
-    RouteAnswer,
     Router,
     RouteStep,
     configured,
@@ -27,6 +26,8 @@ from messaging.delivery.accounts.routing import (
     explain,
     serving,
 )
+from messaging.domain.availability import Availability, CircuitState, UnavailableReason
+from messaging.domain.routing import RouteAnswer
 
 __all__ = [
     "CIRCUIT_MEMORY",
@@ -37,14 +38,15 @@ __all__ = [
     "RouteStep",
     "Router",
     "UnavailableReason",
+    "add_to_backlogs",
     "admit",
+    "backlog",
     "configured",
     "expected",
     "explain",
     "latest_changes",
     "process_rooms",
     "purge_history",
-    "require_rate",
     "rooms",
     "serving",
     "shared_availability",

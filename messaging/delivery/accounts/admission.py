@@ -9,61 +9,61 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from messaging.delivery.accounts import circuits, concurrency, rates, routing
-from messaging.delivery.accounts.availability import (
-    Availability,
-    CircuitState,
-    Key,
-    UnavailableReason,
-    key_of,
-)
-from messaging.delivery.next_steps import BACKOFF_LIMIT, NO_ROOM_SECONDS, OutgoingDelivery
-from messaging.models.statuses import WaitReason
+from messaging.delivery.accounts import circuits, rates, routing
+from messaging.delivery.accounts.availability import Key, key_of
+from messaging.delivery.accounts.concurrency import ProcessLoad
+from messaging.delivery.outgoing import OutgoingDelivery
+from messaging.domain import admission
+from messaging.domain.admission import RateGrant
+from messaging.domain.availability import Availability, CircuitState, UnavailableReason, room
+from messaging.domain.channels import Channel
+from messaging.domain.next_steps import NO_ROOM_SECONDS
+from messaging.domain.routing import try_last
+from messaging.domain.statuses import WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy
-from rme.core.channels import Channel
 
 # --- before deliveries are claimed ----------------------------------------------------------------
 
 
-def rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
+def rooms(counts: Mapping[str, int], channel: str, load: ProcessLoad) -> dict[str, int]:
     """Return how many of those wanted of each organization may be claimed now."""
-    free = process_rooms(wanted, channel)
-    some = {each: count for each, count in free.items() if count}
-    return {**free, **rate_rooms(some, channel)}
+    free = process_rooms(counts, channel, load)
+    used_rooms = {each: count for each, count in free.items() if count}
+    return {**free, **rate_rooms(used_rooms, channel)}
 
 
-def process_rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
+def process_rooms(counts: Mapping[str, int], channel: str, load: ProcessLoad) -> dict[str, int]:
     """Return how many of those wanted of each organization this process may hand over now."""
-    if not concurrency.window():
-        return dict.fromkeys(wanted, 0)
-    policies = organization_policy.of_many(list(wanted))
-    accounts = {each: _active(policies[each], channel) for each in wanted}
-    found = concurrency.availability(account for some in accounts.values() for account in some)
+    if not load.window():
+        return dict.fromkeys(counts, 0)
+    policies = organization_policy.of_many(list(counts))
+    accounts = {each: _active(policies[each], channel) for each in counts}
+    by_account = load.availability(account for active in accounts.values() for account in active)
     return {
-        each: _room([found[key_of(account)] for account in accounts[each]], count)
-        for each, count in wanted.items()
+        each: room([by_account[key_of(account)] for account in accounts[each]], count)
+        for each, count in counts.items()
     }
 
 
-def rate_rooms(wanted: Mapping[str, int], channel: str) -> dict[str, int]:
+def rate_rooms(counts: Mapping[str, int], channel: str) -> dict[str, int]:
     """Return how many of those wanted of each organization the accounts' rates allow now.
 
     The accounts of the first priority decide: those behind them are tried only when they fail.
     """
-    policies = organization_policy.of_many(list(wanted))
+    policies = organization_policy.of_many(list(counts))
     first = {
         each: rates.preferred([a for a in policies[each].accounts if a.channel == channel])
-        for each in wanted
+        for each in counts
     }
-    found = rates.availability(
+    by_account = rates.availability(
         (account for accounts in first.values() for account in accounts),
-        max(wanted.values(), default=0),
+        max(counts.values(), default=0),
     )
     return {
-        each: _room([found[key_of(account)] for account in accounts], wanted[each])
+        each: room([by_account[key_of(account)] for account in accounts], counts[each])
         if accounts
-        else wanted[each]
+        else counts[each]
         for each, accounts in first.items()
     }
 
@@ -77,15 +77,15 @@ def _active(policy: Policy, channel: str) -> list[Account]:
     return accounts or [routing.SIMULATORS[Channel(channel)]]
 
 
-def _room(found: Collection[Availability], wanted: int) -> int:
-    counts = [each.count for each in found]
-    return wanted if None in counts else min(wanted, sum(count or 0 for count in counts))
-
-
 # --- before deliveries leave ----------------------------------------------------------------------
 
 
-def admit(window: Sequence[OutgoingDelivery], failing: Collection[int], now: datetime) -> None:
+def admit(
+    window: Sequence[OutgoingDelivery],
+    failing: Collection[int],
+    load: ProcessLoad,
+    now: datetime,
+) -> None:
     """Decide which deliveries of a window may go now; the others wait.
 
     Accounts in `failing` are tried after the others. An account that takes no more is passed over
@@ -97,33 +97,35 @@ def admit(window: Sequence[OutgoingDelivery], failing: Collection[int], now: dat
         for untried in delivery.untried.values()
         for account in untried
     }
-    routing.try_last((each for one in window for each in one.untried.values()), failing)
+    try_last((each for one in window for each in one.untried.values()), failing)
     limited = {
-        key: found
-        for key, found in concurrency.availability(accounts.values()).items()
-        if found.is_limited
+        key: availability
+        for key, availability in load.availability(accounts.values()).items()
+        if availability.is_limited
     }
     if limited:
-        _admit_by_limits(window, limited, now)
+        _admit_by_limits(window, limited, load, now)
     if any(account.rate for account in accounts.values()):
         _admit_by_rates([each for each in window if not each.decided], now)
 
 
 def _admit_by_limits(
-    window: Sequence[OutgoingDelivery], limited: Mapping[Key, Availability], now: datetime
+    window: Sequence[OutgoingDelivery],
+    limited: Mapping[Key, Availability],
+    load: ProcessLoad,
+    now: datetime,
 ) -> None:
-    left = {key: found.count or 0 for key, found in limited.items()}
+    counts = {key: availability.count or 0 for key, availability in limited.items()}
+    used: Counter[Key] = Counter()
     for delivery in window:
-        for untried in delivery.untried.values():
-            untried.sort(key=lambda account: left.get(key_of(account), 1) <= 0)
-        wanted = Counter(key_of(account) for account in delivery.next_accounts())
-        if any(left.get(key, 1) <= 0 for key in wanted):  # all devices of a recipient, or none
+        free = {key: count - used[key] for key, count in counts.items()}
+        routes, sends = admission.admit(list(delivery.untried.values()), free, key_of)
+        delivery.set_routes(routes)
+        if sends is None:
             _wait(delivery, now)
-            continue
-        for key, count in wanted.items():
-            if key in left:
-                left[key] -= count
-    concurrency.note_sends({key: (limited[key].count or 0) - left[key] for key in limited})
+        else:
+            used += Counter({key: sends[key] for key in sends if key in counts})
+    load.note_sends({key: used[key] for key in limited})
 
 
 def _wait(delivery: OutgoingDelivery, now: datetime) -> None:
@@ -134,21 +136,23 @@ def _wait(delivery: OutgoingDelivery, now: datetime) -> None:
 
 
 def _admit_by_rates(window: Iterable[OutgoingDelivery], now: datetime) -> None:
-    limited = [(each, Counter(found)) for each in window if (found := _rated(each))]
-    wanted = sum((counts for _, counts in limited), Counter[Account]())
-    granted = rates.reserve(wanted)
-    left = {account: granted[key_of(account)].count or 0 for account in wanted}
-    for delivery, counts in limited:  # all devices of a recipient, or none
-        waits = [
-            granted[key_of(account)].wait - left[account] * rates.seconds_each(account)
-            for account in counts
-            if left[account] <= 0
-        ]
-        if waits:
-            seconds = min(max(waits), BACKOFF_LIMIT)
+    limited = [(each, Counter(accounts)) for each in window if (accounts := _rated(each))]
+    sends = sum((counts for _, counts in limited), Counter[Account]())
+    granted = rates.reserve(sends)
+    grants = {
+        account: RateGrant(
+            granted[key_of(account)].count or 0,
+            granted[key_of(account)].wait,
+            rates.seconds_each(account),
+        )
+        for account in sends
+    }
+    used: Counter[Account] = Counter()
+    for delivery, counts in limited:
+        seconds = admission.rate_wait(counts, used, grants)
+        if seconds is not None:
             delivery.wait(WaitReason.RATE, now + timedelta(seconds=seconds))
-        for account, count in counts.items():
-            left[account] -= count
+        used += counts
 
 
 def _rated(delivery: OutgoingDelivery) -> list[Account]:

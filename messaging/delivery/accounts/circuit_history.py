@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError
 
 from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.circuits import CircuitStates
 from messaging.models import CircuitChange
+from messaging.store.reports import accounts
 from rme.core import ids
 from rme.core.db import clock, sql
 from rme.core.outcomes import Outcome
@@ -22,14 +23,6 @@ log = structlog.get_logger(__name__)
 Why = CircuitChange.Why
 LATEST = 5
 """The latest changes that a list of accounts shows of each."""
-
-_T = CircuitChange._meta.db_table
-_LATEST = f"""
-SELECT change.account_id, change.is_open, change.why, change.at
-FROM unnest(%s::bigint[]) one(id), LATERAL (
-  SELECT * FROM {_T} WHERE account_id = one.id ORDER BY id DESC LIMIT %s) change
-ORDER BY change.id DESC
-"""
 
 
 def report(
@@ -53,11 +46,11 @@ def _store(changes: Mapping[int, Why]) -> None:
             {
                 "id": ids.new_id(),
                 "account_id": account_id,
-                "is_open": why is not Why.ANSWERED,
-                "why": why.value,
+                "is_open": cause is not Why.ANSWERED,
+                "why": cause.value,
                 "at": now,
             }
-            for account_id, why in changes.items()
+            for account_id, cause in changes.items()
         ]
         sql.insert({CircuitChange: rows})
     except (DatabaseError, InterfaceError) as error:
@@ -68,13 +61,7 @@ def latest(
     account_ids: Collection[int], limit: int = LATEST
 ) -> Mapping[int, Sequence[CircuitChange]]:
     """Return the latest changes of accounts, the latest first; one statement."""
-    found: dict[int, list[CircuitChange]] = {each: [] for each in account_ids}
-    with connection.cursor() as cursor:
-        cursor.execute(_LATEST, [list(account_ids), limit])
-        for account_id, is_open, why, at in cursor.fetchall():
-            change = CircuitChange(account_id=account_id, is_open=is_open, why=why, at=at)
-            found[account_id].append(change)
-    return found
+    return accounts.read_changes(account_ids, limit)
 
 
 def purge() -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from messaging.delivery.accounts.availability import CircuitState
+from messaging.domain.availability import CircuitState
 from messaging.models import CircuitChange
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
@@ -230,7 +230,7 @@ def report(
     """Report the outcomes of sends by account, and return which accounts are tried last now; at
     most one call to Redis.
 
-    An account of which a send failed is tried last for `rest_seconds`.
+    An account that failed to send is tried last for `rest_seconds`.
     """
     tallies: defaultdict[int, Tally] = defaultdict(Tally)
     for account_id, outcome in sends:
@@ -240,27 +240,27 @@ def report(
         tally.retry_after = max(tally.retry_after, rest_seconds if tally.bad else 0.0)
     if _all_known_closed(tallies) and not any(tally.is_urgent for tally in tallies.values()):
         for account_id, tally in tallies.items():
-            if before := _unreported.get(account_id, lambda: None):
-                before.good += tally.good
+            if unreported := _unreported.get(account_id, lambda: None):
+                unreported.good += tally.good
             else:
                 _unreported.put(account_id, tally)
         return CircuitStates()
     return _states(_exchange(tallies))
 
 
-def _states(found: Mapping[int, CircuitStatus]) -> CircuitStates:
+def _states(statuses: Mapping[int, CircuitStatus]) -> CircuitStates:
     return CircuitStates(
         frozenset(
             each
-            for each, status in found.items()
+            for each, status in statuses.items()
             if status.state is not CircuitState.CLOSED or status.resting
         ),
         {
             each: status.probes
-            for each, status in found.items()
+            for each, status in statuses.items()
             if status.probes and not status.resting
         },
-        {each: status.change for each, status in found.items() if status.change},
+        {each: status.change for each, status in statuses.items() if status.change},
     )
 
 
@@ -271,8 +271,8 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
     for account_id, tally in tallies.items():
         if tally.good:  # it accepts other sends now: not all of its settings are wrong
             tally.broken = 0
-        before = _unreported.get(account_id, lambda: None)
-        tally.good += before.good if before else 0
+        unreported = _unreported.get(account_id, lambda: None)
+        tally.good += unreported.good if unreported else 0
         _unreported.forget(account_id)
         _known_closed.forget(account_id)
     keys = [f"rme:circuit:{account_id}" for account_id in tallies]
@@ -296,12 +296,12 @@ def _exchange(tallies: Mapping[int, Tally], *, probing: bool = False) -> dict[in
     if answer is None:  # Redis is away
         return dict.fromkeys(tallies, CircuitStatus())
     values = zip(answer[::4], answer[1::4], answer[2::4], answer[3::4], strict=True)
-    found = {
+    statuses = {
         account_id: CircuitStatus(_STATES[state], probes, bool(resting), _CHANGES[change])
         for account_id, (state, probes, resting, change) in zip(tallies, values, strict=True)
     }
-    for account_id, status in found.items():
+    for account_id, status in statuses.items():
         _known_broken.put(account_id, status.state is not CircuitState.CLOSED)
         if status._replace(change=None) == CircuitStatus():
             _known_closed.put(account_id, True)
-    return found
+    return statuses

@@ -11,24 +11,17 @@ gets some probes a second, and no window.
 All this is of one process; `circuits` and `rates` are shared by all.
 """
 
-import os
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from time import monotonic
 
 import structlog
 from django.conf import settings
 
 from messaging.delivery.accounts import circuits
-from messaging.delivery.accounts.availability import (
-    Availability,
-    CircuitState,
-    Key,
-    UnavailableReason,
-    key_of,
-)
+from messaging.delivery.accounts.availability import Key, key_of
 from messaging.delivery.claims import WINDOW
+from messaging.domain.availability import Availability, CircuitState, UnavailableReason
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import Accepted, Outcome, Rejected
 
@@ -92,142 +85,133 @@ class LeftSends:
     under_way: int
 
 
-class _ProcessLoad:
-    """The loads of this process."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Start empty: after a fork nothing is under way in the child."""
-        self.lock = threading.Lock()
-        self.in_doubt = 0
-        """Deliveries that were left unanswered, or whose outcomes could not be stored yet."""
-        self.parts = 0
-        self.loads: dict[Key, Load] = {}
-
-
-_process = _ProcessLoad()
-
-
-os.register_at_fork(after_in_child=_process.reset)
-
-
-def window() -> int:
-    """Return how many sends the next window may hold: a window less what is in doubt."""
-    return 0 if _process.parts >= THREADS else max(0, WINDOW - _process.in_doubt)
-
-
-def in_doubt() -> int:
-    """Return how many deliveries of this process are in doubt, apart from the current window's."""
-    return _process.in_doubt
-
-
-def availability(accounts: Iterable[Account]) -> dict[Key, Availability]:
-    """Return how many sends each account takes now; at most one call to Redis."""
-    chosen = {key_of(account): account for account in accounts}
-    broken = circuits.broken([a.id for a in chosen.values() if a.id is not None])
-    return {key: _availability(key, broken) for key in chosen}
-
-
 _UNLIMITED = Availability()
 
 
-def _availability(key: Key, broken: Collection[Key]) -> Availability:
-    load = _process.loads.get(key)
-    if key in broken:
-        probed_at = load.probed_at if load else float("-inf")
-        in_flight = load.in_flight if load else 0
-        due = monotonic() >= probed_at + PROBE_SECONDS
-        count = max(0, circuits.PROBES - in_flight) if due else 0
-        return Availability(count, FULL_WAIT, UnavailableReason.CIRCUIT, CircuitState.OPEN)
-    if load is None or not load.slow:
-        return _UNLIMITED
-    _log_slow(key, load)
-    if load.parts >= PARTS or _process.parts >= THREADS - RESERVED_THREADS:
-        return Availability(0, FULL_WAIT, UnavailableReason.SLOW)
-    count = max(0, min(load.limit - load.in_flight, window() - RESERVED))
-    return Availability(count, FULL_WAIT, UnavailableReason.SLOW)
+class ProcessLoad:
+    """What a process has under way, in all and by each account. Its threads share it."""
 
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` returns seconds, as `time.monotonic` does."""
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._parts = 0
+        self.accounts: dict[Key, Load] = {}
+        self.in_doubt = 0
+        """Deliveries that were left unanswered, or whose outcomes could not be stored yet; without
+        those of the current window.
+        """
 
-def note_sends(counts: Mapping[Key, int]) -> None:
-    """Note that sends leave by accounts whose count is limited: a broken one was probed now."""
-    with _process.lock:
-        for key, count in counts.items():
-            if count:
-                _process.loads.setdefault(key, Load()).probed_at = monotonic()
+    def window(self) -> int:
+        """Return how many sends the next window may hold: a window less what is in doubt."""
+        return 0 if self._parts >= THREADS else max(0, WINDOW - self.in_doubt)
 
+    def availability(self, accounts: Iterable[Account]) -> dict[Key, Availability]:
+        """Return how many sends each account takes now; at most one call to Redis."""
+        account_by_key = {key_of(account): account for account in accounts}
+        broken = circuits.broken([a.id for a in account_by_key.values() if a.id is not None])
+        return {key: self._availability(key, broken) for key in account_by_key}
 
-def is_slow(account: Account) -> bool:
-    """Return whether an account has lately left sends unanswered."""
-    load = _process.loads.get(key_of(account))
-    return load is not None and load.slow
+    def _availability(self, key: Key, broken: Collection[Key]) -> Availability:
+        load = self.accounts.get(key)
+        if key in broken:
+            probed_at = load.probed_at if load else float("-inf")
+            in_flight = load.in_flight if load else 0
+            due = self.clock() >= probed_at + PROBE_SECONDS
+            count = max(0, circuits.PROBES - in_flight) if due else 0
+            return Availability(count, FULL_WAIT, UnavailableReason.CIRCUIT, CircuitState.OPEN)
+        if load is None or not load.slow:
+            return _UNLIMITED
+        if not load.is_logged and self.clock() > load.cut_at + settings.PATIENCE_SECONDS:
+            _log_slow(key, load)
+        if load.parts >= PARTS or self._parts >= THREADS - RESERVED_THREADS:
+            return Availability(0, FULL_WAIT, UnavailableReason.SLOW)
+        count = max(0, min(load.limit - load.in_flight, self.window() - RESERVED))
+        return Availability(count, FULL_WAIT, UnavailableReason.SLOW)
 
+    def note_sends(self, counts: Mapping[Key, int]) -> None:
+        """Note that sends leave by accounts whose count is limited: a broken one was probed now."""
+        with self._lock:
+            for key, count in counts.items():
+                if count:
+                    self.accounts.setdefault(key, Load()).probed_at = self.clock()
 
-def answer_seconds(account: Account) -> float:
-    """Return how long a part of a window may wait for an account's answers, in seconds."""
-    longest: float = settings.PATIENCE_SECONDS
-    load = _process.loads.get(key_of(account))
-    if load is None or load.slow:
-        return longest * LEAST_WAIT
-    return min(longest, max(longest * USUAL_WAIT, USUAL_TIMES * load.usual))
+    def is_slow(self, account: Account) -> bool:
+        """Return whether an account has lately left sends unanswered."""
+        load = self.accounts.get(key_of(account))
+        return load is not None and load.slow
 
+    def free_parts(self, account: Account) -> int:
+        """Return how many parts the sends of an account may be divided into; at least one."""
+        load = self.accounts.get(key_of(account))
+        if load is None or not load.slow:
+            return 1
+        threads = THREADS - RESERVED_THREADS - self._parts
+        return max(1, min(PARTS - load.parts, threads))
 
-# --- the answers of windows -----------------------------------------------------------------------
+    def answer_seconds(self, account: Account) -> float:
+        """Return how long a part of a window may wait for an account's answers, in seconds."""
+        longest: float = settings.PATIENCE_SECONDS
+        load = self.accounts.get(key_of(account))
+        if load is None or load.slow:
+            return longest * LEAST_WAIT
+        return min(longest, max(longest * USUAL_WAIT, USUAL_TIMES * load.usual))
 
+    # --- the answers of windows ---------------------------------------------------------------
 
-def answered_in_time(account: Account, count: int, seconds: float) -> None:
-    """Note how long an account took for all sends of a part, and raise its limit if it was cut."""
-    load = _process.loads.setdefault(key_of(account), Load())
-    load.usual = max(seconds, load.usual + (seconds - load.usual) / 8)
-    if load.slow and 2 * count >= load.limit:
-        with _process.lock:
-            _set_limit(account, load, load.limit + STEP)
+    def answered_in_time(self, account: Account, count: int, seconds: float) -> None:
+        """Note how long an account took for all sends of a part, and raise a limit that was cut."""
+        load = self.accounts.setdefault(key_of(account), Load())
+        load.usual = max(seconds, load.usual + (seconds - load.usual) / 8)
+        if load.slow and 2 * count >= load.limit:
+            with self._lock:
+                _set_limit(account, load, load.limit + STEP)
 
+    def cut_limit(self, account: Account, answered: int) -> None:
+        """Cut an account's limit to half, or to what it answered of a part in time if less."""
+        with self._lock:
+            load = self.accounts.setdefault(key_of(account), Load())
+            load.limit = max(1, min(load.limit // 2, answered))
+            load.cut_at = self.clock()
 
-def cut_limit(account: Account, answered: int) -> None:
-    """Cut an account's limit to half, or to what it answered of a part in time if that is less."""
-    with _process.lock:
-        load = _process.loads.setdefault(key_of(account), Load())
-        load.limit = max(1, min(load.limit // 2, answered))
-        load.cut_at = monotonic()
+    def left_unanswered(self, account: Account, count: int, under_way: int) -> LeftSends:
+        """Count the sends of a part that stay under way, of `count` in all."""
+        with self._lock:
+            load = self.accounts.setdefault(key_of(account), Load())
+            load.in_flight += under_way
+            load.parts += 1
+            self._parts += 1
+            return LeftSends(account, load.limit, count, under_way)
 
+    def answered_late(self, left: LeftSends, outcome: Outcome, seconds: float) -> None:
+        """Count the outcome of a send that had been left unanswered, `seconds` after it left.
 
-def left_unanswered(account: Account, count: int, under_way: int) -> LeftSends:
-    """Count the sends of a part that stay under way, of `count` in all."""
-    with _process.lock:
-        load = _process.loads.setdefault(key_of(account), Load())
-        load.in_flight += under_way
-        load.parts += 1
-        _process.parts += 1
-        return LeftSends(account, load.limit, count, under_way)
+        The account has the limit again that it had if all came within `PATIENCE_SECONDS`.
+        """
+        in_time = seconds <= settings.PATIENCE_SECONDS
+        with self._lock:
+            load = self.accounts[key_of(left.account)]
+            load.in_flight -= 1
+            left.under_way -= 1
+            if not isinstance(outcome, Accepted | Rejected):
+                load.limit = max(1, load.limit // 2)
+            elif in_time and not left.under_way:
+                _set_limit(left.account, load, max(load.limit, left.limit))
+            elif not in_time and load.limit < SLOW_LIMIT:
+                load.limit += 1
+        if in_time and not left.under_way:
+            self.answered_in_time(left.account, left.count, seconds)
 
+    def part_ended(self, account: Account) -> None:
+        """Count a part less: it had left sends unanswered, and its sending thread is free now."""
+        with self._lock:
+            self.accounts[key_of(account)].parts -= 1
+            self._parts -= 1
 
-def answered_late(left: LeftSends, outcome: Outcome, seconds: float) -> None:
-    """Count the outcome of a send that had been left unanswered, `seconds` after it left.
-
-    The account has the limit again that it had if all came within `PATIENCE_SECONDS`.
-    """
-    in_time = seconds <= settings.PATIENCE_SECONDS
-    with _process.lock:
-        load = _process.loads[key_of(left.account)]
-        load.in_flight -= 1
-        left.under_way -= 1
-        if not isinstance(outcome, Accepted | Rejected):
-            load.limit = max(1, load.limit // 2)
-        elif in_time and not left.under_way:
-            _set_limit(left.account, load, max(load.limit, left.limit))
-        elif not in_time and load.limit < SLOW_LIMIT:
-            load.limit += 1
-    if in_time and not left.under_way:
-        answered_in_time(left.account, left.count, seconds)
-
-
-def part_ended(account: Account) -> None:
-    """Count a part less: it had left sends unanswered, and its sending thread is free now."""
-    with _process.lock:
-        _process.loads[key_of(account)].parts -= 1
-        _process.parts -= 1
+    def add_in_doubt(self, count: int) -> None:
+        """Count deliveries that are in doubt now, or with a negative count that no longer are."""
+        with self._lock:
+            self.in_doubt += count
 
 
 def _set_limit(account: Account, load: Load, limit: int) -> None:
@@ -239,13 +223,6 @@ def _set_limit(account: Account, load: Load, limit: int) -> None:
 
 
 def _log_slow(key: Key, load: Load) -> None:
-    """Log that an account is slow, unless it may still turn out to have been cut too soon."""
-    if not load.is_logged and monotonic() > load.cut_at + settings.PATIENCE_SECONDS:
-        load.is_logged = True
-        log.warning("account.slow", account_id=key, limit=load.limit, in_flight=load.in_flight)
-
-
-def add_in_doubt(count: int) -> None:
-    """Count deliveries that are in doubt now, or with a negative count that no longer are."""
-    with _process.lock:
-        _process.in_doubt += count
+    """Log that an account is slow, once it can no longer turn out to have been cut too soon."""
+    load.is_logged = True
+    log.warning("account.slow", account_id=key, limit=load.limit, in_flight=load.in_flight)

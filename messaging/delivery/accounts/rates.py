@@ -5,30 +5,21 @@ accounts may be sent, so that the order of arrival holds. Only where that was wr
 takes some of the addresses, two workers at once) are claimed deliveries put back.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from messaging.delivery.accounts.availability import Availability, Key, UnavailableReason, key_of
-from messaging.models import Delivery
-from messaging.policy.organization_policy import Account, CategoryRules
-from rme.core import errors
+from messaging.delivery.accounts.availability import Key, key_of
+from messaging.domain.admission import Backlog
+from messaging.domain.availability import Availability, UnavailableReason
+from messaging.domain.policy import CategoryRules
+from messaging.policy.organization_policy import Account
+from messaging.store import backlogs
 from rme.core.cache import TtlCache
-from rme.core.db import sql
 from rme.core.redis.rate_limits import Limit, limiter
 
-TOO_LONG = "The provider's rate would make this wait for longer than it is of use; see Retry-After."
 COUNT_SECONDS = 60
 """The backlog of an organization is counted anew at least so often."""
-# Read by the index delivery_ready alone.
-_BACKLOG = f"""
-SELECT count(*) FROM (
-  SELECT FROM unnest(%s::int[]) before(priority), LATERAL (
-    SELECT FROM {Delivery._meta.db_table} d WHERE d.status = 'ACCEPTED' AND d.channel = %s
-      AND d.priority = before.priority AND d.organization_id = %s ORDER BY d.due_at) d
-  LIMIT %s) waiting
-"""
 
 
 # --- the send loop --------------------------------------------------------------------------------
@@ -67,7 +58,7 @@ def _limit(account: Account) -> Limit:
 
 
 def preferred(accounts: Sequence[Account]) -> list[Account]:
-    """Return the accounts of the first priority, if each of them has a rate; else none."""
+    """Return the accounts of the first priority, if every one has a rate; else an empty list."""
     active = [account for account in accounts if account.active]
     first = min((account.priority for account in active), default=0)
     found = [account for account in active if account.priority == first]
@@ -78,53 +69,51 @@ def preferred(accounts: Sequence[Account]) -> list[Account]:
 
 
 @dataclass(slots=True)
-class _Backlog:
-    """What waited when it was counted, and what this process accepted after that."""
+class _BacklogCount:
+    """The number of messages that waited when they were counted, plus those accepted since."""
 
-    count: float
+    messages: float
     at: float
     """When it was counted (monotonic)."""
     period: int
     """The period of time that it counts for."""
 
 
-_backlogs: TtlCache[tuple[object, ...], _Backlog] = TtlCache(seconds=COUNT_SECONDS)
+_counts: TtlCache[tuple[object, ...], _BacklogCount] = TtlCache(seconds=COUNT_SECONDS)
 
 
-def require(
+def backlog(
     organization_id: str, channel: str, accounts: Sequence[Account], rules: CategoryRules
-) -> None:
-    """Raise RATE_LIMITED if a message would wait for these accounts for longer than its life.
+) -> Backlog | None:
+    """Return what goes before a message for these accounts; None if they have no rate.
 
-    What goes before it is counted anew after a hundredth of that life, at most after a minute.
+    It is counted anew after a hundredth of the message's life, at most after a minute.
     """
     going = preferred(accounts)
     if not going:
-        return
+        return None
     rate = sum(account.rate or 0 for account in going)
     life = rules.expires_after.total_seconds()
     most = round(rate * (life + COUNT_SECONDS))
     period = int(monotonic() / min(life / 100, COUNT_SECONDS))
     key = (organization_id, channel, rules.priority, most)
-    backlog = _backlogs.get(key, lambda: None)
-    if backlog is None or backlog.period != period:
-        counted = _Backlog(
-            _count(organization_id, channel, rules.priority, most), monotonic(), period
+    count = _counts.get(key, lambda: None)
+    if count is None or count.period != period:
+        counted = _BacklogCount(
+            backlogs.count_ready(organization_id, channel, rules.priority, most),
+            monotonic(),
+            period,
         )
-        if backlog:  # what was accepted and is not committed was not counted
-            sent_at_most = rate * (counted.at - backlog.at)
-            counted.count = max(counted.count, backlog.count - sent_at_most)
-        backlog = counted
-        _backlogs.put(key, backlog)
-    beyond = backlog.count / rate - life
-    if beyond >= 0:
-        seconds = str(max(1, math.ceil(beyond)))
-        raise errors.RateLimited(TOO_LONG, headers={"Retry-After": seconds})
-    backlog.count += 1
+        if count:  # what was accepted and is not committed was not counted
+            sent_at_most = rate * (counted.at - count.at)
+            counted.messages = max(counted.messages, count.messages - sent_at_most)
+        count = counted
+        _counts.put(key, count)
+    return Backlog(key, count.messages, rate, life)
 
 
-def _count(organization_id: str, channel: str, priority: int, most: int) -> int:
-    """Count what goes before a message that is accepted now, up to `most`."""
-    before = sql.array([str(each) for each in range(priority + 1)])
-    ((count,),) = sql.read_in_order(_BACKLOG, [before, channel, organization_id, most])
-    return int(count)
+def add(accepted: Iterable[Backlog]) -> None:
+    """Count a message that was accepted for each of these backlogs."""
+    for entry in accepted:
+        if count := _counts.get(entry.key, lambda: None):
+            count.messages += 1

@@ -32,6 +32,9 @@ ENGLISH = Wording(
     confirmed="Thank you. You will get email about: {category}.",
     gone_heading="This link does not work",
     gone_text="It is incomplete, or no longer good. Please use the link in your latest message.",
+    preview="This is a preview, so its buttons are off. Only the link in a message "
+    "that was sent changes preferences.",
+    preview_unchanged="Nothing was changed.",
     mail_subject="Please confirm: email from {organization}",
     mail_text="You asked for email from {organization} about: {category}. Please confirm:",
     mail_ignore="If that was not you, do nothing. The link is good for 30 days.",

@@ -34,6 +34,9 @@ FRENCH = Wording(
     confirmed="Merci. Vous recevrez des e-mails sur : {category}.",
     gone_heading="Ce lien ne fonctionne pas",
     gone_text="Il est incomplet ou n’est plus valable. Utilisez le lien de votre dernier message.",
+    preview="Ceci est un aperçu. Ses boutons sont désactivés : seul le lien d’un "
+    "message envoyé modifie les préférences.",
+    preview_unchanged="Rien n’a été modifié.",
     mail_subject="Veuillez confirmer : e-mails de {organization}",
     mail_text="Vous avez demandé des e-mails de {organization} sur : {category}. Confirmez ici :",
     mail_ignore="Si ce n’était pas vous, ne faites rien. Le lien est valable 30 jours.",

@@ -35,6 +35,9 @@ GERMAN = Wording(
     gone_heading="Dieser Link funktioniert nicht",
     gone_text="Er ist unvollständig oder nicht mehr gültig. Bitte verwenden Sie den Link in Ihrer "
     "neuesten Nachricht.",
+    preview="Das ist eine Vorschau. Ihre Knöpfe sind aus: Nur der Link in einer "
+    "gesandten Nachricht ändert Einstellungen.",
+    preview_unchanged="Es wurde nichts geändert.",
     mail_subject="Bitte bestätigen: E-Mail von {organization}",
     mail_text="Sie haben E-Mails von {organization} gewünscht zu: {category}. Bitte bestätigen:",
     mail_ignore="Waren Sie das nicht, tun Sie nichts. Der Link gilt 30 Tage.",

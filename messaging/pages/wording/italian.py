@@ -33,6 +33,9 @@ ITALIAN = Wording(
     confirmed="Grazie. Riceverà e-mail su: {category}.",
     gone_heading="Questo link non funziona",
     gone_text="È incompleto o non più valido. Usi il link del Suo ultimo messaggio.",
+    preview="Questa è un’anteprima. I pulsanti sono disattivati: solo il link di "
+    "un messaggio inviato modifica le preferenze.",
+    preview_unchanged="Non è stato modificato nulla.",
     mail_subject="La preghiamo di confermare: e-mail da {organization}",
     mail_text="Ha chiesto e-mail da {organization} su: {category}. La preghiamo di confermare:",
     mail_ignore="Se non è stato Lei, non faccia nulla. Il link vale 30 giorni.",

@@ -33,6 +33,9 @@ SPANISH = Wording(
     confirmed="Gracias. Recibirá correos sobre: {category}.",
     gone_heading="Este enlace no funciona",
     gone_text="Está incompleto o ya no es válido. Use el enlace de su último mensaje.",
+    preview="Esto es una vista previa. Sus botones están desactivados: solo el "
+    "enlace de un mensaje enviado cambia las preferencias.",
+    preview_unchanged="No se ha cambiado nada.",
     mail_subject="Por favor confirme: correo de {organization}",
     mail_text="Ha pedido correos de {organization} sobre: {category}. Por favor confirme:",
     mail_ignore="Si no fue usted, no haga nada. El enlace vale 30 días.",

@@ -44,6 +44,9 @@ class Wording:
     gone_heading: str
     gone_text: str
 
+    preview: str
+    preview_unchanged: str
+
     mail_subject: str
     mail_text: str
     mail_ignore: str

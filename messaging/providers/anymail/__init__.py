@@ -21,9 +21,9 @@ from django.core.mail import EmailMultiAlternatives
 from django.utils.module_loading import import_string
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from messaging.domain.channels import Channel
 from messaging.providers.anymail import receipts, refusals
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, ServiceName
-from rme.core.channels import Channel
 from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome, Rejected, Unknown
 from rme.core.provider import (
@@ -37,7 +37,8 @@ from rme.core.provider import (
     no_progress,
 )
 from rme.core.provider.base import UNWRITABLE
-from rme.transport import NOT_STARTED, Failure, InvalidRequest, Reply, Request, Transport
+from rme.transport.messages import NOT_STARTED, Failure, InvalidRequest, Reply, Request
+from rme.transport.performer import Performer
 
 log = structlog.get_logger(__name__)
 
@@ -82,12 +83,12 @@ class AnymailSettings(http.HttpSettings):
     @model_validator(mode="after")
     def _fits(self) -> "AnymailSettings":
         service = SERVICES[self.service]
-        given = {name: _text(getattr(self, name)) for name in (*OWN, "base_url")}
-        if missing := [name for name in service.needs if not given[name]]:
-            raise ValueError(f"{self.service} needs {missing[0]}")
-        if odd := [name for name in OWN if given[name] and name not in service.arguments]:
+        values = {name: _text(getattr(self, name)) for name in (*OWN, "base_url")}
+        if unset := [name for name in service.needs if not values[name]]:
+            raise ValueError(f"{self.service} needs {unset[0]}")
+        if odd := [name for name in OWN if values[name] and name not in service.arguments]:
             raise ValueError(f"{self.service} has no {odd[0]}")
-        if not all(_KEY.fullmatch(given[name]) for name in ("api_key", *service.needs)):
+        if not all(_KEY.fullmatch(values[name]) for name in ("api_key", *service.needs)):
             raise ValueError("a key holds a character that no key has")
         self._fits_callback(self.callback_secret.get_secret_value())
         return self
@@ -149,30 +150,33 @@ class Anymail(Provider):
     def __init__(self, settings: AnymailSettings) -> None:
         super().__init__(settings)
         self.service = SERVICES[settings.service]
-        given = {
+        arguments = {
             argument: value
             for name, argument in self.service.arguments.items()
             if (value := _text(getattr(settings, name)))
         }
         if settings.base_url:
-            given["api_url"] = settings.base_url
+            arguments["api_url"] = settings.base_url
         backend = import_string(f"anymail.backends.{settings.service}.EmailBackend")
-        self.backend = backend(**given)
+        self.backend = backend(**arguments)
 
     @property
     def spf_mechanism(self) -> str:
         return self.service.spf
 
     def send(
-        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Send a window of emails at once; one that cannot be written fails alone."""
         window = [self._prepare(dispatch) for dispatch in dispatches]
         going = [(index, prepared) for index, prepared in enumerate(window) if prepared]
 
         def on_replies(replies: Sequence[tuple[int, Reply | Failure]]) -> None:
-            known = [(*going[place], reply) for place, reply in replies]
-            progress([(index, self._outcome(sent, reply)) for index, sent, reply in known])
+            answers = [(*going[place], reply) for place, reply in replies]
+            progress([(index, self._outcome(sent, reply)) for index, sent, reply in answers])
 
         replies = iter(transport.perform([each.request for _, each in going], on_replies))
         return [self._outcome(each, next(replies)) if each else UNWRITABLE for each in window]
@@ -180,8 +184,8 @@ class Anymail(Provider):
     def request(self, dispatch: Dispatch) -> Request:
         return self._build(dispatch).request
 
-    def check(self, transport: Transport) -> Outcome | None:
-        """Read a page of the service's API with the headers of an email; None if it has none."""
+    def check(self, transport: Performer) -> Outcome | None:
+        """Read a page of the service's API with an email's headers; None if no page can be read."""
         if not self.service.ping:
             return None
         headers = self.request(_CHECK).headers
@@ -264,8 +268,8 @@ class Anymail(Provider):
         response.headers.update(reply.headers)
         try:
             self.backend.raise_for_status(response, sent.payload, sent.message)
-            found = self.backend.parse_recipient_status(response, sent.payload, sent.message)
-            (status,) = found.values()
+            statuses = self.backend.parse_recipient_status(response, sent.payload, sent.message)
+            (status,) = statuses.values()
         except (AnymailError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
             return Unknown(f"an answer that makes no sense: {reply.status}")
         return _taken(status.status, http.text_of(status.message_id, 255))

@@ -28,9 +28,10 @@ from django.utils.module_loading import import_string
 from messaging.providers import callbacks
 from messaging.providers.anymail.refusals import clean
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, Service, ServiceName
-from rme.core import ids
+from rme.core import exact_json, ids
 from rme.core.automated_clients import is_machine
-from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode, http
+from rme.core.outcomes import OptOut
+from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode, bounces, http
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +93,7 @@ def read(
     service = SERVICES[name]
     if service.check == NEVER:
         return []
-    found = []
+    receipts = []
     for event in _events(name, secret, callback):
         try:
             receipt = _receipt(name, service, event)
@@ -100,8 +101,8 @@ def read(
             log.warning("callback.odd", kind=f"anymail.{name}")
             continue
         if receipt and _is_recent_event(event.timestamp, callback):
-            found.append(receipt)
-    return found
+            receipts.append(receipt)
+    return receipts
 
 
 def accepts_key(name: ServiceName, secret: str) -> bool:
@@ -118,16 +119,16 @@ def accepts_key(name: ServiceName, secret: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _class(view: str) -> type[AnymailBaseWebhookView]:
-    found: type[AnymailBaseWebhookView] = import_string(f"anymail.webhooks.{view}")
-    return found
+    view_class: type[AnymailBaseWebhookView] = import_string(f"anymail.webhooks.{view}")
+    return view_class
 
 
 def _view(name: ServiceName, secret: str, url: str) -> AnymailBaseWebhookView:
     service = SERVICES[name]
-    given = {"webhook_secret" if service.check in (BASIC, SVIX) else service.check: secret}
+    arguments = {"webhook_secret" if service.check in (BASIC, SVIX) else service.check: secret}
     if name == "mandrill":
-        given["webhook_url"] = url  # it signs the address that it was given
-    return _class(service.view)(**given)
+        arguments["webhook_url"] = url  # it signs the address that it was given
+    return _class(service.view)(**arguments)
 
 
 def _request(callback: CallbackRequest) -> WSGIRequest:
@@ -175,14 +176,16 @@ def svix_key(secret: str) -> bytes | None:
 
 def _is_signed_by_svix(secret: str, callback: CallbackRequest) -> bool:
     key = svix_key(secret)
-    named = [callback.headers.get(f"svix-{name}", "") for name in ("id", "timestamp", "signature")]
-    identifier, timestamp, signatures = named
+    header_values = [
+        callback.headers.get(f"svix-{name}", "") for name in ("id", "timestamp", "signature")
+    ]
+    identifier, timestamp, signatures = header_values
     if key is None or not identifier or not re.fullmatch(r"[0-9]{1,12}", timestamp):
         return False
     content = f"{identifier}.{timestamp}.".encode() + callback.body
     expected = b"v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest())
-    given = signatures[:2000].split(" ")
-    if not any(hmac.compare_digest(each.encode(), expected) for each in given):
+    signature_list = signatures[:2000].split(" ")
+    if not any(hmac.compare_digest(each.encode(), expected) for each in signature_list):
         return False
     return callbacks.is_recent(datetime.fromtimestamp(int(timestamp), UTC), callback, SIGNED_AGE)
 
@@ -205,7 +208,7 @@ def _events(
 
 def _elements(body: bytes) -> list[object]:
     try:
-        value = orjson.loads(body)
+        value = exact_json.loads(body)
     except orjson.JSONDecodeError:
         return []
     return value if isinstance(value, list) else []
@@ -214,7 +217,7 @@ def _elements(body: bytes) -> list[object]:
 def _element_events(
     name: ServiceName, secret: str, callback: CallbackRequest, part: object
 ) -> list[AnymailTrackingEvent]:
-    """Return the events of one element of an array of which another element is malformed."""
+    """Return the events of one element of an array with a malformed element."""
     try:
         return _parsed(name, secret, replace(callback, body=orjson.dumps([part])))
     except _MALFORMED:
@@ -226,8 +229,8 @@ def _parsed(
     name: ServiceName, secret: str, callback: CallbackRequest
 ) -> list[AnymailTrackingEvent]:
     view = _view(name, secret or "none", callback.url)
-    found: list[AnymailTrackingEvent] = view.parse_events(_request(callback))
-    return found
+    events: list[AnymailTrackingEvent] = view.parse_events(_request(callback))
+    return events
 
 
 def _receipt(
@@ -236,15 +239,18 @@ def _receipt(
     attempt_id = _attempt(event)
     if attempt_id is None:
         return None
-    if (kind := TYPES.get(event.event_type, "")) == "":
+    kind = TYPES.get(event.event_type, "")
+    if kind == "" and not _says(event, service.not_sent):
         return UnknownCode(f"{name}.{event.event_type}")
     if kind is None:
         return None
-    soft = False
-    if kind == "bounced":
-        kind, soft = _bounce(service, event)
-    elif kind == "failed" and event.reject_reason in DEAD:
-        kind = "bounced"
+    if kind == "complained" and _says(event, service.no_complaint):
+        return None
+    kind = kind or "failed"
+    soft, opt_out = False, None
+    if kind in ("bounced", "failed"):
+        opt_out = _opt_out(service, event)
+        kind, soft = ("failed", False) if opt_out else _bounce(service, event, kind)
     machine = kind in ("open", "click") and _by_machine(service, event)
     return DeliveryReceipt(
         attempt_id,
@@ -252,6 +258,7 @@ def _receipt(
         _reason(event) if kind in _WITH_REASON else None,
         soft=soft,
         machine=machine,
+        opt_out=opt_out,
     )
 
 
@@ -262,17 +269,45 @@ _WITH_REASON = frozenset({"bounced", "failed", "deferred", "complained"})
 def _attempt(event: AnymailTrackingEvent) -> UUID | None:
     metadata = event.metadata if isinstance(event.metadata, dict) else {}
     texts = [metadata.get(ATTEMPT), *(event.tags if isinstance(event.tags, list) else ())]
-    found = (ids.parse(text) for text in texts if isinstance(text, str))
-    return next((each for each in found if each), None)
+    attempt_ids = (ids.parse_reported(text) for text in texts if isinstance(text, str))
+    return next((each for each in attempt_ids if each), None)
 
 
-def _bounce(service: Service, event: AnymailTrackingEvent) -> tuple[str, bool]:
+def _bounce(service: Service, event: AnymailTrackingEvent, kind: str) -> tuple[str, bool]:
     """Return the type of a bounce (`bounced` for a dead address), and whether it is soft."""
+    text = _said(service, event)
+    if kind == "failed":  # the service's own refusal
+        return bounces.of_bounce(text, hard=event.reject_reason in DEAD, soft=False)
     words = [str(http.value_at(event.esp_event, path) or "") for path in service.bounce]
     word = " ".join(filter(None, words)) if len(words) > 1 else "".join(words)
-    if event.reject_reason == RejectReason.INVALID or _matches(service.hard, word):
-        return "bounced", False
-    return "failed", _matches(service.soft, word)
+    if service.hard:
+        is_hard = event.reject_reason == RejectReason.INVALID or _matches(service.hard, word)
+    else:  # only the server's words are clear
+        bounce_class = bounces.of_report(text)
+        is_hard = bounce_class is not None and bounce_class.suppresses
+    return bounces.of_bounce(text, hard=is_hard, soft=_matches(service.soft, word))
+
+
+def _said(service: Service, event: AnymailTrackingEvent) -> str:
+    """Return the codes and words of the recipient's server."""
+    values = [http.value_at(event.esp_event, path) for path in service.said]
+    return " ".join(
+        filter(None, (http.text_of(each, 1000) for each in (*values, event.mta_response)))
+    )
+
+
+def _opt_out(service: Service, event: AnymailTrackingEvent) -> OptOut | None:
+    """Return the earlier opt-out for which the service did not send, or None."""
+    if event.reject_reason == RejectReason.UNSUBSCRIBED or _says(event, service.unsubscribed):
+        return OptOut.UNSUBSCRIBED
+    return OptOut.COMPLAINT if _says(event, service.complained) else None
+
+
+def _says(event: AnymailTrackingEvent, rule: tuple[str, str]) -> bool:
+    """Return whether an event's value at a rule's path matches its pattern."""
+    path, pattern = rule
+    word = str(http.value_at(event.esp_event, path) or "") if path else ""
+    return bool(path) and _matches(pattern, word[:500])
 
 
 def _matches(pattern: str, word: str) -> bool:
@@ -280,8 +315,7 @@ def _matches(pattern: str, word: str) -> bool:
 
 
 def _by_machine(service: Service, event: AnymailTrackingEvent) -> bool:
-    path, pattern = service.machine
-    if path and re.fullmatch(pattern, str(http.value_at(event.esp_event, path) or "")):
+    if _says(event, service.machine):
         return True
     agent = event.user_agent
     return isinstance(agent, str) and bool(agent) and is_machine(agent)

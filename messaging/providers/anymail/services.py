@@ -51,6 +51,16 @@ class Service:
     """A pattern of the kinds that mean a dead address."""
     soft: str = ""
     """A pattern of the kinds that mean unreachable for now: mailbox full, server down."""
+    said: tuple[str, ...] = ()
+    """The paths of more codes and words of the recipient's server in a callback."""
+    unsubscribed: tuple[str, str] = ("", "")
+    """A path, and a pattern of its values that mean: not sent, the recipient had unsubscribed."""
+    complained: tuple[str, str] = ("", "")
+    """A path, and a pattern of its values that mean: not sent, the recipient had complained."""
+    not_sent: tuple[str, str] = ("", "")
+    """A path, and a pattern of its values that mean: not sent, if django-anymail doesn't tell."""
+    no_complaint: tuple[str, str] = ("", "")
+    """A path, and a pattern of its values that mean: not a real complaint."""
     machine: tuple[str, str] = ("", "")
     """A path, and a pattern of the values there that mean an open or click by a machine."""
     once: str = ""
@@ -70,6 +80,7 @@ SERVICES: dict[ServiceName, Service] = {
         check=BASIC,
         bounce=("event",),
         hard=r"hard_bounce|invalid_email",
+        unsubscribed=("reason", r"(?i).*unsubscribed.*"),
         soft=r"soft_bounce",
         machine=("event", r"(unique_)?proxy_open"),
     ),
@@ -83,6 +94,9 @@ SERVICES: dict[ServiceName, Service] = {
         bounce=("data.type",),
         hard=r"hard_bounced",
         soft=r"soft_bounced",
+        said=("data.morph.reason",),
+        unsubscribed=("data.morph.object", r"recipient_unsubscribe"),
+        complained=("data.morph.object", r"spam_complaint"),
     ),
     # https://documentation.mailgun.com/docs/mailgun/user-manual/tracking-messages/
     "mailgun": Service(
@@ -90,9 +104,15 @@ SERVICES: dict[ServiceName, Service] = {
         spf="include:mailgun.org",
         view="mailgun.MailgunTrackingWebhookView",
         check="webhook_signing_key",
-        bounce=("event-data.reason",),
-        hard=r"bounce|suppress-bounce",
-        soft=r"generic|old",
+        bounce=("event-data.reason", "event-data.delivery-status.bounce-type"),
+        hard=r"(bounce|suppress-bounce)( hard)?",
+        soft=r"(generic|old).*|bounce soft",
+        said=(
+            "event-data.delivery-status.code",
+            "event-data.delivery-status.enhanced-code",
+        ),
+        unsubscribed=("event-data.reason", r"suppress-unsubscribe"),
+        complained=("event-data.reason", r"suppress-complaint"),
         machine=("event-data.client-info.bot", r".+"),
     ),
     # https://dev.mailjet.com/email/guides/webhooks/
@@ -105,6 +125,8 @@ SERVICES: dict[ServiceName, Service] = {
         bounce=("hard_bounce",),
         hard=r"True|1",
         soft=r"False|0|",
+        said=("error", "comment"),
+        complained=("error", r"spam reporter"),
     ),
     # https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
     "mailtrap": Service(
@@ -113,6 +135,9 @@ SERVICES: dict[ServiceName, Service] = {
         check="tracking_secret",
         bounce=("event",),
         hard=r"bounce",
+        said=("response_code",),
+        unsubscribed=("reason", r"(?i).*unsubscri.*"),
+        complained=("reason", r"(?i).*complain.*"),
     ),
     # https://mailchimp.com/developer/transactional/docs/webhooks/
     "mandrill": Service(
@@ -122,6 +147,8 @@ SERVICES: dict[ServiceName, Service] = {
         bounce=("event",),
         hard=r"hard_bounce",
         soft=r"soft_bounce",
+        unsubscribed=("reject.reason", r"unsub"),
+        complained=("reject.reason", r"spam"),
     ),
     # https://docs.postalserver.io/developer/webhooks: it does not say what kind a bounce is
     "postal": Service(
@@ -150,6 +177,9 @@ SERVICES: dict[ServiceName, Service] = {
         bounce=("data.bounce.type",),
         hard=r"Permanent",
         soft=r"Transient|Undetermined",
+        said=("data.bounce.diagnosticCode.0",),
+        unsubscribed=("data.bounce.subType", r"UnsubscribedRecipient"),
+        not_sent=("type", r"email\.(suppressed|failed)"),
         once="Idempotency-Key",
     ),
     # https://www.scaleway.com/en/developers/api/transactional-email/
@@ -164,9 +194,12 @@ SERVICES: dict[ServiceName, Service] = {
         ping="scopes",
         view="sendgrid.SendGridTrackingWebhookView",
         check="tracking_webhook_verification_key",
-        bounce=("type", "status"),
-        hard=r"bounce( (?!4|5\.2\.2).*)?",  # 5.2.2: the mailbox is full (RFC 3463)
-        soft=r"blocked.*|bounce.*",
+        bounce=("type",),
+        hard=r"bounce",
+        soft=r"blocked",
+        said=("status",),
+        unsubscribed=("reason", r"Unsubscribed Address"),
+        complained=("reason", r"Spam Reporting Address"),
         machine=("sg_machine_open", r"True"),
     ),
     # https://developers.sparkpost.com/api/events/, bounce classes: https://support.sparkpost.com
@@ -175,8 +208,9 @@ SERVICES: dict[ServiceName, Service] = {
         view="sparkpost.SparkPostTrackingWebhookView",
         check=BASIC,
         bounce=("msys.message_event.bounce_class",),
-        hard=r"10|30|90",
-        soft=r"2[0-4]|40|70",
+        hard=r"10|30",
+        soft=r"2[0-2]|24|40|70",
+        no_complaint=("msys.message_event.fbtype", r"not-spam|auth-failure"),
         machine=("msys.track_event.is_prefetched", r"True"),
     ),
     # https://godocs.unisender.ru/web-api-ref#callback-format
@@ -188,5 +222,6 @@ SERVICES: dict[ServiceName, Service] = {
         bounce=("delivery_info.delivery_status",),
         hard=r"err_user_unknown|err_user_inactive|err_domain_inactive",
         soft=r"err_mailbox_full|err_unreachable|err_mailbox_discarded",
+        unsubscribed=("delivery_info.delivery_status", r"err_unsubscribed"),
     ),
 }

@@ -1,5 +1,8 @@
 "use strict";
 
+// The content security policy allows no style sheet in a page.
+if (window.htmx) window.htmx.config.includeIndicatorStyles = false;
+
 // Times are written in the organization's zone by the server; a browser knows the reader's.
 function showLocalTimes(root) {
   for (const each of root.querySelectorAll("time[datetime]")) {
@@ -71,19 +74,22 @@ function nameFields(root) {
   for (const help of root.querySelectorAll(".help-tooltip[aria-label]")) help.setAttribute("role", "img");
 }
 
-// A page of something that runs shows its progress every two seconds, until it has ended.
+// A page of something that runs shows its progress every two seconds, until it has ended. Where
+// `data-running` names an element, only that one changes, every second: the page has fields.
 async function showProgress() {
   const running = document.querySelector("[data-running]");
   if (!running) return;
+  const part = running.dataset.running || "content";
   const answer = await fetch(window.location.href).catch(() => null);
   const text = answer?.ok && (await answer.text().catch(() => ""));
   const page = text && new DOMParser().parseFromString(text, "text/html");
-  const fresh = page && page.querySelector("#content");
+  const fresh = page && page.getElementById(part);
   if (fresh) {
-    document.getElementById("content").replaceWith(fresh);
+    document.getElementById(part).replaceWith(fresh);
     showLocalTimes(fresh);
+    offerCopies(fresh);
   }
-  setTimeout(showProgress, 2000);
+  setTimeout(showProgress, part === "content" ? 2000 : 1000);
 }
 
 // An account moves up or down in its lane: by its place, which the form sends. Equal places share.
@@ -130,7 +136,7 @@ document.addEventListener("DOMContentLoaded", () => {
     each.addEventListener("click", moveAccount);
   }
   completeTheme(document);
-  setTimeout(showProgress, 2000);
+  setTimeout(showProgress, 1000);
   showLocalTimes(document);
   offerCopies(document);
   document.addEventListener("keydown", focusSearch);

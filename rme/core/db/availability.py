@@ -29,6 +29,7 @@ from django.db import (
 from psycopg import pq
 from psycopg_pool import PoolTimeout
 
+from rme.core.absence import Absence
 from rme.core.db.postgresql import direct
 from rme.core.redis import counters
 
@@ -86,30 +87,30 @@ def allowed() -> float | None:
         return None
     if _thread.until is None:
         return _process.limit
-    left = max(_thread.until - time.monotonic(), 0.0)
-    return left if _process.limit is None else min(left, _process.limit)
+    remaining = max(_thread.until - time.monotonic(), 0.0)
+    return remaining if _process.limit is None else min(remaining, _process.limit)
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Limit the time of all statements of the block together, in this thread."""
-    before = _thread.until
+    outer = _thread.until
     until = time.monotonic() + seconds
-    _thread.until = until if before is None else min(before, until)
+    _thread.until = until if outer is None else min(outer, until)
     try:
         yield
     finally:
-        _thread.until = before
+        _thread.until = outer
 
 
 @contextmanager
 def as_usual() -> Iterator[None]:
     """Suspend `within`: the block must run even if that time is over."""
-    before, _thread.until = _thread.until, None
+    outer, _thread.until = _thread.until, None
     try:
         yield
     finally:
-        _thread.until = before
+        _thread.until = outer
 
 
 @contextmanager
@@ -189,37 +190,22 @@ class Reach:
     """Whether PostgreSQL answers this process. After a failure one caller at a time tries it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._away_until = 0.0
+        self._absence = Absence(RETRY_SECONDS)
 
     def require(self) -> None:
         """Raise psycopg.OperationalError if PostgreSQL did not answer a moment ago."""
-        if not self._away_until:
-            return
-        with self._lock:
-            now = time.monotonic()
-            if now < self._away_until:
-                raise psycopg.OperationalError("PostgreSQL did not answer a moment ago")
-            if self._away_until:  # this caller tries it; the others fail meanwhile
-                self._away_until = now + (_process.limit or 0.0) + RETRY_SECONDS
+        if not self._absence.may_try(longest=_process.limit or 0.0):
+            raise psycopg.OperationalError("PostgreSQL did not answer a moment ago")
 
     def lost(self, error: psycopg.Error) -> None:
         """Note that there was no answer. Without a limit (in commands) nothing is noted."""
-        if _process.limit is None:
-            return
-        with self._lock:
-            first = not self._away_until
-            self._away_until = time.monotonic() + RETRY_SECONDS
-        if first:
+        if _process.limit is not None and self._absence.note_failure():
             log.warning("database.lost", error=type(error).__name__, sqlstate=error.sqlstate)
 
     def found(self) -> None:
         """Note that there was an answer."""
-        if not self._away_until:
-            return
-        with self._lock:
-            self._away_until = 0.0
-        log.info("database.back")
+        if self._absence.note_answer():
+            log.info("database.back")
 
 
 reach = Reach()
@@ -250,18 +236,18 @@ def is_alive(raw: Raw) -> bool:
 
 def refresh() -> None:
     """Close this thread's connections that are lost: the next statement opens another."""
-    for each in connections.all(initialized_only=True):
-        if each.connection is None or each.in_atomic_block:
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.connection is None or wrapper.in_atomic_block:
             continue
-        if not is_alive(each.connection):
-            each.close()
+        if not is_alive(wrapper.connection):
+            wrapper.close()
 
 
 def give_back() -> None:
     """Return this thread's connections to the pool, before it waits for another thread."""
-    for each in connections.all(initialized_only=True):
-        if each.connection is not None and not each.in_atomic_block:
-            each.close()
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.connection is not None and not wrapper.in_atomic_block:
+            wrapper.close()
 
 
 def discard(error: BaseException | None = None) -> None:
@@ -271,10 +257,10 @@ def discard(error: BaseException | None = None) -> None:
     """
     if error is not None and _sqlstate(error) != READ_ONLY:
         return
-    for each in connections.all(initialized_only=True):
-        if each.connection is not None and not each.in_atomic_block:
-            each.connection.close()
-            each.close()
+    for wrapper in connections.all(initialized_only=True):
+        if wrapper.connection is not None and not wrapper.in_atomic_block:
+            wrapper.connection.close()
+            wrapper.close()
 
 
 def is_read_only() -> bool:
@@ -340,5 +326,5 @@ def count_failure(error: BaseException) -> None:
 
 
 def _sqlstate(error: BaseException) -> str | None:
-    found: str | None = getattr(error.__cause__, "sqlstate", None)
-    return found
+    state: str | None = getattr(error.__cause__, "sqlstate", None)
+    return state

@@ -2,7 +2,7 @@
 
 A worker whose own clock is wrong by minutes must not send early or take a lease as expired. The
 time is read from the database every ten seconds and advanced by the monotonic clock in between; for
-longer while the database is away, since what is known then has to be kept with its time.
+longer while the database is away, since outcomes have to be recorded with their time.
 """
 
 import time

@@ -13,7 +13,7 @@ CONFIRM_EARLIER = (
 
 
 def confirm_earlier() -> None:
-    """Return once all that was read before is on the synchronous standby, if there is one.
+    """Return once everything that was read before is on the synchronous standby, if there is one.
 
     A primary that lost its standby commits on its own disk and waits. If it is restarted then, such
     commits can be read, though they were never confirmed and a failover loses them. A commit of

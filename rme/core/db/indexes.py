@@ -21,13 +21,13 @@ def rebuilding(schema_editor: BaseDatabaseSchemaEditor, index: str) -> Iterator[
         raise NotSupportedError(f"The index {index} needs a migration with atomic = False.")
     with schema_editor.connection.cursor() as cursor:
         cursor.execute("SHOW lock_timeout")
-        [before] = cursor.fetchone()
+        [lock_timeout] = cursor.fetchone()
     schema_editor.execute("SET lock_timeout = 0")
     try:
         schema_editor.execute(f'DROP INDEX CONCURRENTLY IF EXISTS "{index}"')
         yield
     finally:
-        schema_editor.execute(f"SET lock_timeout = '{before}'")
+        schema_editor.execute(f"SET lock_timeout = '{lock_timeout}'")
 
 
 class _Rebuilding(Operation):

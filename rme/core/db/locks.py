@@ -44,11 +44,11 @@ def alone(name: str) -> Iterator[bool]:
     with direct.session():
         with statement_timeout.unbounded() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)])
-            (taken,) = cursor.fetchone()
+            (has_lock,) = cursor.fetchone()
         try:
-            yield taken
+            yield has_lock
         finally:
-            if taken:
+            if has_lock:
                 _release([_key(name)])
 
 

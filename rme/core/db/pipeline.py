@@ -111,10 +111,10 @@ def _numbered(text: str, count: int) -> bytes:
     """Return a statement with `$1`, `$2`, … in place of each `%s`. Raises ProgrammingError if there
     are not `count` of them.
     """
-    first, *others = text.split("%s")
-    if len(others) != count:
-        raise psycopg.ProgrammingError(f"{count} parameters for {len(others)} placeholders")
-    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(others, 1))
+    first, *parts = text.split("%s")
+    if len(parts) != count:
+        raise psycopg.ProgrammingError(f"{count} parameters for {len(parts)} placeholders")
+    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(parts, 1))
     return numbered.replace("%%", "%").encode()
 
 

@@ -1,20 +1,19 @@
 """Statements of the hot path: prepared once, and sent together.
 
-The statements of a `pipeline()` leave together at its end, those of a `transaction()` once the rows
-of one are needed: each time in one round trip, with BEGIN and COMMIT.
+`execute` runs a statement now. The statements of a batch leave together: those of a `pipeline()` at
+its end, those of a `transaction()` once the rows of one are needed. Each time that is one round
+trip, with BEGIN and COMMIT.
 
 All statements take this path: also inside of another transaction or savepoint, which Django opens
 and ends on the same connection as ever, and while statements are counted or wrapped
 (`connection.queries_log`, `connection.execute_wrapper`).
 """
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
-from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, DataError, InterfaceError, ProgrammingError, connections
 from django.db import transaction as django_transaction
@@ -28,84 +27,120 @@ Parameter = str | int | float | bool | None
 
 
 class PendingRows(Statement):
-    """A statement whose rows are there now or later."""
+    """A statement of a batch, whose rows are there now or later."""
 
-    __slots__ = ()
+    __slots__ = ("_batch",)
+
+    def __init__(
+        self,
+        text: str,
+        parameters: Sequence[str | None] = (),
+        result: Rows | None = None,
+        batch: "Batch | None" = None,
+    ) -> None:
+        super().__init__(text, parameters, result)
+        self._batch = batch
 
     def rows(self) -> Rows:
         """Return the rows; execute the statements that wait if need be. Raises DatabaseError."""
-        if self.result is None:
-            flush()
+        if self.result is None and self._batch is not None:
+            self._batch.flush()
         if self.result is None:
             raise InterfaceError("its transaction has failed")
         return self.result
 
 
-class _Setting(PendingRows):
+class _Setting(Statement):
     """A setting of the planner, which holds for the statements after it."""
 
     __slots__ = ()
 
 
-class _Transaction:
-    """The `transaction()` that is open on a connection, if one is."""
+class Batch:
+    """Statements of one transaction that are executed together."""
 
-    def __init__(self) -> None:
-        self.level: int | None = None
-        """The number of savepoints around the open `transaction()`; None: there is none."""
-        self.waiting: list[PendingRows] = []
-        """The statements of it that were not executed yet."""
+    def __init__(self, here: BaseDatabaseWrapper, *, waits_for_end: bool = False) -> None:
+        """Begin an empty batch. With `waits_for_end` no rows can be asked for before its end."""
+        self._here = here
+        self._waits_for_end = waits_for_end
+        self._level = len(here.savepoint_ids)
+        self._waiting: list[Statement] = []
 
+    def send(
+        self, text: str, parameters: Sequence[Parameter] = (), *, setting: str = ""
+    ) -> PendingRows:
+        """Add a statement with `%s` for its parameters.
 
-class _Pipeline(threading.local):
-    """The statements of this thread's open `pipeline()`; None: there is none."""
+        `setting` is a statement that is executed before it in the same round trip: a
+        `set_config(…, is_local => true)`. It holds until the transaction ends.
 
-    statements: list[PendingRows] | None = None
+        Raises TypeError for parameters of other types, and DatabaseError in a savepoint.
+        """
+        statement = PendingRows(text, [_text(value) for value in parameters], batch=self)
+        if setting and setting != self._last_setting():
+            self._waiting.append(_Setting(setting))
+        self._waiting.append(statement)
+        if self._level != len(self._here.savepoint_ids) and not self._waits_for_end:
+            self.flush()  # what a savepoint undoes must not wait
+        return statement
 
+    def flush(self, *, commit: bool = False) -> None:
+        """Execute the statements that wait. Raises DatabaseError."""
+        if self._waits_for_end:
+            raise ProgrammingError("the statements of a pipeline are executed at its end")
+        if statements := self.take():
+            _run(self._here, statements, commit=commit, without=self.flush_first)
 
-_transactions: WeakKeyDictionary[BoundedConnection, _Transaction] = WeakKeyDictionary()
-_pipeline = _Pipeline()
+    def take(self) -> list[Statement]:
+        """Return the statements that wait, and leave none."""
+        statements, self._waiting = self._waiting, []
+        return statements
+
+    def flush_first(self, execute: Callable[..., object], *arguments: object) -> object:
+        """Keep the order where another statement of the transaction is executed (a wrapper)."""
+        self.flush()
+        return execute(*arguments)
+
+    def _last_setting(self) -> str:
+        settings = (each.text for each in reversed(self._waiting) if isinstance(each, _Setting))
+        return next(settings, "")
 
 
 @contextmanager
-def transaction() -> Iterator[None]:
-    """Open a transaction, as `atomic` does, whose statements wait until the rows of one are needed.
+def transaction() -> Iterator[Batch]:
+    """Open a transaction, as `atomic` does; the statements of its batch wait until the rows of one
+    are needed.
 
     Inside of another transaction it is a savepoint, as with `atomic`.
     """
-    _refuse_in_pipeline()
     here = connections[DEFAULT_DB_ALIAS]
+    _refuse_in_pipeline(here)
     nested = here.in_atomic_block
     with django_transaction.atomic():
-        opened = _of(_raw(here))
-        before, opened.level = opened.level, len(here.savepoint_ids)
+        batch = Batch(here)
         try:
-            with here.execute_wrapper(_flush_first):
-                yield
+            with here.execute_wrapper(batch.flush_first):
+                yield batch
             if not here.needs_rollback:
-                _flush(here, commit=not nested)
+                batch.flush(commit=not nested)
         finally:  # with the transaction committed, `atomic` has nothing left to do
-            opened.level = before
-            opened.waiting.clear()
+            batch.take()
 
 
 @contextmanager
-def pipeline() -> Iterator[None]:
-    """Execute the statements that are sent inside as one transaction, at the end.
+def pipeline() -> Iterator[Batch]:
+    """Execute the statements of a batch as one transaction, at the end.
 
-    Inside, no rows can be asked for: use `transaction()` for that. A statement by a cursor (to fill
-    a cache) may only read; it is executed at once, outside of this transaction. Inside of another
-    transaction the statements are a savepoint.
+    No rows can be asked for before: use `transaction()` for that. What is executed inside (to fill
+    a cache) may only read, and is outside of this transaction. Inside of another transaction the
+    batch is a savepoint.
     """
-    _refuse_in_pipeline()
     here = connections[DEFAULT_DB_ALIAS]
-    statements = _pipeline.statements = []
-    try:
-        with here.execute_wrapper(_only_reading):
-            yield
-    finally:
-        _pipeline.statements = None
-    if not statements:
+    _refuse_in_pipeline(here)
+    batch = Batch(here, waits_for_end=True)
+    with here.execute_wrapper(_only_reading):
+        yield batch
+    if not (statements := batch.take()):
         return
     if here.in_atomic_block:
         with django_transaction.atomic():
@@ -115,61 +150,29 @@ def pipeline() -> Iterator[None]:
 
 
 def execute(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> Rows:
-    """Execute a statement with `%s` for its parameters, and return its rows; see `send`."""
-    return send(text, parameters, setting=setting).rows()
+    """Execute a statement with `%s` for its parameters, and return its rows.
 
-
-def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> PendingRows:
-    """Execute a statement; in a `transaction()` not before the rows of one are needed, and in a
-    `pipeline()` at its end.
-
-    `setting` is a statement that is executed before it in the same round trip and transaction: a
-    `set_config(…, is_local => true)`. Alone, the two are a transaction, so the setting holds for
-    this statement only; else it holds until the transaction ends.
+    `setting` is a statement that is executed before it, as in `Batch.send`. Outside of another
+    transaction the two are one, so the setting holds for this statement only.
 
     Raises DatabaseError, and TypeError for parameters of other types.
     """
-    statement = PendingRows(text, [_text(value) for value in parameters])
-    statements = [_Setting(setting), statement] if setting else [statement]
-    if _pipeline.statements is not None:
-        _append(_pipeline.statements, statements)
-        return statement
-    here = connections[DEFAULT_DB_ALIAS]
-    opened = _of(_raw(here))
-    if opened.level is None:
-        _run(here, statements)
-    else:
-        _append(opened.waiting, statements)
-        if opened.level != len(here.savepoint_ids):  # what a savepoint undoes must not wait
-            _flush(here)
-    return statement
-
-
-def _append(waiting: list[PendingRows], statements: Sequence[PendingRows]) -> None:
-    """Add a statement after its setting, unless that is the last setting of those that wait."""
-    *setting, statement = statements
-    last = next((each.text for each in reversed(waiting) if isinstance(each, _Setting)), "")
-    waiting += [each for each in setting if each.text != last]
-    waiting.append(statement)
-
-
-def flush() -> None:
-    """Execute the statements of the open `transaction()` that wait. Raises DatabaseError."""
-    _refuse_in_pipeline()
-    _flush(connections[DEFAULT_DB_ALIAS])
-
-
-def _flush(here: BaseDatabaseWrapper, *, commit: bool = False) -> None:
-    opened = _of(_raw(here))
-    statements, opened.waiting = opened.waiting, []
-    if statements:
-        _run(here, statements, commit=commit)
+    statement = Statement(text, [_text(value) for value in parameters])
+    _run(connections[DEFAULT_DB_ALIAS], [_Setting(setting), statement] if setting else [statement])
+    assert statement.result is not None  # it was executed
+    return statement.result
 
 
 def _run(
-    here: BaseDatabaseWrapper, statements: Sequence[PendingRows], *, commit: bool = False
+    here: BaseDatabaseWrapper,
+    statements: Sequence[Statement],
+    *,
+    commit: bool = False,
+    without: Callable[..., object] | None = None,
 ) -> None:
-    """Execute statements within Django's wrappers (the first one's outermost), and log them."""
+    """Execute statements within Django's wrappers (the first one's outermost) but one, and log
+    them.
+    """
     here.validate_no_broken_transaction()
 
     def run(*_: object) -> None:
@@ -183,7 +186,7 @@ def _run(
                 took = f"{time.monotonic() - started:.3f}"
                 here.queries_log.extend({"sql": each.text, "time": took} for each in statements)
 
-    wrappers = [each for each in here.execute_wrappers if each is not _flush_first]
+    wrappers = [each for each in here.execute_wrappers if each != without]
     if not wrappers:
         run()
         return
@@ -196,7 +199,7 @@ def _run(
 def _wrapped(
     here: BaseDatabaseWrapper,
     wrappers: Sequence[Callable[..., object]],
-    statement: PendingRows,
+    statement: Statement,
     following: Callable[..., None],
     *_: object,
 ) -> None:
@@ -207,15 +210,9 @@ def _wrapped(
     following(statement.text, statement.parameters, False, context)
 
 
-def _refuse_in_pipeline() -> None:
-    if _pipeline.statements is not None:
-        raise ProgrammingError("the statements of a pipeline are executed at its end")
-
-
-def _flush_first(execute: Callable[..., object], *arguments: object) -> object:
-    """Keep the order where a statement in the same transaction is executed by a cursor."""
-    flush()
-    return execute(*arguments)
+def _refuse_in_pipeline(here: BaseDatabaseWrapper) -> None:
+    if _only_reading in here.execute_wrappers:
+        raise ProgrammingError("no transaction is opened in a pipeline")
 
 
 def _only_reading(execute: Callable[..., object], text: str, *arguments: object) -> object:
@@ -229,13 +226,6 @@ def _raw(here: BaseDatabaseWrapper) -> BoundedConnection:
     """Return psycopg's connection, opened if need be."""
     here.ensure_connection()
     return cast(BoundedConnection, here.connection)
-
-
-def _of(raw: BoundedConnection) -> _Transaction:
-    opened = _transactions.get(raw)
-    if opened is None:
-        opened = _transactions[raw] = _Transaction()
-    return opened
 
 
 def _text(value: Parameter) -> str | None:

@@ -52,34 +52,34 @@ def reencrypt(*, change: bool = True) -> list[Count]:
 
 
 def _field(model: type[models.Model], secret: EncryptedTextField, change: bool) -> Count:
-    found = Count(f"{model._meta.label}.{secret.name}")
+    count = Count(f"{model._meta.label}.{secret.name}")
     rows = model._base_manager.annotate(stored=Cast(F(secret.name), TextField()))
     rows = rows.exclude(stored=None).exclude(stored="").order_by("pk")
     batch = list(rows.values_list("pk", "stored")[:BATCH])
     while batch:
-        old = _sort(batch, found)
+        old = _sort(batch, count)
         if change and old:
             _replace(model, secret, old)
         batch = list(rows.filter(pk__gt=batch[-1][0]).values_list("pk", "stored")[:BATCH])
-    return found
+    return count
 
 
-def _sort(batch: list[tuple[object, str]], found: Count) -> list[tuple[object, str, str]]:
+def _sort(batch: list[tuple[object, str]], count: Count) -> list[tuple[object, str, str]]:
     """Count a batch; return primary key, old and new text of the values with an older key."""
     first = Fernet(settings.FIELD_KEYS[0])
     old = []
-    for key, stored in batch:
+    for key, ciphertext in batch:
         try:
-            first.decrypt(stored.encode())
-            found.current += 1
+            first.decrypt(ciphertext.encode())
+            count.current += 1
             continue
         except InvalidToken:
             pass  # encrypted with another key, perhaps
         try:
-            old.append((key, stored, keyring().rotate(stored.encode()).decode()))
+            old.append((key, ciphertext, keyring().rotate(ciphertext.encode()).decode()))
         except InvalidToken:
-            found.unreadable.append(key)
-    found.old += len(old)
+            count.unreadable.append(key)
+    count.old += len(old)
     return old
 
 

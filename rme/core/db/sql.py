@@ -9,12 +9,13 @@ All of these are executed by `prepared_statements`. A `Step` is a statement that
 larger one.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import orjson
-from django.db import models
+from django.db import connection, models
 
 from rme.core.db import prepared_statements
 
@@ -89,24 +90,88 @@ def by_own_key(table: str, source: str) -> str:
     return f"{by_key(f'{table}.id', f'{source}.id')} AND {own} >= {given} AND {own} <= {given}"
 
 
+def among(key: str) -> str:
+    """Return the condition that the key of a partitioned table is one of those that the caller
+    gives; `keys` returns its three parameters.
+
+    The bounds choose the partitions before the statement runs. A statement that locks or changes
+    rows must not choose them while it runs, as a join by key would: docs/architecture.md, "Locks
+    and pruning".
+    """
+    return f"{key} = ANY(%s) AND {key} >= %s AND {key} <= %s"
+
+
+def keys(values: Iterable[object]) -> list[str]:
+    """Return the parameters of `among` for at least one UUID."""
+    texts = [str(value) for value in values]
+    return [array(texts), min(texts), max(texts)]
+
+
+def among_named(key: str, name: str) -> str:
+    """Return the condition of `among` with named parameters, for `bind`; `named_keys` returns their
+    values.
+    """
+    return f"{key} = ANY(%({name})s) AND {key} >= %({name}_least)s AND {key} <= %({name}_greatest)s"
+
+
+def named_keys(name: str, values: Iterable[object]) -> dict[str, str]:
+    """Return the parameters of `among_named` for at least one UUID."""
+    listed, least, greatest = keys(values)
+    return {name: listed, f"{name}_least": least, f"{name}_greatest": greatest}
+
+
+def bind(text: str, values: Mapping[str, Any], setting: str = "") -> Step:
+    """Return a statement with named parameters, `%(name)s`, as a step with their values."""
+    statement, names = positional(text)
+    return Step(statement, [values[name] for name in names], setting)
+
+
+@lru_cache(maxsize=512)
+def positional(text: str) -> tuple[str, Sequence[str]]:
+    """Return a statement with `%s` for its parameters, and their names in order."""
+    return _NAME.sub("%s", text), _NAME.findall(text)
+
+
+_NAME = re.compile(r"%\((\w+)\)s")
+
+
+def same_key(key: str, value: str) -> str:
+    """Return the join condition for rows that `among` has chosen: it can only be hashed, and
+    neither looked up in an index nor used to choose partitions.
+    """
+    return f"{key}::text = {value}::text"
+
+
 def execute(steps: Steps) -> list[tuple[Any, ...]]:
-    """Execute steps as one statement, and return the rows of the last; see `send`."""
-    return send(steps).rows()
-
-
-def send(steps: Steps) -> prepared_statements.PendingRows:
-    """Execute steps as one statement, all or nothing; its rows are those of the last step.
+    """Execute steps as one statement, all or nothing, and return the rows of the last step.
 
     A step can select from those before it by name; of the tables all steps see the state before the
     statement. Nothing is executed if there is no step.
     """
+    statement = _joined(steps)
+    if statement is None:
+        return []
+    return prepared_statements.execute(
+        statement.text, statement.parameters, setting=statement.setting
+    )
+
+
+def send(steps: Steps, batch: prepared_statements.Batch) -> prepared_statements.PendingRows:
+    """Add steps to a batch as one statement; see `execute`."""
+    statement = _joined(steps)
+    if statement is None:
+        return prepared_statements.PendingRows("", result=[])
+    return batch.send(statement.text, statement.parameters, setting=statement.setting)
+
+
+def _joined(steps: Steps) -> Step | None:
+    """Return the statement of all steps; None if there is none."""
     named = [(name, part) for name, part in steps.items() if part]
     if not named:
-        return prepared_statements.PendingRows("", result=[])
+        return None
     text = _join_steps(tuple((name, part.text) for name, part in named))
     parameters = [parameter for _, part in named for parameter in part.parameters]
-    setting = _setting(part for _, part in named)
-    return prepared_statements.send(text, parameters, setting=setting)
+    return Step(text, parameters, _setting(part for _, part in named))
 
 
 # Texts are cached: to build one again for each window costs as much as to send it.
@@ -145,17 +210,33 @@ organizations, 0.44 for the gates. `tests/messaging/delivery/claim_plans.py` hol
 
 
 def read_in_order(
-    text: str, parameters: Sequence[Any] = (), *, setting: str = BY_INDEX
+    text: str, values: Mapping[str, Any] | None = None, *, setting: str = BY_INDEX
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement that reads the first rows of an index in its order (`BY_INDEX`)."""
-    return prepared_statements.execute(text, parameters, setting=setting)
+    """Execute a statement with named parameters that reads the first rows of an index in its order
+    (`BY_INDEX`).
+    """
+    step = bind(text, values or {})
+    return prepared_statements.execute(step.text, step.parameters, setting=setting)
+
+
+def fetch(text: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """Execute a statement with named parameters, and return its rows. Its values may be of any
+    type, also lists.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        return list(cursor.fetchall())
+
+
+NOT_STORED: Mapping[str, bool] = {"is_stored": False}
+"""The metadata of a field of a dataclass that is no column."""
 
 
 def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "") -> Step | None:
     """Return the INSERT of rows; `tail` follows its SELECT, such as a WHERE or RETURNING.
 
     All rows have the same keys or fields, which are its columns; the others take their
-    database default.
+    database default. A field of a dataclass with the metadata NOT_STORED is no column.
     """
     if not rows:
         return None
@@ -163,7 +244,10 @@ def insert_step(model: type[models.Model], rows: Sequence[NewRow], tail: str = "
 
 
 def _columns(row: NewRow) -> tuple[str, ...]:
-    return tuple(row if isinstance(row, Mapping) else row.__dataclass_fields__)
+    if isinstance(row, Mapping):
+        return tuple(row)
+    fields = row.__dataclass_fields__.items()
+    return tuple(name for name, field in fields if field.metadata.get("is_stored", True))
 
 
 @lru_cache(maxsize=512)
@@ -180,8 +264,6 @@ def update_step(
     rows: Sequence[Row],
     values: Mapping[str, str] | None = None,
     tail: str = "",
-    *,
-    setting: str = "",
 ) -> Step | None:
     """Return the UPDATE of many rows by `id`. All rows have the same keys.
 
@@ -193,23 +275,60 @@ def update_step(
     if not rows:
         return None
     text = _update(model._meta.db_table, tuple(rows[0]), tuple((values or {}).items()), tail)
-    return Step(text, [as_json(rows)], setting)
+    return Step(text, [as_json(rows)])
 
 
 @lru_cache(maxsize=512)
 def _update(
     table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], tail: str
 ) -> str:
+    found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
+    return (
+        f'UPDATE "{table}" t SET {_assignments(columns, values)} '
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found} {tail}'
+    )
+
+
+def _assignments(columns: tuple[str, ...], values: tuple[tuple[str, str], ...]) -> str:
     new = {column: f'r."{column}"' for column in columns} | dict(values)
-    assignments = ", ".join(
+    return ", ".join(
         f'"{column}" = {value}'
         for column, value in new.items()
         if column not in ("id", "organization_id")
     )
-    found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
+
+
+def update_partitioned_step(
+    model: type[models.Model],
+    rows: Sequence[Row],
+    values: Mapping[str, str] | None = None,
+    tail: str = "",
+) -> Step | None:
+    """Return the UPDATE of many rows of a partitioned table; see `update_step`.
+
+    If the rows have an `organization_id`, the table may have an index on organization and id:
+    either index is then read for these rows alone.
+    """
+    if not rows:
+        return None
+    text = _update_partitioned(
+        model._meta.db_table, tuple(rows[0]), tuple((values or {}).items()), tail
+    )
+    parameters = [as_json(rows), *keys(row["id"] for row in rows)]
+    if "organization_id" in rows[0]:
+        parameters.append(array({row["organization_id"] for row in rows}))
+    return Step(text, parameters, BY_GENERIC_PLAN)
+
+
+@lru_cache(maxsize=512)
+def _update_partitioned(
+    table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], tail: str
+) -> str:
+    owners = " AND t.organization_id = ANY(%s)" if "organization_id" in columns else ""
     return (
-        f'UPDATE "{table}" t SET {assignments} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found} {tail}'
+        f'UPDATE "{table}" t SET {_assignments(columns, values)} '
+        f'FROM json_populate_recordset(NULL::"{table}", %s) r '
+        f"WHERE {among('t.id')} AND {same_key('t.id', 'r.id')}{owners} {tail}"
     )
 
 
@@ -231,13 +350,13 @@ def loose_scan(model: type[models.Model], columns: Sequence[str], where: str) ->
 )"""
 
 
-def insert(tables: Tables, *, check: Step | None = None) -> None:
+def insert(tables: Tables, following: Steps | None = None) -> None:
     """Insert rows into several tables by one statement, all or nothing. Raises IntegrityError, or
-    what `check` raises, a step after them.
+    what the steps `following` raise, which are executed after them if there are any rows.
     """
     inserts = {model.__name__: insert_step(model, rows) for model, rows in tables.items()}
     if any(inserts.values()):
-        execute({**inserts, "check": check})
+        execute({**inserts, **(following or {})})
 
 
 def update(model: type[models.Model], rows: Sequence[Row]) -> None:
@@ -245,19 +364,34 @@ def update(model: type[models.Model], rows: Sequence[Row]) -> None:
     execute({"updated": update_step(model, rows)})
 
 
+def update_partitioned(model: type[models.Model], rows: Sequence[Row]) -> None:
+    """Update many rows of a partitioned table by one statement; see `update_partitioned_step`."""
+    execute({"updated": update_partitioned_step(model, rows)})
+
+
 def read(queries: Sequence[Step]) -> list[Rows]:
     """Return the rows of several queries, read by one statement, so of one moment.
 
     Values are of JSON's types: a time is best read as `extract(epoch FROM …)::float8`.
     """
-    return rows_of(send_queries(queries))
+    statement = _joined_queries(queries)
+    return _read(
+        prepared_statements.execute(statement.text, statement.parameters, setting=statement.setting)
+    )
 
 
-def send_queries(queries: Sequence[Step]) -> prepared_statements.PendingRows:
-    """Execute several queries as `read` does; `rows_of` returns their rows."""
+def send_queries(
+    queries: Sequence[Step], batch: prepared_statements.Batch
+) -> prepared_statements.PendingRows:
+    """Add several queries to a batch, as `read` executes them; `rows_of` returns their rows."""
+    statement = _joined_queries(queries)
+    return batch.send(statement.text, statement.parameters, setting=statement.setting)
+
+
+def _joined_queries(queries: Sequence[Step]) -> Step:
     text = _join_queries(tuple(query.text for query in queries))
     parameters = [parameter for query in queries for parameter in query.parameters]
-    return prepared_statements.send(text, parameters, setting=_setting(queries))
+    return Step(text, parameters, _setting(queries))
 
 
 def _setting(parts: Iterable[Step]) -> str:
@@ -273,5 +407,10 @@ def _join_queries(queries: tuple[str, ...]) -> str:
 
 def rows_of(pending: prepared_statements.PendingRows) -> list[Rows]:
     """Return the rows of each query of `send_queries`."""
-    (texts,) = pending.rows()
+    return _read(pending.rows())
+
+
+def _read(answer: Rows) -> list[Rows]:
+    """Return the rows of each query, from the row of texts that has them all."""
+    (texts,) = answer
     return [[list(row.values()) for row in orjson.loads(text or "[]")] for text in texts]

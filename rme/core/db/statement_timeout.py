@@ -44,28 +44,28 @@ class Watchdog:
         Return the moment that was set before.
         """
         with self._lock:
-            before = self._watched.get(id(raw))
-            earlier = min(until, before[0]) if before else until
+            entry = self._watched.get(id(raw))
+            earlier = min(until, entry[0]) if entry else until
             self._watched[id(raw)] = (earlier, raw)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                 self._thread.start()
         self._work.set()
-        return before[0] if before else None
+        return entry[0] if entry else None
 
-    def leave(self, raw: "psycopg.Connection[Any]", before: float | None) -> None:
+    def leave(self, raw: "psycopg.Connection[Any]", outer: float | None) -> None:
         """Restore what was set before, so that the connection's next statement is not cancelled."""
         with self._lock:
-            if before is None:
+            if outer is None:
                 self._watched.pop(id(raw), None)
             elif id(raw) in self._watched:  # else its statement was cancelled already
-                self._watched[id(raw)] = (before, raw)
+                self._watched[id(raw)] = (outer, raw)
 
     def pause(self, raw: "psycopg.Connection[Any]") -> float | None:
         """Stop watching a connection; return the moment that was set."""
         with self._lock:
-            before = self._watched.pop(id(raw), None)
-            return before[0] if before else None
+            entry = self._watched.pop(id(raw), None)
+            return entry[0] if entry else None
 
     def _run(self) -> None:
         while True:
@@ -75,8 +75,8 @@ class Watchdog:
                 if not self._watched:
                     self._work.clear()
                 now = time.monotonic()
-                late = [raw for until, raw in self._watched.values() if until <= now]
-                for raw in late:
+                overdue = [raw for until, raw in self._watched.values() if until <= now]
+                for raw in overdue:
                     # under the lock, so that no other statement begins meanwhile
                     self._cancel(raw)
                     del self._watched[id(raw)]
@@ -104,13 +104,13 @@ def unbounded() -> Iterator[Any]:
     """Yield a cursor whose statements are never cancelled, for clean-up."""
     with connection.cursor() as cursor:
         raw = connection.connection
-        before = _watchdog.pause(raw)
+        outer = _watchdog.pause(raw)
         try:
             with availability.as_usual():
                 yield cursor
         finally:
-            if before is not None:
-                _watchdog.watch(before, raw)
+            if outer is not None:
+                _watchdog.watch(outer, raw)
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def bounded(until: float) -> Iterator[Any]:
     watchdog = _watchdog
     with connection.cursor() as cursor:
         raw = connection.connection
-        before = watchdog.watch(until, raw)
+        outer = watchdog.watch(until, raw)
         try:
             with availability.within(until - time.monotonic() + FROZEN_SECONDS):
                 yield cursor
@@ -133,4 +133,4 @@ def bounded(until: float) -> Iterator[Any]:
                 raise StatementLate from error
             raise
         finally:
-            watchdog.leave(raw, before)
+            watchdog.leave(raw, outer)

@@ -1,6 +1,6 @@
 """Turns: of the rows in state RUNNING, the one that has waited longest is worked on next.
 
-Such a table has `id`, `state` and `turn_at`, and a partial index by `turn_at`.
+Such a table has `id`, `organization_id`, `state` and `turn_at`, and a partial index by `turn_at`.
 """
 
 from uuid import UUID
@@ -8,11 +8,13 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Model
 
+from rme.core import placement
 
-def next_turn(model: type[Model], *, where: str = "true") -> UUID | None:
-    """Return the id of the row that is next, and put it last; None if none is running.
+_HERE = placement.here("t.organization_id")
 
-    `where` is a further condition in SQL; `t` is the table.
+
+def next_turn(model: type[Model]) -> UUID | None:
+    """Return the id of the row that is next, and put it last; None if none is running here.
 
     The statement is committed on its own, so that a row whose work fails does not stay first.
     """
@@ -20,8 +22,8 @@ def next_turn(model: type[Model], *, where: str = "true") -> UUID | None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"UPDATE {table} SET turn_at = clock_timestamp() WHERE id = ("
-            f"SELECT id FROM {table} t WHERE state = 'RUNNING' AND {where} "
+            f"SELECT id FROM {table} t WHERE state = 'RUNNING' AND {_HERE} "
             "ORDER BY turn_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id"
         )
-        found = cursor.fetchone()
-    return found[0] if found else None
+        row = cursor.fetchone()
+    return row[0] if row else None

@@ -7,7 +7,6 @@
 - `redis_url`: Redis or its Sentinels, also as Celery's broker
 - `archive_settings`: where old messages are archived, and after how long
 - `secret_files`: secrets that files hold
-- `cell_settings`: this cell and the others
 - `tracing_settings`: whether traces are made
-- `secret_key`: the deployment's key where the environment has none
+- `secret_key`: the deployment's key where the environment sets no key
 """

@@ -40,11 +40,11 @@ def read(env: Mapping[str, str]) -> StoreSettings | None:
         raise ImproperlyConfigured("ARCHIVE_URL: a folder is written as file:///var/lib/archive.")
     if parts.scheme == "s3" and not parts.netloc:
         raise ImproperlyConfigured("ARCHIVE_URL: name the bucket, as in s3://bucket/prefix.")
-    missing = [name for name in ("pyarrow", "obstore") if find_spec(name) is None]
-    if missing:
+    uninstalled = [name for name in ("pyarrow", "obstore") if find_spec(name) is None]
+    if uninstalled:
         raise ImproperlyConfigured(
-            f"ARCHIVE_URL is set, and {' and '.join(missing)} not installed: "
-            "install requirements-archive.lock, or rme[archive]."
+            f"ARCHIVE_URL is set, and {' and '.join(uninstalled)} not installed: "
+            "install requirements-archive.lock."
         )
     return StoreSettings(url, _options(env) if parts.scheme == "s3" else {})
 
@@ -67,5 +67,5 @@ def _options(env: Mapping[str, str]) -> dict[str, str]:
         "ARCHIVE_S3_KEY_ID": "access_key_id",
         "ARCHIVE_S3_SECRET": "secret_access_key",
     }
-    found = {option: env[name] for name, option in names.items() if env.get(name)}
-    return {"region": "us-east-1"} | found
+    options = {option: env[name] for name, option in names.items() if env.get(name)}
+    return {"region": "us-east-1"} | options

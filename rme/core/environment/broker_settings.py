@@ -9,11 +9,11 @@ CLASSIC, QUORUM = "classic", "quorum"
 
 def queue_type(env: Mapping[str, str], url: str) -> str:
     """Return the type of the queues. Raises ImproperlyConfigured, naming the variable."""
-    found = env.get("CELERY_QUEUE_TYPE", CLASSIC).strip().lower()
-    if found not in (CLASSIC, QUORUM):
-        raise ImproperlyConfigured(f"CELERY_QUEUE_TYPE={found}: it is {CLASSIC} or {QUORUM}.")
-    if found == QUORUM and not url.startswith(("amqp://", "amqps://", "pyamqp://")):
+    value = env.get("CELERY_QUEUE_TYPE", CLASSIC).strip().lower()
+    if value not in (CLASSIC, QUORUM):
+        raise ImproperlyConfigured(f"CELERY_QUEUE_TYPE={value}: it is {CLASSIC} or {QUORUM}.")
+    if value == QUORUM and not url.startswith(("amqp://", "amqps://", "pyamqp://")):
         raise ImproperlyConfigured(
             "CELERY_QUEUE_TYPE=quorum needs RabbitMQ: set CELERY_BROKER_URL to amqp://…"
         )
-    return found
+    return value

@@ -1,4 +1,4 @@
-"""`DATABASE_URL`: one server, or several of which one accepts writes.
+"""`DATABASE_URL`: one server, or several, one of them accepting writes.
 
 `postgres://user:password@a:5432,b:5432/name`: libpq's own form, which `urlsplit` does not read:
 newer versions of it refuse an address in brackets after another host.
@@ -26,13 +26,13 @@ def parse(url: str) -> dict[str, Any]:
     user, at, hosts = authority.rpartition("@")
     if "," not in hosts:
         return {**dj_database_url.parse(url)}
-    each = [_host_and_port(host) for host in hosts.split(",")]
-    one = url.replace(authority, f"{user}{at}localhost", 1)
-    found: dict[str, Any] = {**dj_database_url.parse(one)}
-    found["HOST"] = ",".join(host for host, _ in each)
-    found["PORT"] = ",".join(port for _, port in each)
-    found["OPTIONS"] = {"target_session_attrs": PRIMARY_ONLY, **found.get("OPTIONS", {})}
-    return found
+    servers = [_host_and_port(host) for host in hosts.split(",")]
+    single_url = url.replace(authority, f"{user}{at}localhost", 1)
+    parsed: dict[str, Any] = {**dj_database_url.parse(single_url)}
+    parsed["HOST"] = ",".join(host for host, _ in servers)
+    parsed["PORT"] = ",".join(port for _, port in servers)
+    parsed["OPTIONS"] = {"target_session_attrs": PRIMARY_ONLY, **parsed.get("OPTIONS", {})}
+    return parsed
 
 
 def _host_and_port(text: str) -> tuple[str, str]:

@@ -56,8 +56,8 @@ def is_redis(url: str) -> bool:
 
 def check(name: str, url: str) -> str:
     """Return a URL of Redis. Raises ImproperlyConfigured, naming the variable, if it is none."""
-    scheme, _, rest = url.partition("://")
-    if "cluster" in scheme or (scheme in SERVERS[:2] and "," in _hosts(rest)):
+    scheme, _, location = url.partition("://")
+    if "cluster" in scheme or (scheme in SERVERS[:2] and "," in _hosts(location)):
         raise ImproperlyConfigured(f"{name} {CLUSTER}.")
     if scheme not in (*SERVERS, *SENTINELS):
         raise ImproperlyConfigured(f"{name} must begin with {', '.join((*SERVERS, *SENTINELS))}.")
@@ -70,10 +70,10 @@ def sentinels(url: str, name: str = "REDIS_URL") -> Sentinels | None:
 
     The message does not quote the URL, which may hold a password.
     """
-    scheme, _, rest = url.partition("://")
+    scheme, _, location = url.partition("://")
     if scheme not in SENTINELS:
         return None
-    place, _, query = rest.partition("?")
+    place, _, query = location.partition("?")
     authority, _, path = place.partition("/")
     login, _, hosts = authority.rpartition("@")
     service, _, database = path.partition("/")
@@ -107,8 +107,8 @@ def broker_settings(url: str, name: str) -> dict[str, Any]:
     """
     if is_redis(url) or "cluster" in url.partition("://")[0]:
         check(name, url)
-    if found := sentinels(url, name):
-        return _with_sentinel(found)
+    if parsed := sentinels(url, name):
+        return _with_sentinel(parsed)
     if url.startswith("unix://"):  # Celery has a scheme of its own for sockets
         path, _, query = url.removeprefix("unix://").partition("?")
         return {
@@ -117,29 +117,29 @@ def broker_settings(url: str, name: str) -> dict[str, Any]:
     return {"url": url}
 
 
-def _with_sentinel(found: Sentinels) -> dict[str, Any]:
-    user, password = (quote(each, safe="") for each in found.login)
-    login = f"{user}:{password}@" if any(found.login) else ""
-    urls = [f"sentinel://{login}{_written(each)}/{found.database}" for each in found.hosts]
+def _with_sentinel(servers: Sentinels) -> dict[str, Any]:
+    user, password = (quote(each, safe="") for each in servers.login)
+    login = f"{user}:{password}@" if any(servers.login) else ""
+    urls = [f"sentinel://{login}{_written(each)}/{servers.database}" for each in servers.hosts]
     settings: dict[str, Any] = {
         "url": ";".join(urls),
         "transport_options": {
-            "master_name": found.service,
+            "master_name": servers.service,
             "sentinel_kwargs": {
                 "socket_timeout": 2,
                 "socket_connect_timeout": 2,
-                **found.sentinel_options(),
+                **servers.sentinel_options(),
             },
         },
     }
-    if found.tls:
+    if servers.tls:
         settings["use_ssl"] = {"ssl_cert_reqs": ssl.CERT_REQUIRED}
     return settings
 
 
-def _hosts(rest: str) -> str:
+def _hosts(location: str) -> str:
     """Return the hosts of what follows a URL's scheme."""
-    return rest.partition("/")[0].rpartition("@")[2]
+    return location.partition("/")[0].rpartition("@")[2]
 
 
 def _host(text: str) -> tuple[str, int]:

@@ -33,11 +33,11 @@ REQUIRED = ("DATABASE_URL", "FIELD_KEYS", "REDIS_URL", "SECRET_KEY")
 
 def read(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with the secrets that files hold. Raises ImproperlyConfigured."""
-    found = dict(env)
+    values = dict(env)
     folder = env.get("SECRETS_DIR")
     for name in SECRETS:
-        named = env.get(f"{name}_FILE")
-        places = [f"{name}_FILE"] if named else []
+        file_name = env.get(f"{name}_FILE")
+        places = [f"{name}_FILE"] if file_name else []
         if name in env:
             places.append(name)
         if folder and (Path(folder) / name).exists():
@@ -45,11 +45,11 @@ def read(env: Mapping[str, str]) -> dict[str, str]:
         if len(places) > 1:
             raise ImproperlyConfigured(f"A secret is set twice: {' and '.join(places)}.")
         if places and name not in env:
-            path = Path(named) if named else Path(folder or "") / name
-            found[name] = _content(path, places[0], is_list=name in LISTS)
-    if folder and (missing := [name for name in REQUIRED if name not in found]):
-        raise ImproperlyConfigured(f"SECRETS_DIR has no file {' and no file '.join(missing)}.")
-    return found
+            path = Path(file_name) if file_name else Path(folder or "") / name
+            values[name] = _content(path, places[0], is_list=name in LISTS)
+    if folder and (absent_names := [name for name in REQUIRED if name not in values]):
+        raise ImproperlyConfigured(f"SECRETS_DIR has no file {' and no file '.join(absent_names)}.")
+    return values
 
 
 def _content(path: Path, place: str, *, is_list: bool) -> str:

@@ -14,15 +14,15 @@ def secret_key(var: Path) -> str:
     path = var / "secret_key"
     var.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        own = path.with_name(f"secret_key.{os.getpid()}")
-        own.touch(mode=0o600)
-        own.write_text(secrets.token_urlsafe(48))
+        process_file = path.with_name(f"secret_key.{os.getpid()}")
+        process_file.touch(mode=0o600)
+        process_file.write_text(secrets.token_urlsafe(48))
         try:
-            os.link(own, path)  # atomic, and the first process wins
+            os.link(process_file, path)  # atomic, and the first process wins
         except FileExistsError:
             return path.read_text()
         finally:
-            own.unlink()
+            process_file.unlink()
     return path.read_text()
 
 

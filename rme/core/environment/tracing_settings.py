@@ -11,8 +11,7 @@ def check(*, is_on: bool) -> bool:
     """Return whether tracing is on. Raise ImproperlyConfigured if its libraries are missing."""
     if is_on and not all(_is_installed(name) for name in _PACKAGES):
         raise ImproperlyConfigured(
-            "TRACING is set, and OpenTelemetry is not installed: "
-            "install requirements-tracing.lock, or rme[tracing]."
+            "TRACING is set, and OpenTelemetry is not installed: install requirements-tracing.lock."
         )
     return is_on
 

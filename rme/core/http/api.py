@@ -4,14 +4,13 @@ The one place where an exception becomes a response. Views raise `rme.core.error
 exception is logged with the request id, and the caller gets INTERNAL_ERROR.
 """
 
-import re
 import sys
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, cast
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar, cast
 
 import orjson
 import structlog
@@ -19,8 +18,9 @@ import uuid_utils
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.db import Error
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import Resolver404, resolve
+from django.utils.module_loading import import_string
 from rest_framework import exceptions as drf
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -29,23 +29,27 @@ from rest_framework.views import APIView
 from rme.core import errors, logs
 from rme.core.db import availability
 from rme.core.http import edge, request_records
-from rme.core.http.gateway import Route
+from rme.core.http.gateway import REFUSAL
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
-from rme.core.http.request_records import NO_DETAILS, Details, RequestRecord
-from rme.core.redis import counters
+from rme.core.http.request_records import (
+    NO_DETAILS,
+    NO_PATH,
+    QUIET,
+    REST_PREFIX,
+    AnsweredRequest,
+    Details,
+    Route,
+)
+from rme.core.process import admission
 from rme.core.telemetry import tracing
-from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
 from rme.core.telemetry.spans import Span, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
 
-REST_PREFIX = "/rme/v1/"
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
-QUIET = frozenset({"/livez", "/readyz", "/metrics"})
-"""Requested by monitoring every few seconds: logged at DEBUG."""
-_RENDERER = "render_error"
-"""The attribute of a view that renders its errors; see `set_error_renderer`."""
+
+ErrorRenderer = Callable[[HttpRequest, errors.ApiError], HttpResponse]
 
 
 def new_request_id(given: str | None) -> str:
@@ -81,12 +85,15 @@ class RequestMiddleware:
         span = _span_of(request)
         with logs.about(identifier, {}), tracing.activated(span):
             response = self._answer(request, identifier)
-            log_request(request, response, time.perf_counter() - started, span)
+            if not admission.starts_again(request.META):
+                record_request(request, response, time.perf_counter() - started, span)
         return response
 
     def _answer(self, request: HttpRequest, identifier: str) -> HttpResponse:
         try:
             edge.check(request)
+            if isinstance(refusal := request.META.get(REFUSAL), errors.ApiError):
+                raise refusal
         except errors.ApiError as error:
             response = refuse(request, error)
         else:
@@ -111,29 +118,27 @@ class RequestMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Answer for views that are not REST framework's; `handler500` answers for pages."""
         match = request.resolver_match
-        if is_rest(request) or (match and hasattr(match.func, _RENDERER)):
+        if is_rest(request) or (match and match.route in error_renderers(settings.ROOT_URLCONF)):
             return refuse(request, as_api_error(exception))
         return refuse(request, exception) if isinstance(exception, errors.ApiError) else None
 
 
-def set_error_renderer(
-    render: Callable[[HttpRequest, errors.ApiError], HttpResponse], *views: object
-) -> None:
-    """Let `render` build the error responses of views whose service has errors of another shape."""
-    for view in views:
-        setattr(view, _RENDERER, render)
+@cache
+def error_renderers(urlconf: str) -> Mapping[str, ErrorRenderer]:
+    """Return `error_renderers` of the root URLconf: what builds the errors of a route."""
+    table: Mapping[str, str] = getattr(import_module(urlconf), "error_renderers", {})
+    return {route: import_string(name) for route, name in table.items()}
 
 
 def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """Return an error in the shape of its path: the API's JSON, the view's own, or a page."""
+    """Return an error in the shape of its path: the API's JSON, the route's own, or a page."""
     if is_rest(request):
         return error_response(error, id_of(request))
     try:
-        view = (request.resolver_match or resolve(request.path_info)).func
+        route = (request.resolver_match or resolve(request.path_info)).route
     except Resolver404:
-        view = None
-    response: HttpResponse = getattr(view, _RENDERER, error_page)(request, error)
-    return response
+        return error_page(request, error)
+    return error_renderers(settings.ROOT_URLCONF).get(route, error_page)(request, error)
 
 
 def failed(request: HttpRequest) -> HttpResponse:
@@ -164,117 +169,24 @@ def begin_span(tracer: Tracer, traceparent: str, age: float = 0.0) -> Span:
     return tracer.begin("request", SpanKind.SERVER, parent=traceparent, age=age)
 
 
-def _end_span(span: Span, route: Route, status: int, ids: Mapping[str, object]) -> None:
-    known = {f"rme.{key}": value for key, value in ids.items() if isinstance(value, str | int)}
-    span.end(
-        {"http.route": route.path, "http.response.status_code": status, **known},
-        name=f"{route.method} {route.path}",
-        error=str(status) if status >= 500 else "",
-    )
-
-
-def _trace_of(span: Span | None) -> dict[str, str]:
-    """Return what a log line has of a request's trace; nothing where there is none."""
-    return {"trace_id": tracing.trace_id(span.traceparent)} if span and span.traceparent else {}
-
-
-def log_request(
+def record_request(
     request: HttpRequest, response: HttpResponse, seconds: float, span: Span | None = None
 ) -> None:
     """Log and count a request by the route of its path, because the path itself holds data."""
     match = request.resolver_match
-    path = f"/{match.route}" if match else "(none)"
     method = request.method if request.method in METHODS else "(other)"
-    write = log.debug if path in QUIET or match is None else log.info
-    milliseconds = round(seconds * 1000, 1)
-    write("request", method=method, path=path, status=response.status_code, ms=milliseconds)
-    counters.add("rme_requests_total", method, path, str(response.status_code))
-    counters.add("rme_request_seconds_total", method, path, by=seconds)
-    if path not in QUIET and path.startswith(settings.API_PREFIXES):
-        REQUEST_SECONDS.observe(seconds, method, path)
-        if response.status_code == 202 and "Prefer" not in request.headers:
-            ACCEPT_SECONDS.observe(seconds, path)
-    if span:
-        ids = {"request_id": id_of(request), **logs.caller.get()}
-        _end_span(span, Route(method, path), response.status_code, ids)
-    if request_records.buffer.is_on and match is not None and is_rest(request):
-        details = response.details if isinstance(response, ApiResponse) else NO_DETAILS
-        if details is NO_DETAILS and response.status_code < 400:
-            details = Details(message_id=match.kwargs.get("message_id"))
-        ids = {"request_id": id_of(request), **logs.caller.get()}
-        answered = AnsweredRequest(response.status_code, seconds, ids, details)
-        _keep_records(Route(method, path), [answered])
-
-
-class AnsweredRequest(NamedTuple):
-    """A request of a set that was answered."""
-
-    status: int
-    seconds: float
-    ids: Mapping[str, object]
-    """The ids of request and caller."""
-    details: Details = NO_DETAILS
-    span: Span | None = None
-
-
-def log_requests(route: Route, answered: Sequence[AnsweredRequest]) -> None:
-    """Log and count the requests of a set, as `log_request` does for one."""
-    given = {"method": route.method, "path": route.path}
-    lines = (
-        {
-            **given,
-            "status": each.status,
-            "ms": round(each.seconds * 1000, 1),
-            **each.ids,
-            **_trace_of(each.span),
-        }
-        for each in answered
+    details = response.details if isinstance(response, ApiResponse) else NO_DETAILS
+    if details is NO_DETAILS and match is not None and response.status_code < 400:
+        details = Details(message_id=match.kwargs.get("message_id"))
+    answered = AnsweredRequest(
+        response.status_code,
+        seconds,
+        {"request_id": id_of(request), **logs.caller.get()},
+        details,
+        span,
+        "Prefer" in request.headers,
     )
-    logs.info_each(__name__, "request", lines)
-    for status, count in Counter(str(each.status) for each in answered).items():
-        counters.add("rme_requests_total", *route, status, by=count)
-    counters.add("rme_request_seconds_total", *route, by=sum(each.seconds for each in answered))
-    REQUEST_SECONDS.observe_each((each.seconds, route) for each in answered)
-    ACCEPT_SECONDS.observe_each(
-        (each.seconds, (route.path,)) for each in answered if each.status == 202
-    )
-    for each in answered:
-        if each.span:
-            known = {**each.ids, "message_id": each.details.message_id}
-            _end_span(each.span, route, each.status, known)
-    if request_records.buffer.is_on:
-        _keep_records(route, answered)
-
-
-def _keep_records(route: Route, answered: Sequence[AnsweredRequest]) -> None:
-    """Add requests to the request log; not those that belong to no organization."""
-    template, now = template_of(route.path), time.time_ns()
-    request_records.buffer.add(
-        [
-            RequestRecord(
-                organization_id=cast(str, each.ids["organization_id"]),
-                application_id=cast(int, each.ids["application_id"]),
-                request_id=cast(str, each.ids["request_id"]),
-                method=route.method,
-                route=template,
-                status=each.status,
-                seconds=each.seconds,
-                at=now,
-                details=each.details,
-            )
-            for each in answered
-            if "application_id" in each.ids
-        ]
-    )
-
-
-@lru_cache(maxsize=256)
-def template_of(path: str) -> str:
-    """Return a route as the API's description writes it, like `/messages/{message_id}`."""
-    return _PARAMETER.sub(r"{\1}", path)
-
-
-_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+    request_records.record(Route(method, f"/{match.route}" if match else NO_PATH), [answered])
 
 
 def is_rest(request: HttpRequest) -> bool:
@@ -368,20 +280,31 @@ class ApiView(JsonView):
     counted_as: ClassVar[str] = ""
     """The kind of calls with rate limits of their own; empty: those of the application's mode."""
 
+    def check_permissions(self, request: Request) -> None:
+        """Check nothing yet: `check_throttles` does, since refused calls count too."""
+
+    def check_throttles(self, request: Request) -> None:
+        """Count the call, and then check what its caller may do."""
+        super().check_throttles(request)
+        super().check_permissions(request)
+
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         super().initial(request, *args, **kwargs)
         if request.method not in self.allowed_methods:  # the first error to report
             raise drf.MethodNotAllowed(request.method or "")
-        known = set(self.query_parameters.get(request.method or "", ()))
-        query = request._request.GET
-        unknown = sorted(set(query) - known)
-        if unknown:
-            raise errors.InvalidPayload(
-                "Unknown query parameter: " + ", ".join(unknown),
-                details=[errors.Detail(name, "unknown query parameter") for name in unknown],
-            )
-        for name in query:
-            if len(query.getlist(name)) > 1:
-                raise errors.InvalidPayload.at(name, "given more than once")
-            if "\x00" in query[name]:
-                raise errors.InvalidPayload.at(name, "must not contain NUL characters")
+        require_query(request._request.GET, self.query_parameters.get(request.method or "", ()))
+
+
+def require_query(query: QueryDict, allowed: Iterable[str]) -> None:
+    """Raise InvalidPayload for a parameter that is unknown, repeated, or holds NUL characters."""
+    unknown = sorted(set(query) - set(allowed))
+    if unknown:
+        raise errors.InvalidPayload(
+            "Unknown query parameter: " + ", ".join(unknown),
+            details=[errors.Detail(name, "unknown query parameter") for name in unknown],
+        )
+    for name in query:
+        if len(query.getlist(name)) > 1:
+            raise errors.InvalidPayload.at(name, "given more than once")
+        if "\x00" in query[name]:
+            raise errors.InvalidPayload.at(name, "must not contain NUL characters")

@@ -2,7 +2,7 @@
 
 Sessions, CSRF, messages and CSP cost as much as the rest of a REST request together, and a call
 with a bearer token needs none of them. So they form a chain of their own, for requests whose path
-has none of the prefixes of API calls.
+begins with no prefix of API calls.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,12 @@ class BrowserMiddleware:
         self.chain = chain
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        is_api = request.path_info.startswith(settings.API_PREFIXES)
-        return self.direct(request) if is_api else self.chain(request)
+        if request.path_info.startswith(settings.API_PREFIXES):
+            return self.direct(request)
+        response = self.chain(request)
+        if not response.has_header("Cache-Control"):
+            response["Cache-Control"] = "no-store"  # a page may show data of its session
+        return response
 
     def process_view(
         self, request: HttpRequest, view: object, args: object, kwargs: object

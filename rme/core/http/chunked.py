@@ -8,6 +8,8 @@ from typing import Any
 LIMIT = 6 * 1024 * 1024
 """Slightly more than the largest body that the service takes. A body that reaches it is passed on
 with the length `sys.maxsize`, so that it is refused by its length."""
+INCOMPLETE = "rme.incomplete_body"
+"""Set in WSGI's environment if a body ended too early."""
 PIECE = 64 * 1024
 """Bytes read at once: the server keeps a buffer of that size with the request."""
 

@@ -30,7 +30,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
-from rme.core import addresses, errors
+from rme.core import addresses, errors, ids, push_data
 from rme.core.http.parsing import invalid
 
 DEPTH_LIMIT = 16
@@ -188,7 +188,12 @@ Instant = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 ChannelName = Annotated[Literal["EMAIL", "SMS", "PUSH"], Upper]
-RecordId = Annotated[str, StringConstraints(min_length=1, max_length=64), Printable]
+RecordId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64),
+    Printable,
+    AfterValidator(ids.record_id),
+]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(_[A-Z]{2})?$")]
 CategoryName = Annotated[
     str,
@@ -207,8 +212,29 @@ Pairs = Annotated[
     Field(max_length=20),
     at_most(20),
 ]
+
+
+def _free_key(name: str) -> str:
+    if push_data.is_reserved(name):
+        raise PydanticCustomError("reserved_key", push_data.REASON)
+    return name
+
+
+DataKey = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=128),
+    AfterValidator(_free_key),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 128,
+            "pattern": f"^(?!{push_data.RESERVED})",
+        }
+    ),
+]
 Data = Annotated[
-    dict[Annotated[str, StringConstraints(min_length=1, max_length=128)], LongText],
+    dict[DataKey, LongText],
     Field(max_length=50),
     at_most(50),
 ]
@@ -245,6 +271,19 @@ def _switch(value: Any) -> object:
     return {"true": True, "false": False}.get(value.lower(), value)
 
 
+def _restore_offset(value: object) -> object:
+    return _LOST_OFFSET.sub("+", value) if isinstance(value, str) else value
+
+
+def _restore_plus(value: object) -> object:
+    return addresses.with_plus(value) if isinstance(value, str) else value
+
+
+_LOST_OFFSET = re.compile(r"(?<=[0-9]) (?=[0-9]{2}(:?[0-9]{2})?$)")
+QueryInstant = Annotated[Instant, BeforeValidator(_restore_offset)]
+"""An instant in a query, where an unencoded `+` has become a space."""
+RestoredPlus = BeforeValidator(_restore_plus)
+"""Restores an unencoded `+` of an address in a query, which has become a space."""
 Limit = Annotated[int, Field(ge=1, le=200), BeforeValidator(_number)]
 Cursor = Annotated[str, StringConstraints(max_length=600)]
 Switch = Annotated[bool, BeforeValidator(_switch), WithJsonSchema({"type": "boolean"})]

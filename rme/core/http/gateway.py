@@ -7,39 +7,53 @@ memory, and a request gets a thread once it is complete.
 """
 
 import asyncio
+import hashlib
 import io
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from rme.core.http.chunked import LIMIT, App, Environ
-from rme.core.http.sets import Headers, SetHandler, SetQueue, SetResponse
+from rme.core import errors
+from rme.core.cache import TtlCache
+from rme.core.http.answers import Answer, Message, Receive, Send
+from rme.core.http.chunked import INCOMPLETE, LIMIT, App, Environ
+from rme.core.http.long_answers import PIECE, Room
+from rme.core.http.request_records import Route
+from rme.core.http.sets import SetHandler, SetQueue, SetResponse
+from rme.core.process.admission import (
+    AWAITED,
+    NOBODY,
+    Budget,
+    ComputingTime,
+    FairPool,
+    Owners,
+    Turn,
+    too_many,
+)
 
 log = structlog.get_logger(__name__)
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 Result = TypeVar("Result")
 
 SMALL_BODY = 64 * 1024
-PIECE = 64 * 1024
-BUFFERED_RESPONSE = 4 * 1024 * 1024
-"""Responses up to this length free their thread at once, however slow the client is."""
-
-
-class Route(NamedTuple):
-    """A method and a path."""
-
-    method: str
-    path: str
+REFUSAL = "rme.refusal"
+"""The key of an error in a request's environment: the application answers with this error."""
+_TRIES = 4
+"""How often a call may run: it starts again in its owners' line once they are known, and when what
+it has waited for is there.
+"""
+_CREDENTIAL_SECONDS = 3600.0
+_COMPUTING_RATE, _COMPUTING_BURST = 0.2, 0.5
+"""CPU seconds per second, and at most, that an organization's calls use in a process before it
+gives way to others.
+"""
 
 
 _PROBES = {Route(method, path): 1 for path in ("/livez", "/readyz") for method in ("GET", "HEAD")}
@@ -60,6 +74,10 @@ class Bounds:
     """Until the set of a request that is answered with others begins."""
     memory: int = 64 * 1024 * 1024
     """Bytes of all bodies together; above it only small ones are read."""
+    turn_seconds: float = 10.0
+    """How long a request may wait for a thread."""
+    disk: int = 256 * 1024 * 1024
+    """Bytes of all unsent responses in files together."""
 
 
 class _Refused(Exception):
@@ -81,13 +99,20 @@ class Gateway:
         those whose requests are answered together.
         """
         self.app, self.bounds = app, bounds
-        self.pool = ThreadPoolExecutor(threads, "web")
+        computing = ComputingTime(Budget(rate=_COMPUTING_RATE, burst=_COMPUTING_BURST))
+        self.pool = FairPool(threads, "web", computing=computing)
+        self.refusing = ThreadPoolExecutor(1, "refusing")
+        self.room = Room(bounds.disk)
+        self.owners: TtlCache[bytes, Owners] = TtlCache(_CREDENTIAL_SECONDS, size=10_000)
+        """The owners of recently used credentials, by digest."""
         self.pools = {
-            Route(method, path): ThreadPoolExecutor(count, path)
+            Route(method, path): FairPool(count, path)
             for (method, path), count in {**_PROBES, **apart}.items()
         }
         self.sets = {
-            route: SetQueue(handler, self.pools.get(route, self.pool), bounds.set_seconds)
+            route: SetQueue(
+                handler, self.pools.get(route, self.pool), bounds.set_seconds, note=computing.note
+            )
             for route, handler in sets.items()
         }
         self.memory = 0
@@ -97,26 +122,18 @@ class Gateway:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         environ = _environ(scope)
         length = environ.get("CONTENT_LENGTH", "")
-        sets = self.sets.get(Route(environ["REQUEST_METHOD"], environ["PATH_INFO"]))
-        if int(length or 0) > LIMIT:
+        queue = self.sets.get(Route(environ["REQUEST_METHOD"], environ["PATH_INFO"]))
+        if int(length or 0) > LIMIT and queue is None:
             await self._upload(environ, receive, send)
             return
-        size = 0
+        body = bytearray()
         try:
-            if length not in ("", "0") or "HTTP_TRANSFER_ENCODING" in environ:
-                body = bytearray()
-                try:
-                    await self._read(body, receive)
-                finally:
-                    size = len(body)
-                # A chunked body that is too long is refused by its length.
-                too_long = not length and len(body) >= LIMIT
-                environ["wsgi.input"] = io.BytesIO(b"" if too_long else body)
-                environ["CONTENT_LENGTH"] = str(sys.maxsize if too_long else len(body))
-                if sets and (request := sets.handler.read(environ, body)):
-                    await _respond(send, await sets.answer(request))
-                    return
-            await self._run(environ, send)
+            content = await self._content(environ, body, receive)
+            if queue:
+                await _respond(send, await queue.answer(queue.handler.read(environ, content)))
+                return
+            environ["wsgi.input"] = io.BytesIO(content)
+            await self._run(environ, receive, send)
         except _Refused as refusal:
             await _refuse(send, *refusal.args)
         except ConnectionError:  # the client is gone
@@ -124,7 +141,33 @@ class Gateway:
         finally:
             # The request is freed only by the cycle collector, and would keep its body until then.
             environ["wsgi.input"].close()
-            self.memory -= size
+            self.memory -= len(body)
+
+    async def _content(self, environ: Environ, body: bytearray, receive: Receive) -> bytes:
+        """Read a body, and return the part that the application sees; it learns the length.
+
+        Raises what `_read` raises.
+        """
+        length = environ.get("CONTENT_LENGTH", "")
+        if length in ("", "0") and "HTTP_TRANSFER_ENCODING" not in environ:
+            return b""
+        if int(length or 0) > LIMIT:
+            return b""  # it is refused by its length
+        is_whole = True
+        try:
+            await self._read(body, receive)
+        except ConnectionError:
+            # granian reports a malformed chunk like a client that left. The application refuses it
+            # in the path's own format.
+            if length:
+                raise
+            environ[INCOMPLETE] = True
+            is_whole = False
+        # A chunked body that is too long is refused by its length.
+        is_too_long = is_whole and not length and len(body) >= LIMIT
+        content = bytes(body) if is_whole and not is_too_long else b""
+        environ["CONTENT_LENGTH"] = str(sys.maxsize if is_too_long else len(content))
+        return content
 
     async def _read(self, body: bytearray, receive: Receive) -> None:
         """Read a body up to `LIMIT` bytes; the application refuses a longer one.
@@ -152,81 +195,59 @@ class Gateway:
             environ["wsgi.input"] = io.BufferedReader(
                 _Upload(receive, asyncio.get_running_loop(), self.bounds), PIECE
             )
-            await self._run(environ, send)
+            await self._run(environ, receive, send)
         except ConnectionError:
             return
         finally:
             self.uploads += 1
 
-    async def _run(self, environ: Environ, send: Send) -> None:
-        loop = asyncio.get_running_loop()
+    async def _run(self, environ: Environ, receive: Receive, send: Send) -> None:
+        """Answer a request by the application, in a thread of its owners' share.
+
+        If its credential is new, it learns its owners while it runs. If they already have their
+        share of threads, it has done nothing yet, and starts again when it is their turn. It also
+        starts again when what it waits for without a thread is there.
+        """
         route = Route(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         pool = self.pools.get(route, self.pool)
-        response = _Response(self.app, environ, send, loop, self.bounds.idle_seconds)
-        body = await loop.run_in_executor(pool, response.run)
-        if not response.started:
-            await send(response.start())
-        await send({"type": "http.response.body", "body": body})
+        credential = _credential(environ)
+        is_buffered = isinstance(environ["wsgi.input"], io.BytesIO)
+        owners = self.owners.get(credential, lambda: None) or NOBODY
+        for attempt in range(_TRIES):
+            response = self._answer(environ)
+            try:
+                may_repeat = is_buffered and attempt < _TRIES - 1
+                turn = await self._turn(pool, owners, response, may_repeat)
+            except errors.RateLimited as refusal:
+                log.warning("request.refused", status=429, owner=owners.line)
+                response = self._answer({**environ, REFUSAL: refusal})
+                turn = Turn(pool, owners, response.run)
+                turn.future = self.refusing.submit(response.run, turn)
+            await response.send(turn, receive, send)
+            owners = turn.claimed or owners
+            if credential and turn.claimed:
+                self.owners.put(credential, turn.claimed)
+            if not turn.starts_again:
+                return
+            if turn.awaited:
+                await asyncio.wait([asyncio.wrap_future(turn.awaited)])
+                environ[AWAITED] = turn.awaited
+            environ["wsgi.input"].seek(0)
 
+    def _answer(self, environ: Environ) -> Answer:
+        return Answer(self.app, {**environ}, self.room, self.bounds.idle_seconds)
 
-class _Response:
-    """One run of the application, in a thread, and its response."""
-
-    def __init__(
-        self,
-        app: App,
-        environ: Environ,
-        send: Send,
-        loop: asyncio.AbstractEventLoop,
-        idle_seconds: float,
-    ) -> None:
-        self.app, self.environ, self.send, self.loop = app, environ, send, loop
-        self.idle_seconds = idle_seconds
-        self.status = 500
-        self.headers: Headers = []
-        self.started = False
-
-    def start_response(self, status: str, headers: list[tuple[str, str]], *_: object) -> None:
-        self.status = int(status[:3])
-        self.headers = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers]
-
-    def start(self) -> Message:
-        return {"type": "http.response.start", "status": self.status, "headers": self.headers}
-
-    def run(self) -> bytes:
-        """Run the application; return the body of its response, or what was not sent of it."""
-        parts = self.app(self.environ, self.start_response)
-        try:
-            return self._collect(iter(parts))
-        finally:
-            if close := getattr(parts, "close", None):
-                close()
-
-    def _collect(self, parts: Iterator[bytes]) -> bytes:
-        known = any(name.lower() == b"content-length" for name, _ in self.headers)
-        limit = BUFFERED_RESPONSE if known else PIECE
-        body = bytearray()
-        for part in parts:
-            body += part
-            if len(body) >= limit:
-                self._stream(bytes(body))
-                body.clear()
-                limit = PIECE
-        return bytes(body)
-
-    def _stream(self, piece: bytes) -> None:
-        """Send a piece from this thread, which waits until the client takes it."""
-        if not self.started:
-            self.started = True
-            self._await(self.send(self.start()))
-        self._await(self.send({"type": "http.response.body", "body": piece, "more_body": True}))
-
-    def _await(self, sending: Awaitable[None]) -> None:
-        async def bounded() -> None:
-            async with asyncio.timeout(self.idle_seconds):
-                await sending
-
-        _result(bounded(), self.loop, self.idle_seconds)
+    async def _turn(
+        self, pool: FairPool, owners: Owners, response: Answer, may_repeat: bool
+    ) -> Turn:
+        """Return a turn that has started. Raises RateLimited."""
+        turn = pool.enter(owners, response.run, may_repeat=may_repeat)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.bounds.turn_seconds):
+                await response.started.wait()
+        if turn.future.cancel():
+            raise too_many()
+        return turn
 
 
 class _Upload(io.RawIOBase):
@@ -282,6 +303,12 @@ async def _next(receive: Receive, until: float, idle_seconds: float) -> Message:
     if message["type"] == "http.disconnect":
         raise ConnectionAbortedError
     return message
+
+
+def _credential(environ: Mapping[str, object]) -> bytes:
+    """Return a digest of a request's credentials; empty without credentials."""
+    text = f"{environ.get('HTTP_AUTHORIZATION', '')}\n{environ.get('HTTP_COOKIE', '')}"
+    return hashlib.blake2b(text.encode(), digest_size=16).digest() if len(text) > 1 else b""
 
 
 async def _respond(send: Send, response: SetResponse) -> None:

@@ -1,11 +1,13 @@
-"""Parsing the bodies of REST calls: JSON of bounded size, then a schema.
+"""Parsing calls: the Idempotency-Key, and a body, which is JSON of bounded size, then a schema.
 
 The InvalidPayload error of a schema names every field that is wrong. Not in `api`, because settings
 load this module before it.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import IO, Any, TypeVar
 
@@ -15,8 +17,10 @@ from django.http import HttpRequest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.utils.mediatypes import media_type_matches
 
-from rme.core.errors import Detail, InvalidPayload, PayloadTooLarge
+from rme.core import exact_json
+from rme.core.errors import Detail, InvalidPayload, PayloadTooLarge, UnsupportedMediaType
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -30,6 +34,21 @@ _NESTING = (dict, list)
 # The characters before each value but the first, and strings, in which they count as text. An
 # unterminated string ends with the body, so that each byte is looked at once.
 _TOKEN = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+
+
+def read_idempotency_key(header: str, limit: int) -> str | None:
+    """Return the key of a header, without quotes; empty without a key, None for an invalid one.
+
+    The draft (draft-ietf-httpapi-idempotency-key-header) quotes the key; quoted and bare are the
+    same key. It is printable ASCII of at most `limit` characters.
+    """
+    text = header.strip()
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    return text if len(text) <= limit and text.isascii() and text.isprintable() else None
 
 
 class JsonParser(BaseParser):
@@ -52,6 +71,21 @@ class JsonParser(BaseParser):
         return read_json(body)
 
 
+_is_json = lru_cache(maxsize=256)(partial(media_type_matches, JsonParser.media_type))
+
+
+def read_body(media_type: str, body: bytes) -> object:
+    """Return the value of a body, as a REST view's request has it: no body is an empty object.
+
+    Raises UnsupportedMediaType for a body of another type than JSON, and InvalidPayload.
+    """
+    if not body:
+        return {}
+    if not _is_json(media_type):
+        raise UnsupportedMediaType
+    return read_json(body)
+
+
 def read_json(body: bytes) -> object:
     """Return the value of a JSON text of bounded size. Raises InvalidPayload."""
     refuse_many_values(body)
@@ -61,7 +95,33 @@ def read_json(body: bytes) -> object:
         # The library names the position ("line 1 column 5"), and quotes nothing.
         raise InvalidPayload(f"The body is not valid JSON: {error}") from error
     refuse_deep(value)
+    if exact_json.has_many_digits(body):
+        _refuse_long_numbers(body)
     return value
+
+
+class _LongNumber:
+    """The stand-in for a whole number of more than 64 bits."""
+
+
+def _refuse_long_numbers(body: bytes) -> None:
+    """Raise InvalidPayload, with the path, for whole numbers that would be rounded."""
+    pending: list[tuple[str, object]] = [("", json.loads(body, parse_int=_whole_number))]
+    while pending:
+        path, value = pending.pop()
+        if isinstance(value, _LongNumber):
+            raise InvalidPayload.at(
+                path or "body", "is a number of more than 64 bits: write it as a string"
+            )
+        if isinstance(value, dict):
+            pending += [(f"{path}.{key}" if path else key, each) for key, each in value.items()]
+        elif isinstance(value, list):
+            pending += [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+
+
+def _whole_number(digits: str) -> int | _LongNumber:
+    number = exact_json.fitting(digits)
+    return _LongNumber() if number is None else number
 
 
 def refuse_many_values(body: bytes) -> None:

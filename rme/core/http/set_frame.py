@@ -1,35 +1,29 @@
 """The frame of a REST route that is answered by sets: what `RequestMiddleware` is for other calls.
 
-It takes requests of the usual shape alone. All others are answered the ordinary way, so that each
-unusual case has one home. The two ways give the same responses:
-`tests/messaging/api/test_single_sends.py` compares them.
+One endpoint answers all requests of the route. Under a server that speaks WSGI, and in tests that
+call Django, the view of the route (`SetView`) calls that endpoint too, for a set of one.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
+from rest_framework.request import Request
 
 from rme.core import errors, logs
 from rme.core.db import availability
-from rme.core.http import api, edge
+from rme.core.http import api, edge, request_records
 from rme.core.http.chunked import Environ
-from rme.core.http.gateway import Route
-from rme.core.http.request_records import NO_DETAILS, Details
-from rme.core.http.sets import Headers, Later, SetRequest, SetResponse
+from rme.core.http.parsing import BODY_LIMIT
+from rme.core.http.request_records import NO_DETAILS, NO_PATH, AnsweredRequest, Details, Route
+from rme.core.http.sets import Later, SetRequest, SetResponse
 from rme.core.process.error_boundary import ErrorBoundary
 from rme.core.telemetry import tracing
-
-BODY_LIMIT = 64 * 1024
-"""Larger bodies go the ordinary way: the requests of a set are read one after the other."""
-_JSON = frozenset(
-    f"application/json{charset}" for charset in ("", ";charset=utf-8", "; charset=utf-8")
-)
 
 
 class Content(NamedTuple):
@@ -49,42 +43,43 @@ Endpoint = Callable[[Sequence[SetRequest]], Sequence[Outcome | Callable[[], Outc
 class FramedSets:
     """Answers the requests of a route by its endpoint (a `SetHandler`)."""
 
-    def __init__(
-        self, route: Route, endpoint: Endpoint, *, allowed: str, without: Collection[str] = ()
-    ) -> None:
-        """`allowed` are the methods of the path; requests with one of the headers `without` are
-        answered the ordinary way.
-        """
-        self.route, self.endpoint, self.allowed, self.without = route, endpoint, allowed, without
+    def __init__(self, route: Route, endpoint: Endpoint, *, allowed: str) -> None:
+        """`allowed` are the methods of the path."""
+        self.route, self.endpoint, self.allowed = route, endpoint, allowed
 
-    def read(self, environ: Environ, body: bytearray) -> SetRequest | None:
-        """Return a request of the usual shape; None for any other."""
-        if (
-            not 0 < len(body) <= BODY_LIMIT
-            or environ["QUERY_STRING"]
-            or environ.get("CONTENT_TYPE", "").lower() not in _JSON
-            or not edge.passes(environ)
-            or any(name in environ for name in self.without)
-        ):
-            return None
+    def read(self, environ: Environ, body: bytes) -> SetRequest:
+        """Build a request of a set."""
         identifier = api.new_request_id(environ.get("HTTP_X_REQUEST_ID"))
-        return SetRequest(environ, bytes(body), identifier, time.monotonic())
+        headers = {**_middleware_headers(), "Allow": self.allowed}
+        return SetRequest(environ, body, identifier, time.monotonic(), frame_headers=headers)
 
     def answer(self, requests: Sequence[SetRequest]) -> list[SetResponse | Later]:
         """Answer a set, and write a log line for each of its requests."""
         availability.refresh()  # this thread keeps its connection
         if tracer := tracing.tracer():
             for request in requests:
-                given = str(request.headers.get("HTTP_TRACEPARENT", ""))
-                request.span = api.begin_span(tracer, given, time.monotonic() - request.started)
+                caller = str(request.headers.get("HTTP_TRACEPARENT", ""))
+                span = api.begin_span(tracer, caller, time.monotonic() - request.started)
+                request.span, request.traceparent = span, span.traceparent
         answers: list[SetResponse | Later] = [
             self._response(request, outcome)
             if isinstance(outcome, Content | Exception)
             else partial(self._answer_later, request, outcome)
-            for request, outcome in zip(requests, self.endpoint(requests), strict=True)
+            for request, outcome in zip(requests, self._outcomes(requests), strict=True)
         ]
         self._log(zip(requests, answers, strict=True))
         return answers
+
+    def _outcomes(
+        self, requests: Sequence[SetRequest]
+    ) -> Iterable[Outcome | Callable[[], Outcome]]:
+        """Return the outcomes of requests: those of the endpoint, unless the edge refuses one."""
+        refusals = [_refusal(request) for request in requests]
+        passed = [
+            request for request, refusal in zip(requests, refusals, strict=True) if refusal is None
+        ]
+        outcomes = iter(self.endpoint(passed) if passed else ())
+        return [refusal or next(outcomes) for refusal in refusals]
 
     def fail(self, request: SetRequest, error: BaseException) -> SetResponse:
         """Return the response to a request whose set has failed."""
@@ -97,7 +92,11 @@ class FramedSets:
     def _answer_later(self, request: SetRequest, run: Callable[[], Outcome]) -> SetResponse:
         if time.monotonic() - request.started > settings.DATABASE_SECONDS:
             return self._answer(request, _busy())
-        with ErrorBoundary() as boundary:
+        with (
+            logs.about(request.id, request.log_ids),
+            tracing.activated(request.span),
+            ErrorBoundary() as boundary,
+        ):
             outcome = run()
         response = self._answer(request, boundary.error or outcome)
         close_old_connections()
@@ -111,8 +110,8 @@ class FramedSets:
     def _response(self, request: SetRequest, outcome: Outcome) -> SetResponse:
         content = outcome if isinstance(outcome, Content) else _of_error(outcome, request)
         headers = {
+            **request.frame_headers,
             **content.headers,
-            "Allow": self.allowed,
             **request.response_headers,
             "X-Request-Id": request.id,
             "Content-Length": str(len(content.body)),
@@ -120,33 +119,79 @@ class FramedSets:
         encoded = [
             (name.encode("latin-1"), text.encode("latin-1")) for name, text in headers.items()
         ]
-        return SetResponse(
-            content.status, _fixed_headers() + encoded, content.body, content.details
-        )
+        return SetResponse(content.status, encoded, content.body, content.details)
 
     def _log(self, answers: Iterable[tuple[SetRequest, SetResponse | Later]]) -> None:
         now = time.monotonic()
-        answered = [
-            api.AnsweredRequest(
-                answer.status, now - request.started, _ids(request), answer.details, request.span
-            )
-            for request, answer in answers
-            if isinstance(answer, SetResponse)
-        ]
-        if answered:
-            api.log_requests(self.route, answered)
+        answered: dict[Route, list[AnsweredRequest]] = {}
+        for request, answer in answers:
+            if isinstance(answer, SetResponse):
+                path = NO_PATH if request.is_refused_at_edge else self.route.path
+                answered.setdefault(self.route._replace(path=path), []).append(
+                    AnsweredRequest(
+                        answer.status,
+                        now - request.started,
+                        {"request_id": request.id, **request.log_ids},
+                        answer.details,
+                        request.span,
+                        "HTTP_PREFER" in request.headers,
+                    )
+                )
+        for route, requests in answered.items():
+            request_records.record(route, requests)
 
 
-def _ids(request: SetRequest) -> dict[str, object]:
-    return {"request_id": request.id, **request.log_ids}
+class SetView(api.ApiView):
+    """A REST view whose POST is answered by the endpoint of sets, for a set of one."""
+
+    frame: ClassVar[FramedSets]
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        """Check a call before its method runs; the endpoint checks a POST itself."""
+        if request.method != "POST":
+            super().initial(request, *args, **kwargs)
+
+    def answer(self, request: Request) -> HttpResponse:
+        """Answer a POST. Raises its error."""
+        whole = request._request
+        call = SetRequest(
+            whole.META,
+            whole.body,
+            api.id_of(whole),
+            time.monotonic(),
+            traceparent=tracing.active(),
+        )
+        (outcome,) = self.frame.endpoint([call])
+        logs.caller.set(call.log_ids)
+        self.headers.update(call.response_headers)
+        content = outcome if isinstance(outcome, Content | Exception) else outcome()
+        if isinstance(content, Exception):
+            raise content
+        return api.json_response(content.body, content.status, content.headers, content.details)
+
+
+def _refusal(request: SetRequest) -> errors.ApiError | None:
+    """Return the error of a request that the edge refuses, and set the headers of its response."""
+    try:
+        edge.check_call(request.headers)
+    except errors.ApiError as error:
+        request.frame_headers = {"Content-Type": "application/json"}
+        request.is_refused_at_edge = True
+        return error
+    try:
+        edge.bound_length(request.headers, BODY_LIMIT)
+    except errors.ApiError as error:
+        request.frame_headers = _middleware_headers()
+        return error
+    return None
 
 
 def _of_error(error: Exception, request: SetRequest) -> Content:
     with logs.about(request.id, request.log_ids):
-        found = api.as_api_error(error)
-    response = api.error_response(found, request.id)
+        api_error = api.as_api_error(error)
+    response = api.error_response(api_error, request.id)
     headers = {name: text for name, text in response.items() if name != "Content-Type"}
-    return Content(response.status_code, response.content, headers, api.details_of(found))
+    return Content(response.status_code, response.content, headers, api.details_of(api_error))
 
 
 def _late() -> errors.Unavailable:
@@ -158,8 +203,8 @@ def _busy() -> errors.Unavailable:
 
 
 @cache
-def _fixed_headers() -> Headers:
-    """Return the headers of every response: those of Django's middleware, and the type."""
+def _middleware_headers() -> Mapping[str, str]:
+    """Return the headers that Django's middleware sets, and the type."""
     plain = SecurityMiddleware(lambda request: api.json_response({}))(HttpRequest())
     assert isinstance(plain, HttpResponse)
-    return [(name.encode(), text.encode()) for name, text in plain.items()]
+    return dict(plain.items())

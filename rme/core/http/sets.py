@@ -3,49 +3,63 @@
 A request that arrives while no set is being answered is answered at once. Those that arrive
 meanwhile wait until the running set ends; then all that wait are the next set. So no request waits
 for a timer, sets grow with the load, and a request costs neither a thread's turn nor a transaction.
+
+If more requests wait than fit into a set, organizations take turns.
 """
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple, Protocol
 
+from rme.core import errors
+from rme.core.cache import TtlCache
 from rme.core.http.chunked import Environ
 from rme.core.http.request_records import NO_DETAILS, Details
+from rme.core.process.admission import NOBODY, FairPool, Owners
 from rme.core.telemetry.spans import Span
 
 SET_SIZE = 64
 """The most requests of a set: what one of them waits for stays small."""
+SET_BYTES = 96 * 1024
+"""The most bytes of a set's bodies, after the first: reading large ones takes long."""
 QUEUE_SIZE = 1024
 """The most requests that wait, as many as a process has connections. More get 503."""
+
+_CREDENTIAL_SECONDS = 3600.0
 
 Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(slots=True, eq=False)
 class SetRequest:
-    """A whole request, and what is found out about it while it is answered."""
+    """A whole request, and the facts about it that its endpoint adds."""
 
     headers: Environ
-    """By WSGI's names (PEP 3333)."""
+    """Its headers and query, by WSGI's names (PEP 3333)."""
     body: bytes
     id: str
     started: float
     """When it was complete, on this process's monotonic clock."""
     log_ids: Mapping[str, object] = field(default_factory=dict)
     """The ids of its caller, for log lines."""
+    owners: Owners = NOBODY
+    """The organization and person that it comes from, once known."""
+    frame_headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers of every response of its route."""
+    is_refused_at_edge: bool = False
+    """Whether it was refused before its path was looked at; logs and counts name no path then."""
     response_headers: Mapping[str, str] = field(default_factory=dict)
-    """The headers of its response, whether it is an error or not."""
+    """The headers that its endpoint adds to its response, whether it is an error or not."""
     span: Span | None = None
     """Its span, where tracing is on and its set has begun."""
-
-    @property
-    def traceparent(self) -> str:
-        """Return the context for what follows from it; empty if it is not traced."""
-        return self.span.traceparent if self.span else ""
+    traceparent: str = ""
+    """The trace context for its next steps; empty if it is not traced."""
 
 
 class SetResponse(NamedTuple):
@@ -64,8 +78,8 @@ Later = Callable[[], SetResponse]
 class SetHandler(Protocol):
     """Answers requests of one route by sets. No method raises for what is wrong with a request."""
 
-    def read(self, environ: Environ, body: bytearray) -> SetRequest | None:
-        """Return a request as one of a set; None if it has to be answered the ordinary way."""
+    def read(self, environ: Environ, body: bytes) -> SetRequest:
+        """Build a request of a set. A body that is too long or incomplete is empty here."""
 
     def answer(self, requests: Sequence[SetRequest]) -> Sequence[SetResponse | Later]:
         """Answer a set, in a thread."""
@@ -90,15 +104,23 @@ class SetQueue:
     """The requests of a route that wait, and the set that runs. Used by the event loop alone."""
 
     def __init__(
-        self, handler: SetHandler, alone: ThreadPoolExecutor, seconds: float, size: int = QUEUE_SIZE
+        self,
+        handler: SetHandler,
+        alone: FairPool,
+        seconds: float,
+        size: int = QUEUE_SIZE,
+        note: Callable[[str], None] = lambda organization: None,
     ) -> None:
         """`alone` has the threads of requests that are answered by themselves; `seconds` is how
-        long a request may wait.
+        long a request may wait; `note` gets the organization of each request.
         """
+        self.note = note
         self.handler, self.alone, self.seconds, self.size = handler, alone, seconds, size
         self.thread = ThreadPoolExecutor(1, "set")
         self.queue: deque[_Waiting] = deque()
         self.running = False
+        self.organizations: TtlCache[bytes, str] = TtlCache(_CREDENTIAL_SECONDS, size=10_000)
+        """The organizations of recently used credentials, by digest."""
         self.timer: asyncio.TimerHandle | None = None
 
     async def answer(self, request: SetRequest) -> SetResponse:
@@ -125,12 +147,46 @@ class SetQueue:
         if before < count < SET_SIZE:
             loop.call_soon(self._begin, loop, count)
             return
-        taken = [self.queue.popleft() for _ in range(min(len(self.queue), SET_SIZE))]
+        taken = self._take()
         self.running = bool(taken)
         if taken:
             requests = [waiting.request for waiting in taken]
             done = loop.run_in_executor(self.thread, self.handler.answer, requests)
             done.add_done_callback(partial(self._end, loop, taken))
+
+    def _take(self) -> list[_Waiting]:
+        """Take the requests of the next set, one of each organization in turn."""
+        size = sum(len(waiting.request.body) for waiting in islice(self.queue, SET_SIZE))
+        if len(self.queue) <= SET_SIZE and size <= SET_BYTES:
+            taken = list(self.queue)
+            self.queue.clear()
+            return taken
+        lines: dict[str, list[_Waiting]] = {}
+        for waiting in self.queue:
+            lines.setdefault(self._line_of(waiting.request), []).append(waiting)
+        taken, size = [], 0
+        for waiting in chain.from_iterable(zip_longest(*lines.values())):
+            if waiting is None:  # its line was shorter
+                continue
+            size += len(waiting.request.body)
+            if taken and (len(taken) == SET_SIZE or size > SET_BYTES):
+                break
+            taken.append(waiting)
+        chosen = set(map(id, taken))
+        self.queue = deque(each for each in self.queue if id(each) not in chosen)
+        return taken
+
+    def _line_of(self, request: SetRequest) -> str:
+        """Return the organization of a request, or its credential where that is new here."""
+        credential = _credential(request)
+        return self.organizations.get(credential, lambda: None) or credential.hex()
+
+    def _learn(self, request: SetRequest) -> None:
+        """Remember the organization of a credential, and that it calls."""
+        organization = request.owners.organization
+        if organization:
+            self.organizations.put(_credential(request), organization)
+            self.note(organization)
 
     def _end(
         self,
@@ -145,11 +201,23 @@ class SetQueue:
                 _resolve(waiting, self.handler.fail(waiting.request, error))
             return
         for waiting, answer in zip(taken, done.result(), strict=True):
+            self._learn(waiting.request)
             if isinstance(answer, SetResponse):
                 _resolve(waiting, answer)
             else:
-                later = loop.run_in_executor(self.alone, answer)
-                later.add_done_callback(partial(self._end_later, waiting))
+                self._answer_later(loop, waiting, answer)
+
+    def _answer_later(
+        self, loop: asyncio.AbstractEventLoop, waiting: _Waiting, answer: Later
+    ) -> None:
+        """Answer a request by itself, when it is its owners' turn."""
+        try:
+            done = self.alone.submit(waiting.request.owners, answer)
+        except errors.RateLimited as error:
+            _resolve(waiting, self.handler.fail(waiting.request, error))
+        else:
+            later = asyncio.wrap_future(done, loop=loop)
+            later.add_done_callback(partial(self._end_later, waiting))
 
     def _end_later(self, waiting: _Waiting, done: "asyncio.Future[SetResponse]") -> None:
         error = done.exception()
@@ -163,6 +231,11 @@ class SetQueue:
             _resolve(waiting, self.handler.refuse(waiting.request, late=True))
         if self.queue:
             self.timer = loop.call_at(self.queue[0].until, self._refuse_late, loop)
+
+
+def _credential(request: SetRequest) -> bytes:
+    text = str(request.headers.get("HTTP_AUTHORIZATION", ""))
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def _resolve(waiting: _Waiting, response: SetResponse) -> None:

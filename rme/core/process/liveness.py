@@ -52,8 +52,8 @@ def begin(var: Path, name: str) -> None:
             path.unlink(missing_ok=True)
     if _deadline:
         os.close(_deadline.file)
-    own = folder / f"{name}@{os.getpid()}@{_started(os.getpid())}"
-    _deadline = TaskDeadline(os.open(own, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    process_file = folder / f"{name}@{os.getpid()}@{_started(os.getpid())}"
+    _deadline = TaskDeadline(os.open(process_file, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _deadline.extend(IDLE_SECONDS)
 
 

@@ -13,15 +13,16 @@ from celery import current_app
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from rme.core.cache import TtlCache
+from rme.core.absence import Absence
 from rme.core.redis.connection import command
 
 log = structlog.get_logger(__name__)
 
 LOST_AFTER_MS = 3000
 """When a wakeup expires."""
-_broker_is_away: TtlCache[str, bool] = TtlCache(seconds=1)
-"""Filled while the broker or Redis is away: callers return at once, without a time-out each."""
+AWAY_SECONDS = 1.0
+"""The pause after the broker or Redis could not be reached, in which no caller tries them."""
+absence = Absence(AWAY_SECONDS)
 
 
 def request_once(
@@ -47,13 +48,14 @@ def request_with(task: str, *arguments: str) -> None:
 def _request(
     name: str, task: str, arguments: tuple[str, ...], *, queue: str, once: bool, retry: bool
 ) -> None:
-    if not retry and _broker_is_away.get("", lambda: None):
+    if not retry and not absence.may_try():
         return
     try:
         if not once or set_wakeup(name):
             current_app.send_task(task, arguments, queue=queue, ignore_result=True)
+        absence.note_answer()
     except (RedisError, KombuError, AMQPError, OSError) as error:
-        _broker_is_away.put("", True)
+        absence.note_failure()
         log.warning("wakeup.lost", name=name, error=type(error).__name__)
 
 
@@ -74,4 +76,5 @@ def clear_wakeup(name: str) -> None:
 
 
 def _key(name: str) -> str:
-    return f"rme:bell:{name}"
+    # A worker of another release may use another key. Then the wakeup stays until it expires.
+    return f"rme:wakeup:{name}"

@@ -1,12 +1,71 @@
-"""A pool of threads that prefers the thread used last, whose connections are still open."""
+"""A pool of threads that prefers the thread used last, whose connections are still open; and the
+watch for threads that die while they start.
+"""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import NoReturn
+
+import structlog
+
+log = structlog.get_logger(__name__)
 
 Job = Callable[[int], object]
 """Called with the number of the thread that runs it. Must not raise."""
+LOOKS = 3
+"""How many looks in a row may find a thread starting. It takes far less than the time of one."""
+
+
+def end_process(reason: str, **details: object) -> NoReturn:
+    """Log the reason and end this process as a kill would, for another one to take its place.
+
+    For a process without memory: nothing that it still tries is reliable, and its deliveries are
+    claimed again when their leases end.
+    """
+    try:
+        log.critical("process.ended", reason=reason, **details)
+    finally:
+        os._exit(os.EX_SOFTWARE)
+
+
+def start(work: Callable[..., object], *arguments: object, name: str) -> threading.Thread:
+    """Start a thread that this process can't work without; end the process if that fails, or if
+    the thread has no memory.
+    """
+
+    def run() -> None:
+        try:
+            work(*arguments)
+        except MemoryError as error:
+            end_process("a thread had no memory", thread=name, error=str(error))
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:  # the system has no room for another thread
+        end_process("a thread cannot be started", thread=name, error=str(error))
+    return thread
+
+
+class StartWatch:
+    """Ends the process if a thread has died while it started.
+
+    Without memory a new thread may end before it reports its start. `Thread.start` then waits
+    for it forever, with all locks that its caller holds.
+    """
+
+    def __init__(self) -> None:
+        self._looks: dict[threading.Thread, int] = {}
+
+    def look(self) -> None:
+        """Look for such threads. Call this every few seconds, from a thread that already runs."""
+        starting = [each for each in threading.enumerate() if not each.is_alive()]
+        self._looks = {each: self._looks.get(each, 0) + 1 for each in starting}
+        if dead := [each.name for each, looks in self._looks.items() if looks >= LOOKS]:
+            end_process("a thread died while it started", threads=dead)
 
 
 class Threads:
@@ -14,10 +73,6 @@ class Threads:
 
     def __init__(self, limit: int, name: str) -> None:
         self._limit, self._name = limit, name
-        self.forget()
-
-    def forget(self) -> None:
-        """Start with no threads and no jobs, as after a fork."""
         self._lock = threading.Lock()
         self._started = 0
         self._idle: list[SimpleQueue[Job]] = []
@@ -32,12 +87,7 @@ class Threads:
                 number, self._started = self._started, self._started + 1
                 inbox: SimpleQueue[Job] = SimpleQueue()
                 inbox.put(job)
-                threading.Thread(
-                    target=self._work,
-                    args=(inbox, number),
-                    name=f"{self._name} {number}",
-                    daemon=True,
-                ).start()
+                start(self._work, inbox, number, name=f"{self._name} {number}")
             else:
                 self._waiting.append(job)
 

@@ -28,7 +28,8 @@ from django.conf import settings
 from django.db import connections
 
 from rme.core.db import availability, locks
-from rme.core.process import liveness
+from rme.core.process import liveness, threads
+from rme.core.process.turns import ThreadTurn
 from rme.core.redis import counters, heartbeats, hints
 from rme.core.telemetry import process_gauges
 from rme.core.telemetry.histograms import Histogram
@@ -142,8 +143,8 @@ class _Unprompted(threading.local):
 
 arrivals = Arrivals()
 record = TaskRecord()
-_turn = threading.Lock()
-"""Held by the task or the poll that runs: they share the transport of the process."""
+_turn = ThreadTurn()
+"""The turn of the running task or poll: they share the process's transport."""
 _unprompted = _Unprompted()
 _stopped = threading.Event()
 
@@ -165,7 +166,7 @@ class WorkerTask(Task[..., Any]):
         arrivals.note(key)
         if self.at_most_every and not hints.is_first(self.name, self.at_most_every):
             return None
-        with _alive_in_turn(self.name):
+        with _turn, _counting_as_alive(self.name):
             try:
                 return perform(self.name, partial(self.run, *args, **kwargs))
             finally:
@@ -173,15 +174,14 @@ class WorkerTask(Task[..., Any]):
 
 
 @contextmanager
-def _alive_in_turn(task: str) -> Iterator[None]:
-    """Wait for the turn of a task or a poll, which may take as long as the task's time limit."""
-    with _turn:
-        limit = getattr(current_app.tasks.get(task), "time_limit", None)
-        liveness.extend(limit or current_app.conf.task_time_limit)
-        try:
-            yield
-        finally:
-            liveness.extend()
+def _counting_as_alive(task: str) -> Iterator[None]:
+    """Let the process count as alive until the task's time limit."""
+    limit = getattr(current_app.tasks.get(task), "time_limit", None)
+    liveness.extend(limit or current_app.conf.task_time_limit)
+    try:
+        yield
+    finally:
+        liveness.extend()
 
 
 def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
@@ -194,6 +194,8 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
         availability.refresh()
         try:
             result = _measure(name, job)
+        except MemoryError as error:
+            threads.end_process("a task had no memory", task=name, error=str(error))
         except Exception as error:
             record.failed(name, error)
             hints.forget(name)
@@ -206,8 +208,8 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
                 "task.database_away", task=name, error=type(error).__name__, sqlstate=sqlstate
             )
             time.sleep(PAUSE_SECONDS)
-            left = until - time.monotonic()
-            if left <= 0 or not availability.wait_until_writable(left):
+            remaining = until - time.monotonic()
+            if remaining <= 0 or not availability.wait_until_writable(remaining):
                 return None
         else:
             record.succeeded(name)
@@ -240,20 +242,23 @@ def queues(app: Celery | None = None) -> set[str]:
 def periodic(app: Celery | None = None) -> list[Expected]:
     """Return the frequent periodic tasks whose queues this worker consumes."""
     app = app or current_app
-    own, found = queues(app), []
+    own_queues, tasks = queues(app), []
     for entry in app.conf.beat_schedule.values():
         task = app.tasks[entry["task"]]
         queue = entry.get("options", {}).get("queue") or getattr(task, "queue", None)
-        if entry["schedule"] < FREQUENT_SECONDS and (queue or app.conf.task_default_queue) in own:
+        if (
+            entry["schedule"] < FREQUENT_SECONDS
+            and (queue or app.conf.task_default_queue) in own_queues
+        ):
             job = partial(_alone, task.name, task.run)
-            found.append(Expected(task.name, job, float(entry["schedule"])))
-    return found
+            tasks.append(Expected(task.name, job, float(entry["schedule"])))
+    return tasks
 
 
 def _alone(name: str, job: Job) -> None:
     """Run a job that beat orders once for all workers, unless another process is running it."""
-    with locks.alone(f"unprompted {name}") as alone:
-        if alone:
+    with locks.alone(f"unprompted {name}") as has_lock:
+        if has_lock:
             job()
 
 
@@ -263,27 +268,27 @@ def begin(sends: Sequence[Expected]) -> None:
     Each process runs `sends`; periodic tasks are run by one process at a time.
     """
     expected = [*periodic(), *sends]
-    for each in expected:
-        arrivals.note(each.task)
+    for task in expected:
+        arrivals.note(task.task)
     _stopped.clear()
     liveness.begin(settings.VAR, ",".join(sorted(queues())))
     for name, run in (("heartbeat", _beat), ("unprompted", _poll)):
-        threading.Thread(target=run, args=(expected,), name=name, daemon=True).start()
+        threads.start(run, expected, name=name)
 
 
 def end(seconds: float) -> None:
     """Stop polling; wait for a poll that is running, up to `seconds`."""
     _stopped.set()
-    if _turn.acquire(timeout=seconds):
-        _turn.release()
+    _turn.wait_until_free(seconds)
 
 
 def _beat(expected: Sequence[Expected]) -> None:
-    own = queues()
+    worker_queues, starts = queues(), threads.StartWatch()
     while True:
         unprompted = any(each.every and each.is_late(MISSED_SECONDS) for each in expected)
         heartbeats.store(record.heartbeat(unprompted=unprompted))
-        process_gauges.store(process_gauges.WORKER, own)
+        process_gauges.store(process_gauges.WORKER, worker_queues)
+        starts.look()
         time.sleep(heartbeats.EVERY_SECONDS)
 
 
@@ -296,16 +301,16 @@ def _poll(expected: Sequence[Expected]) -> None:
             took = time.monotonic() - started
 
 
-def run_late(late: Sequence[Expected]) -> None:
+def run_late(tasks: Sequence[Expected]) -> None:
     """Run late tasks one by one; a task that arrives meanwhile runs between them."""
-    for each in late:
-        with _alive_in_turn(each.task), _without_order():
+    for expected in tasks:
+        with _turn, _counting_as_alive(expected.task), _without_order():
             if _stopped.is_set():
                 return
             try:
-                perform(each.task, each.job)
+                perform(expected.task, expected.job)
             except Exception:  # no task's log has the failures of a thread
-                log.exception("unprompted.failed", task=each.task)
+                log.exception("unprompted.failed", task=expected.task)
             finally:
                 connections.close_all()
 

@@ -1,8 +1,8 @@
 """The one contract of all that take a message: email, SMS and push providers alike.
 
-Frozen values go in, outcomes (`rme.core.outcomes`) come out. `content` is what is sent, `callbacks`
-what providers report, `base` the provider itself, `refusals` what refusals mean, and `http` what
-providers over HTTP share. How to write a provider: docs/adding-a-provider.md.
+Frozen values go in, outcomes (`rme.core.outcomes`) come out. `content` is the content to send,
+`callbacks` what providers report, `base` the provider itself, `refusals` what refusals mean, and
+`http` what providers over HTTP share. How to write a provider: docs/adding-a-provider.md.
 """
 
 from rme.core.provider.base import (
@@ -15,18 +15,17 @@ from rme.core.provider.base import (
     send_together,
 )
 from rme.core.provider.callbacks import (
-    AcceptedMessage,
     CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
     InboundSms,
+    SentMessage,
     SmsPart,
     UnknownCode,
 )
 from rme.core.provider.content import Content, Email, Push, Sms
 
 __all__ = [
-    "AcceptedMessage",
     "CallbackContent",
     "CallbackRequest",
     "Content",
@@ -38,6 +37,7 @@ __all__ = [
     "Provider",
     "ProviderSettings",
     "Push",
+    "SentMessage",
     "Sms",
     "SmsPart",
     "StoreReceived",

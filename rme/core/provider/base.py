@@ -12,17 +12,18 @@ from typing import ClassVar, NamedTuple
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from rme.core.channels import Channel
 from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
 from rme.core.provider.callbacks import (
-    AcceptedMessage,
     CallbackContent,
     CallbackRequest,
     DeliveryReceipt,
+    SentMessage,
     UnknownCode,
 )
 from rme.core.provider.content import Content, Email, Push, Sms
-from rme.transport import NOT_STARTED, AddressPolicy, Failure, Reply, Request, Transport
+from rme.transport.addresses import AddressPolicy
+from rme.transport.messages import NOT_STARTED, Failure, Reply, Request
+from rme.transport.performer import Performer
 
 log = structlog.get_logger(__name__)
 
@@ -88,7 +89,7 @@ class Provider:
     """Its name in the registry, in the database and in `provider` of the API."""
     label: ClassVar[str]
     """Its name in the admin."""
-    channels: ClassVar[frozenset[Channel]]
+    channels: ClassVar[frozenset[str]]
     platforms: ClassVar[frozenset[str]] = frozenset()
     """For PUSH: the platforms whose devices it reaches; empty for all."""
     refusal_problem: ClassVar[tuple[str, str]] = (
@@ -104,8 +105,19 @@ class Provider:
     names_its_own_ids: ClassVar[bool] = False
     """Its receipts name its own ids of messages, which are therefore stored."""
 
+    shows_ascii_senders_only: ClassVar[bool] = False
+    """For SMS: it can't show a sender's name beyond ASCII. Its own sender is shown instead."""
+
     def __init__(self, settings: ProviderSettings) -> None:
         self.settings = settings
+
+    def shows_sender(self, name: str) -> bool:
+        """Return whether an SMS by this provider can show a sender's name."""
+        return name.isascii() or not self.shows_ascii_senders_only
+
+    def requested_sender(self, sms: Sms) -> str:
+        """Return the sender that the request named; empty if it named none that can be shown."""
+        return sms.sender if self.shows_sender(sms.sender) else ""
 
     @property
     def spf_mechanism(self) -> str:
@@ -120,7 +132,10 @@ class Provider:
     # --- sending --------------------------------------------------------------------------------
 
     def send(
-        self, dispatches: Sequence[Dispatch], transport: Transport, progress: Progress = no_progress
+        self,
+        dispatches: Sequence[Dispatch],
+        transport: Performer,
+        progress: Progress = no_progress,
     ) -> list[Outcome]:
         """Send a window of dispatches at once; return their outcomes in the same order.
 
@@ -151,13 +166,15 @@ class Provider:
             return NOT_TRIED
         try:
             return self.outcome_of(dispatch, reply)
+        except MemoryError:  # of the process, not of this one
+            raise
         except Exception:
             log.exception("provider.outcome", kind=self.kind, attempt=dispatch.attempt_id)
             return UNREADABLE
 
     # --- a check without a message ----------------------------------------------------------------
 
-    def check(self, transport: Transport) -> Outcome | None:
+    def check(self, transport: Performer) -> Outcome | None:
         """Log in without sending anything, by the cheapest request that the service offers.
 
         Return Accepted if it works, Retryable or Misconfigured if not. None, the default: only a
@@ -191,10 +208,10 @@ class Provider:
         """
 
     def stop_listening(self) -> None:
-        """Close the connection that `listen` keeps: the account is gone, or in another cell."""
+        """Close the connection that `listen` keeps: the account is gone, or elsewhere."""
 
     def poll(
-        self, messages: Sequence[AcceptedMessage], transport: Transport
+        self, messages: Sequence[SentMessage], transport: Performer
     ) -> list[Sequence[DeliveryReceipt | UnknownCode] | None]:
         """Ask for the receipts of messages, all at once; None where there was no answer."""
         replies = transport.perform([self.poll_request(each) for each in messages])
@@ -202,12 +219,12 @@ class Provider:
             self.read_poll_reply(each, reply) for each, reply in zip(messages, replies, strict=True)
         ]
 
-    def poll_request(self, message: AcceptedMessage) -> Request:
+    def poll_request(self, message: SentMessage) -> Request:
         """Return the request for a message's status."""
         raise NotImplementedError
 
     def read_poll_reply(
-        self, message: AcceptedMessage, reply: Reply | Failure
+        self, message: SentMessage, reply: Reply | Failure
     ) -> Sequence[DeliveryReceipt | UnknownCode] | None:
         """Return what the answer reports; nothing if there is no news, None if it is no answer."""
         raise NotImplementedError
@@ -225,7 +242,7 @@ def traced(request: Request, dispatch: Dispatch) -> Request:
 
 def send_together(
     dispatches: Sequence[tuple[Provider, Dispatch]],
-    transport: Transport,
+    transport: Performer,
     progress: Progress = no_progress,
 ) -> list[Outcome]:
     """Send dispatches of one or more accounts at once; return their outcomes in the same order.
@@ -241,6 +258,8 @@ def send_together(
         try:
             requests.append(traced(provider.request(dispatch), dispatch))
             indexes.append(index)
+        except MemoryError:  # of the process, not of this one
+            raise
         except Exception:
             log.exception("provider.request", kind=provider.kind, attempt=dispatch.attempt_id)
             outcomes[index] = UNWRITABLE
@@ -250,9 +269,9 @@ def send_together(
         return provider.read_outcome(dispatch, reply)
 
     def on_replies(replies: Sequence[tuple[int, Reply | Failure]]) -> None:
-        known = [(indexes[place], read(indexes[place], reply)) for place, reply in replies]
-        outcomes.update(known)
-        progress(known)
+        answers = [(indexes[place], read(indexes[place], reply)) for place, reply in replies]
+        outcomes.update(answers)
+        progress(answers)
 
     replies = transport.perform(requests, on_replies)
     for index, reply in zip(indexes, replies, strict=True):

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from rme.core.addresses import Digits
+from rme.core.outcomes import OptOut
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CallbackRequest:
@@ -39,6 +42,10 @@ class DeliveryReceipt:
     machine: bool = False
     """Of an open or a click: a scanner or a proxy made it."""
     provider_id: str = ""
+    opt_out: OptOut | None = None
+    """Set for a failure if the provider didn't send, because the recipient had opted out there."""
+    former_provider_id: str = ""
+    """The id as the previous release stored it, if it differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,9 @@ class SmsPart:
 
 @dataclass(frozen=True, slots=True)
 class InboundSms:
-    """An SMS that a phone sent to us. `sender` is their number, `to` is ours."""
+    """An SMS that a phone sent to us. `sender` is their number as the provider wrote it, `to` is
+    ours.
+    """
 
     sender: str
     to: str
@@ -70,6 +79,10 @@ class InboundSms:
     """The place in a long text, if the provider did not join its parts."""
     id: str = ""
     """The provider's own id. Empty: a later SMS may arrive as an equal call, byte for byte."""
+    taken_as: str = ""
+    """STOP, START or HELP, if the provider took the text for one, whatever its words."""
+    digits: Digits = Digits.UNSAID
+    """How to read digits of `sender` without `+`."""
 
 
 CallbackContent = Sequence[DeliveryReceipt | InboundSms | UnknownCode]
@@ -77,7 +90,7 @@ CallbackContent = Sequence[DeliveryReceipt | InboundSms | UnknownCode]
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedMessage:
+class SentMessage:
     """A message that the provider took, by the attempt's id and by the provider's own."""
 
     attempt_id: UUID

@@ -9,11 +9,12 @@ from typing import Annotated
 import orjson
 from pydantic import Field, StringConstraints
 
+from rme.core import exact_json
 from rme.core.credentials import DESTINATION, CaPem
-from rme.core.http.retry_after import retry_after
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider.base import ProviderSettings
-from rme.transport import CommonHeaders, Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import CommonHeaders, Failure, FailureKind, Reply, Request, retry_after
+from rme.transport.performer import Performer
 
 __all__ = [
     "HttpSettings",
@@ -76,7 +77,7 @@ def failure_outcome(failure: Failure) -> Outcome:
     return Misconfigured(failure.reason)
 
 
-def check(transport: Transport, request: Request) -> Outcome:
+def check(transport: Performer, request: Request) -> Outcome:
     """Perform a request that sends nothing; return what its answer means."""
     (reply,) = transport.perform([request])
     return check_outcome(reply)
@@ -96,9 +97,9 @@ def check_outcome(reply: Reply | Failure) -> Outcome:
 
 
 def read_object(body: bytes) -> dict[str, object]:
-    """Return a JSON object; an empty one for anything else."""
+    """Return a JSON object; an empty one for anything else. Long whole numbers are texts."""
     try:
-        value = orjson.loads(body)
+        value = exact_json.loads(body)
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -4,17 +4,28 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from rme.core.http.retry_after import retry_after
-from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable, Unknown
-from rme.transport import Reply
+from rme.core.outcomes import (
+    Fault,
+    Misconfigured,
+    OptOut,
+    Outcome,
+    Rejected,
+    Retryable,
+    Unknown,
+)
+from rme.transport.messages import Reply, retry_after
 
 
 class RefusalMeaning(Enum):
     """What a refusal means."""
 
-    LATER = "not taken now; another try may work"
+    LATER = "the account takes nothing now; another try may work"
+    MESSAGE_LATER = "this message is not taken now; the account works for others"
+    ELSEWHERE = "this account does not take this message; another may"
     MISCONFIGURED = "the account's settings are wrong"
+    SENDER = "the sender is refused: the request's, or the account's own"
     DEAD = "the address is dead: a hard bounce"
+    STOPPED = "the recipient opted out with the provider"
     RECIPIENT = "this recipient will never be served"
     CONTENT = "this content will never be taken"
 
@@ -23,14 +34,29 @@ class RefusalMeaning(Enum):
         match self:
             case RefusalMeaning.LATER:
                 return Retryable(reason, seconds)
+            case RefusalMeaning.MESSAGE_LATER:
+                return Retryable(reason, seconds, blames_account=False)
             case RefusalMeaning.MISCONFIGURED:
                 return Misconfigured(reason)
+            case RefusalMeaning.SENDER:
+                return Misconfigured(reason, of_sender=True)
+            case RefusalMeaning.ELSEWHERE:
+                return Rejected(reason, Fault.ROUTE)
             case RefusalMeaning.CONTENT:
                 return Rejected(reason, Fault.CONTENT)
+            case RefusalMeaning.STOPPED:
+                return Rejected(reason, opt_out=OptOut.STOP)
         return Rejected(reason, hard=self is RefusalMeaning.DEAD)
 
 
-LATER, MISCONFIGURED, DEAD, RECIPIENT, CONTENT = RefusalMeaning
+LATER, MESSAGE_LATER, ELSEWHERE = (
+    RefusalMeaning.LATER,
+    RefusalMeaning.MESSAGE_LATER,
+    RefusalMeaning.ELSEWHERE,
+)
+MISCONFIGURED, SENDER = RefusalMeaning.MISCONFIGURED, RefusalMeaning.SENDER
+DEAD, STOPPED, RECIPIENT = RefusalMeaning.DEAD, RefusalMeaning.STOPPED, RefusalMeaning.RECIPIENT
+CONTENT = RefusalMeaning.CONTENT
 
 Rows = Sequence[tuple[str, RefusalMeaning]]
 """Patterns of refusals and what they mean; the first row that matches decides."""
@@ -68,6 +94,16 @@ BY_STATUS: Mapping[int, RefusalMeaning] = {
     503: LATER,
 }
 """What an HTTP status means for most services."""
+
+
+def of_message(outcome: Outcome, sender: str) -> Outcome:
+    """Return an outcome for a message whose request named `sender`; empty if it named none.
+
+    If the provider refuses a named sender, it is the request's fault: another account may have it.
+    """
+    if sender and isinstance(outcome, (Misconfigured, Retryable)) and outcome.of_sender:
+        return Rejected(outcome.reason, Fault.ROUTE)
+    return outcome
 
 
 def by_status(

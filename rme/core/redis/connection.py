@@ -33,12 +33,12 @@ def _client(url: str) -> Redis:
         "socket_connect_timeout": settings.REDIS_TIMEOUT,
         "retry": Retry(NoBackoff(), 1),
     }
-    found = redis_url.sentinels(url)
-    if found is None:
+    sentinels = redis_url.sentinels(url)
+    if sentinels is None:
         return Redis.from_url(url, **options)
-    own_options = {**options, **found.sentinel_options()}
-    sentinel: Any = Sentinel(found.hosts, sentinel_kwargs=own_options)
-    client: Redis = sentinel.master_for(found.service, **options, **found.server_options())
+    own_options = {**options, **sentinels.sentinel_options()}
+    sentinel: Any = Sentinel(sentinels.hosts, sentinel_kwargs=own_options)
+    client: Redis = sentinel.master_for(sentinels.service, **options, **sentinels.server_options())
     return client
 
 

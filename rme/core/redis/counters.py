@@ -82,9 +82,9 @@ os.register_at_fork(after_in_child=_process.discard)
 
 def read() -> dict[str, dict[Labels, float]]:
     """Return the sums of all processes by name and labels. Raises RedisError."""
-    found: dict[str, dict[Labels, float]] = defaultdict(dict)
+    amounts: dict[str, dict[Labels, float]] = defaultdict(dict)
     for field, amount in redis_client().hgetall(KEY).items():
         assert isinstance(field, bytes)  # the client does not decode
         name, *labels = field.decode().split(_SEPARATOR)
-        found[name][tuple(labels)] = float(amount)
-    return dict(found)
+        amounts[name][tuple(labels)] = float(amount)
+    return dict(amounts)

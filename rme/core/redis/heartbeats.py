@@ -66,10 +66,10 @@ def read() -> list[Heartbeat]:
     names = sorted(name.decode() for name in members if isinstance(name, bytes))
     if not names:
         return []
-    found = redis_client().mget([_key(name) for name in names])
-    if gone := [name for name, left in zip(names, found, strict=True) if left is None]:
+    texts = redis_client().mget([_key(name) for name in names])
+    if gone := [name for name, text in zip(names, texts, strict=True) if text is None]:
         redis_client().srem(WORKERS, *gone)
-    return [Heartbeat(**orjson.loads(left)) for left in found if left is not None]
+    return [Heartbeat(**orjson.loads(text)) for text in texts if text is not None]
 
 
 def _key(name: str) -> str:

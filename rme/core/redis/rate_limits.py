@@ -6,8 +6,6 @@ all others go on passing.
 """
 
 import hashlib
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +15,7 @@ from redis import RedisError
 from redis.exceptions import NoScriptError
 
 from rme.core import errors
+from rme.core.absence import Absence
 from rme.core.redis.connection import command
 
 log = structlog.get_logger(__name__)
@@ -153,7 +152,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`count` in `seconds`, all of which may come at once. With a count of 0 nothing passes.
+    """`count` in `seconds`; they may all come at once. With a count of 0 nothing passes.
 
     One call that costs more than `count`, up to `largest`, passes when the limit is unused, and
     later calls wait until the rate has made up for it.
@@ -177,6 +176,11 @@ class LimitDecision:
     remaining: tuple[int, ...] = ()
     resets: tuple[int, ...] = ()
 
+    @property
+    def is_counted(self) -> bool:
+        """Return whether Redis decided. While it is away, nothing counts and all calls pass."""
+        return not self.allowed or bool(self.remaining)
+
     def require(self, message: str | None = None) -> None:
         """Raise RATE_LIMITED, with `Retry-After`, unless the call may pass."""
         if not self.allowed:
@@ -187,8 +191,7 @@ class Limiter:
     """Checks calls against limits, and lets all pass while Redis is away."""
 
     def __init__(self) -> None:
-        self._away_until = 0.0
-        self._lock = threading.Lock()
+        self._absence = Absence(AWAY_SECONDS)
 
     def take(self, key: str, *limits: Limit, cost: int = 1) -> LimitDecision:
         """Count a call against all of the limits, or none if one refuses it.
@@ -200,47 +203,45 @@ class Limiter:
         return decision
 
     def take_each(
-        self, wanted: Mapping[str, tuple[Sequence[Limit], int]], *, cost: int = 1
+        self, takes: Mapping[str, tuple[Sequence[Limit], int]], *, cost: int = 1
     ) -> dict[str, list[LimitDecision]]:
         """Count calls as `take` does, one by one, and return the decision of each.
 
-        `wanted` are the limits of each key, as many for each, and how many calls there are. One
+        `takes` are the limits of each key, as many for each, and how many calls there are. One
         call to Redis, however many they are.
         """
-        if not wanted:
+        if not takes:
             return {}
         keys, numbers = [], []
-        for key, (limits, times) in wanted.items():
-            own, bounds = self._key_arguments(key, limits)
-            keys += own
+        for key, (limits, times) in takes.items():
+            limit_keys, bounds = self._key_arguments(key, limits)
+            keys += limit_keys
             numbers += [cost, times, *bounds]
-        many = len(keys) // len(wanted)
-        answer = self.run(_TAKE, keys, many, *numbers)
+        keys_per_take = len(keys) // len(takes)
+        answer = self.run(_TAKE, keys, keys_per_take, *numbers)
         if answer is None:
-            return {
-                key: [LimitDecision(allowed=True)] * times for key, (_, times) in wanted.items()
-            }
-        size = 1 + 2 * many
+            return {key: [LimitDecision(allowed=True)] * times for key, (_, times) in takes.items()}
+        size = 1 + 2 * keys_per_take
         decisions = (
             LimitDecision(wait == 0, wait, tuple(states[::2]), tuple(states[1::2]))
             for wait, *states in (answer[at : at + size] for at in range(0, len(answer), size))
         )
-        return {key: list(islice(decisions, times)) for key, (_, times) in wanted.items()}
+        return {key: list(islice(decisions, times)) for key, (_, times) in takes.items()}
 
-    def grant(self, wanted: Mapping[str, tuple[Limit, int]], *, take: bool = True) -> list[Grant]:
+    def grant(self, requests: Mapping[str, tuple[Limit, int]], *, take: bool = True) -> list[Grant]:
         """Count, for each limit, as many of those wanted as it allows now; in the same order.
 
         One call to Redis. Without `take` nothing is counted. While Redis is away all are granted.
         """
-        keys = [f"rme:bucket:{key}:{limit.seconds}" for key, (limit, _) in wanted.items()]
+        keys = [f"rme:bucket:{key}:{limit.seconds}" for key, (limit, _) in requests.items()]
         numbers = [
             number
-            for limit, count in wanted.values()
+            for limit, count in requests.values()
             for number in (limit.seconds, max(limit.count, 1), count, int(take))
         ]
         answer = self.run(_GRANT, keys, *numbers) if keys else []
         if answer is None:
-            return [Grant(count, 0.0) for _, count in wanted.values()]
+            return [Grant(count, 0.0) for _, count in requests.values()]
         pairs = zip(answer[::2], answer[1::2], strict=True)
         return [Grant(granted, milliseconds / 1000) for granted, milliseconds in pairs]
 
@@ -250,7 +251,7 @@ class Limiter:
         self.run(_GIVE_BACK, keys, *numbers)
 
     def reset(self, key: str, *limits: Limit) -> None:
-        """Drop all that was counted against the limits."""
+        """Reset the counts of the limits."""
         self.run(_RESET, self._key_arguments(key, limits)[0])
 
     @staticmethod
@@ -260,40 +261,22 @@ class Limiter:
 
     def run(self, script: Script, keys: Sequence[str], *arguments: float) -> list[int] | None:
         """Run a script in one call and return its answer; None while Redis is away."""
-        if not self._may_try():
+        if not self._absence.may_try():
             return None
         try:
             answer = _run(script, len(keys), *keys, *arguments)
         except RedisError as error:
-            self._lost(error)
+            if self._absence.note_failure():
+                log.warning("limits.open", error=type(error).__name__)
             return None
-        if self._away_until:
-            self._away_until = 0.0
+        if self._absence.note_answer():
             log.info("limits.back")
         return answer
 
     @property
     def away(self) -> bool:
         """Return whether Redis did not answer lately, so that no limit holds (for health)."""
-        return self._away_until > 0.0
-
-    def _may_try(self) -> bool:
-        """Return whether this call may try Redis: after a failure one call per pause may."""
-        if self._away_until == 0.0:
-            return True
-        with self._lock:
-            now = time.monotonic()
-            if now < self._away_until:
-                return False
-            self._away_until = now + AWAY_SECONDS
-            return True
-
-    def _lost(self, error: RedisError) -> None:
-        with self._lock:
-            first = self._away_until == 0.0
-            self._away_until = time.monotonic() + AWAY_SECONDS
-        if first:
-            log.warning("limits.open", error=type(error).__name__)
+        return self._absence.is_noted
 
 
 def _run(script: Script, *arguments: str | float) -> list[int]:

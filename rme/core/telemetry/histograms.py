@@ -49,16 +49,16 @@ class Histogram:
                 | {(total, *labels): amount for labels, amount in sums.items()}
             )
 
-    def family(self, found: Mapping[str, Mapping[Labels, float]]) -> HistogramMetricFamily:
+    def family(self, amounts: Mapping[str, Mapping[Labels, float]]) -> HistogramMetricFamily:
         """Build the metric from the counters of all processes (`counters.read`)."""
         family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
         counts: defaultdict[Labels, list[float]] = defaultdict(lambda: [0.0] * self._size)
-        for (*labels, place), count in found.get(self.name + BUCKET, {}).items():
+        for (*labels, place), count in amounts.get(self.name + BUCKET, {}).items():
             if int(place) < self._size:  # a release with more buckets may have counted it
                 counts[tuple(labels)][int(place)] = count
-        sums = found.get(self.name + SUM, {})
-        for labels_of, each in sorted(counts.items()):
-            family.add_metric(labels_of, self._cumulative(each), sums.get(labels_of, 0.0))
+        sums = amounts.get(self.name + SUM, {})
+        for labels_of, bucket_counts in sorted(counts.items()):
+            family.add_metric(labels_of, self._cumulative(bucket_counts), sums.get(labels_of, 0.0))
         return family
 
     @property

@@ -6,7 +6,6 @@ they expire with it. /metrics shows their sums by host and role, and the fullest
 
 import os
 import socket
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from redis import RedisError
 
 from rme.core.db.postgresql.base import DatabaseWrapper
+from rme.core.process import threads
 from rme.core.redis import counters
 from rme.core.redis.connection import redis_client
 
@@ -109,12 +109,14 @@ def store(role: str, queues: Iterable[str] = ()) -> None:
 
 def start(role: str) -> None:
     """Start the thread that stores the gauges of this process every few seconds."""
-    threading.Thread(target=_run, args=(role,), name="process gauges", daemon=True).start()
+    threads.start(_run, role, name="process gauges")
 
 
 def _run(role: str) -> None:
+    starts = threads.StartWatch()
     while True:
         store(role)
+        starts.look()
         time.sleep(EVERY_SECONDS)
 
 
@@ -147,38 +149,38 @@ def read() -> list[ProcessGauges]:
     names = sorted(name.decode() for name in members if isinstance(name, bytes))
     if not names:
         return []
-    found = redis_client().mget([_key(name) for name in names])
-    if gone := [name for name, text in zip(names, found, strict=True) if text is None]:
+    texts = redis_client().mget([_key(name) for name in names])
+    if gone := [name for name, text in zip(names, texts, strict=True) if text is None]:
         redis_client().srem(_PROCESSES, *gone)
-    return [_of(orjson.loads(text)) for text in found if text is not None]
+    return [_of(orjson.loads(text)) for text in texts if text is not None]
 
 
-def _of(stored: dict[str, Any]) -> ProcessGauges:
+def _of(values: dict[str, Any]) -> ProcessGauges:
     """Return the gauges that a process has stored; a later release may have stored more."""
-    return ProcessGauges(**{name: stored[name] for name in _FIELDS})
+    return ProcessGauges(**{name: values[name] for name in _FIELDS})
 
 
 def families(processes: Sequence[ProcessGauges], queues: Iterable[str]) -> Iterator[Metric]:
     """Build the metrics; each of the queues has a count of its workers, also if it is 0."""
     groups: dict[tuple[str, str], list[ProcessGauges]] = {}
-    for each in processes:
-        groups.setdefault((each.role, each.host), []).append(each)
+    for process in processes:
+        groups.setdefault((process.role, process.host), []).append(process)
     running = _gauge("rme_processes", "Processes that run, by role and host.")
     memory = _gauge("rme_process_memory_bytes", "Resident memory of these processes together.")
-    waiting = _gauge("rme_database_pool_waiting", "Threads that wait for a connection.")
+    waiting_threads = _gauge("rme_database_pool_waiting", "Threads that wait for a connection.")
     connections = _gauge("rme_database_connections", "Connections to PostgreSQL.", "state")
     for names, group in sorted(groups.items()):
         running.add_metric(names, len(group))
-        memory.add_metric(names, sum(each.memory for each in group))
-        waiting.add_metric(names, sum(each.waiting for each in group))
-        connections.add_metric([*names, "in_use"], sum(each.in_use for each in group))
-        connections.add_metric([*names, "idle"], sum(each.idle for each in group))
-    yield from (running, memory, waiting, connections, _fullest(processes))
+        memory.add_metric(names, sum(process.memory for process in group))
+        waiting_threads.add_metric(names, sum(process.waiting for process in group))
+        connections.add_metric([*names, "in_use"], sum(process.in_use for process in group))
+        connections.add_metric([*names, "idle"], sum(process.idle for process in group))
+    yield from (running, memory, waiting_threads, connections, _fullest(processes))
     workers = GaugeMetricFamily(
         "rme_queue_workers", "Worker processes that consume a queue.", labels=["queue"]
     )
     for queue in queues:
-        workers.add_metric([queue], sum(queue in each.queues for each in processes))
+        workers.add_metric([queue], sum(queue in process.queues for process in processes))
     yield workers
 
 
@@ -189,9 +191,9 @@ def _fullest(processes: Sequence[ProcessGauges]) -> Metric:
         labels=["role"],
     )
     ratios: dict[str, float] = {}
-    for each in processes:
-        if each.most:
-            ratios[each.role] = max(ratios.get(each.role, 0.0), each.in_use / each.most)
+    for process in processes:
+        if process.most:
+            ratios[process.role] = max(ratios.get(process.role, 0.0), process.in_use / process.most)
     for role, ratio in sorted(ratios.items()):
         family.add_metric([role], ratio)
     return family

@@ -52,4 +52,4 @@ class Tracer(Protocol):
         """Begin a step, which began `age` seconds ago, below the step of a traceparent."""
 
     def stop(self) -> None:
-        """Export what is left."""
+        """Export the remaining spans."""

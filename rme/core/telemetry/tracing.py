@@ -36,7 +36,7 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Export what is left, before the process ends."""
+    """Export the remaining spans, before the process ends."""
     tracer, _state.tracer = _state.tracer, None
     if tracer:
         tracer.stop()
@@ -80,20 +80,22 @@ def set_step(
     """Let a step for a set of requests or messages have one span: below the first of their contexts
     that is sampled, with links to the others. Without any there is no span.
     """
-    found = _state.tracer
-    return _set_step(found, name, contexts, attributes) if found else _NOTHING
+    active_tracer = _state.tracer
+    return _set_step(active_tracer, name, contexts, attributes) if active_tracer else _NOTHING
 
 
 @contextmanager
 def _set_step(
-    found: Tracer, name: str, contexts: Iterable[str], attributes: Attributes
+    active_tracer: Tracer, name: str, contexts: Iterable[str], attributes: Attributes
 ) -> Iterator[None]:
     sampled = list(dict.fromkeys(filter(None, contexts)))
     if not sampled:
         yield
         return
-    first, *others = sampled
-    span = found.begin(name, SpanKind.INTERNAL, parent=first, links=others, attributes=attributes)
+    first, *links = sampled
+    span = active_tracer.begin(
+        name, SpanKind.INTERNAL, parent=first, links=links, attributes=attributes
+    )
     error = "failed"
     try:
         yield

@@ -1,6 +1,5 @@
 """Admin pages of the embedded records."""
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -22,8 +21,8 @@ from rme.crm.models import (
     Speaker,
 )
 from rme.crm.records import export, files
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantInline
-from rme.tenants.roles import Permission
 
 
 class RecordAdmin(PreparedImports):
@@ -43,8 +42,8 @@ class RecordAdmin(PreparedImports):
         self.file_noun = str(self.opts.verbose_name_plural)
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
-        shown: Any = super().get_readonly_fields(request, obj)
-        return shown if obj else [name for name in shown if name not in RecordAdmin.readonly_fields]
+        names: Any = super().get_readonly_fields(request, obj)
+        return names if obj else [name for name in names if name not in RecordAdmin.readonly_fields]
 
     def import_runs(self) -> QuerySet[RecordImport]:
         return RecordImport.objects.filter(kind=self.model.__name__)
@@ -52,8 +51,8 @@ class RecordAdmin(PreparedImports):
     def request_import(self) -> None:
         tasks.request_import()
 
-    def export_lines(self, organization_id: str) -> Iterable[str]:
-        return export.export(organization_id, self.model)
+    def export_work(self, organization_id: str) -> tuple[Any, ...]:
+        return export.export, organization_id, self.model
 
 
 @admin.register(Account)
@@ -98,9 +97,9 @@ class CaseAdmin(RecordAdmin):
     autocomplete_fields = ("contact", "account")
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        for each in formset.forms:
-            each.instance.organization_id = form.instance.organization_id
-            each.instance.author = each.instance.author or request.user.get_username()
+        for row_form in formset.forms:
+            row_form.instance.organization_id = form.instance.organization_id
+            row_form.instance.author = row_form.instance.author or request.user.get_username()
         super().save_formset(request, form, formset, change)
 
 

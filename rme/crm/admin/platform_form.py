@@ -21,7 +21,7 @@ from rme.crm.models import Platform
 from rme.crm.platform_check import error_text
 from rme.crm.presets import PRESETS
 from rme.tenants.admin.choices import TenantForm
-from rme.tenants.admin.widgets import SecretTextarea
+from rme.tenants.admin.form_fields import SecretTextarea
 
 _LONG = frozenset({"private_key", "ca_pem"})
 _HELP = {
@@ -177,31 +177,31 @@ class _PlatformForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Check settings and mapping; each error is shown at its field."""
-        given = super().clean()
-        kind, organization = given.get("kind", ""), self.own_organization()
+        cleaned = super().clean()
+        kind, organization = cleaned.get("kind", ""), self.own_organization()
         if kind not in REMOTE or organization is None:
             self.instance.credentials, self.instance.mapping = "", {}
-            return given
-        settings = self._settings(kind, given)
-        raw = self._mapping(kind, given)
+            return cleaned
+        settings = self._settings(kind, cleaned)
+        raw = self._mapping(kind, cleaned)
         self.instance.credentials = orjson.dumps(settings).decode()
         self.instance.mapping = raw
-        if not self.errors and not given.get("unchecked"):
+        if not self.errors and not cleaned.get("unchecked"):
             self.to_describe = platforms.record(
                 organization.pk, kind, self.instance.credentials, raw, organization.region
             )
             self._compare(self.to_describe)
-        return given
+        return cleaned
 
-    def _settings(self, kind: str, given: Mapping[str, object]) -> dict[str, object]:
+    def _settings(self, kind: str, cleaned: Mapping[str, object]) -> dict[str, object]:
         """Return the settings to store: typed values, and stored secrets for fields left empty."""
         fields = settings_of(kind)
-        stored = stored_settings(self.instance) if self.instance.kind == kind else {}
-        typed = {name: given.get(setting_name(kind, name), "") for name in fields}
-        settings, missing = keep_secrets(fields, stored, typed)
-        for name in missing:
+        stored_values = stored_settings(self.instance) if self.instance.kind == kind else {}
+        typed = {name: cleaned.get(setting_name(kind, name), "") for name in fields}
+        settings, missing_names = keep_secrets(fields, stored_values, typed)
+        for name in missing_names:
             self.add_error(setting_name(kind, name), REPEATED_VALUE_NEEDED)
-        if missing:
+        if missing_names:
             return settings
         try:
             REMOTE[kind].Settings.model_validate(settings)
@@ -213,18 +213,21 @@ class _PlatformForm(TenantForm):
                 self.add_error(name if name in self.fields else None, text)
         return settings
 
-    def _mapping(self, kind: str, given: Mapping[str, Any]) -> dict[str, object]:
-        if preset := given.get("preset"):
+    def _mapping(self, kind: str, cleaned: Mapping[str, Any]) -> dict[str, object]:
+        if preset := cleaned.get("preset"):
             if PRESETS[preset].kind != kind:
                 self.add_error("preset", "This is a preset of another platform.")
             return PRESETS[preset].mapping
         raw: dict[str, Any] = {}
         problems: list[mapping.Problem] = []
-        for each in mapping.KINDS:
-            texts = {name: given.get(mapping_name(each, name), "") for name in mapping_names(each)}
+        for record_kind in mapping.KINDS:
+            texts = {
+                name: cleaned.get(mapping_name(record_kind, name), "")
+                for name in mapping_names(record_kind)
+            }
             try:
                 if texts["object"].strip():
-                    raw[each] = mapping_text.read(each, texts)
+                    raw[record_kind] = mapping_text.read(record_kind, texts)
             except mapping.MappingInvalid as error:
                 problems += error.problems
         try:
@@ -244,19 +247,19 @@ class _PlatformForm(TenantForm):
 
     def _add_problems(self, problems: Iterable[mapping.Problem]) -> None:
         for problem in problems:
-            name = mapping_name(problem.kind, problem.where)
-            shown = name in self.fields
-            message = problem.message if shown else f"{problem.where}: {problem.message}"
-            self.add_error(name if shown else None, message)
+            name = mapping_name(problem.kind, problem.place)
+            has_field = name in self.fields
+            message = problem.message if has_field else f"{problem.place}: {problem.message}"
+            self.add_error(name if has_field else None, message)
 
 
 def stored_settings(row: Platform) -> dict[str, object]:
     """Return the stored settings, secrets included; an empty dict if they cannot be read."""
     try:
-        stored = orjson.loads(row.credentials or "{}")
-    except orjson.JSONDecodeError:
+        settings = orjson.loads(row.credentials or "{}")
+    except ValueError:  # can't be decrypted, or is no JSON
         return {}  # the form is where people repair them
-    return stored if isinstance(stored, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 PlatformForm: Any = type("PlatformForm", (_PlatformForm,), _fields())

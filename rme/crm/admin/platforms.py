@@ -1,7 +1,5 @@
 """The admin page of an organization's platform, with the connection test."""
 
-import time
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -9,10 +7,14 @@ from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.decorators import action
 
-from rme.crm import mapping, platforms
+from rme.core import errors
+from rme.core.http import checks
+from rme.core.process import admission
+from rme.core.process.errands import Overrun
+from rme.crm import mapping, platform_check, platforms
 from rme.crm.admin.platform_form import (
     SECRET_FIELDS,
     PlatformForm,
@@ -22,14 +24,16 @@ from rme.crm.admin.platform_form import (
     settings_of,
 )
 from rme.crm.connectors import REMOTE
-from rme.crm.connectors.base import MappingWrong, PlatformError
+from rme.crm.connectors.base import PlatformError, PlatformSlow
 from rme.crm.connectors.conditions import Description
 from rme.crm.models import Platform
-from rme.crm.platform_check import describe, error_text, try_describe
+from rme.crm.platform_check import KindCheck, PlatformBusy, try_describe
+from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
-from rme.tenants.audit import Action
-from rme.tenants.roles import Permission
 
+_CHECK, _SAVE = "platform", "platform save"
+"""The names of the checks of an organization's platform."""
 _DESCRIPTION = "platform_description"
 """The attribute of a request that holds the platform's description."""
 _REMOTE = f"kind !== '{platforms.EMBEDDED}'"
@@ -109,8 +113,18 @@ class PlatformAdmin(TenantAdmin):
         ):
             return None
         form = self.get_form(request, row, change=row is not None)(request.POST, instance=row)
-        valid = form.is_valid() and form.to_describe is not None
-        return try_describe(form.to_describe) if valid else None
+        record = form.to_describe if form.is_valid() else None
+        if record is None:
+            return None
+        organization_id = record.organization_id
+        try:
+            return checks.answer_of(request, organization_id, _SAVE, try_describe, record)
+        except Overrun:
+            return PlatformSlow()
+        except errors.RateLimited as refusal:
+            if admission.starts_again(request.META):
+                raise
+            return PlatformBusy(refusal.message)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         obj.updated_at = Now()
@@ -131,51 +145,23 @@ class PlatformAdmin(TenantAdmin):
     def test_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Compare the mapping with the platform's description, and show the result."""
         row = self.get_object(request, object_id)
-        record = platforms.record(
-            row.organization_id, row.kind, row.credentials, row.mapping, row.organization.region
-        )
-        found: list[KindCheck] = []
-        result = ""
+        problem = ""
         if request.method == "POST" and row.kind in REMOTE:
-            began = time.monotonic()
+            work, organization_id = platform_check.compare, row.organization_id
+            arguments = (organization_id, audit.actor_of(request))
             try:
-                found = check_mapping(record)
-                complete = not any(each.problems for each in found)
-                has = "and has all that the mapping names" if complete else "but lacks something"
-                result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
-            except PlatformError as error:
-                result = error_text(error)
-            self.note(request, row, f"connection: {result}", Action.TESTED)
+                checks.start(request, organization_id, _CHECK, work, *arguments)
+                return HttpResponseRedirect(request.path)
+            except errors.RateLimited as refusal:
+                problem = f"Not done. {refusal.message}"
         elif row.kind not in REMOTE:
-            result = "Records are kept here: there is nothing to connect to."
-        context = {"title": "Test connection", "result": result, "found": found}
+            problem = "Records are kept here: there is nothing to connect to."
+        check = checks.find(row.organization_id, _CHECK)
+        result = check.result if check else {}
+        context = {
+            "title": "Test connection",
+            "is_running": bool(check and check.is_running),
+            "result": problem or (check and check.problem) or result.get("text", ""),
+            "found": [KindCheck(**each) for each in result.get("kinds", ())],
+        }
         return self.show(request, "platform_test", row, **context)
-
-
-@dataclass(frozen=True, slots=True)
-class KindCheck:
-    """The result of a connection test for one kind of record."""
-
-    kind: str
-    object: str
-    fields: int
-    """How many fields the object has."""
-    problems: list[str]
-
-
-def check_mapping(record: platforms.PlatformRecord) -> list[KindCheck]:
-    """Return the check of each mapped kind by the platform's description. Raise PlatformError."""
-    if record.problem:
-        raise MappingWrong
-    described = describe(record)
-    problems = mapping.problems_with(record.mappings, described)
-    return [
-        KindCheck(
-            kind=kind,
-            object=mapped.object,
-            fields=len(described.get(mapped.object) or ()),
-            problems=[f"{p.where}: {p.message}" for p in problems if p.kind == kind],
-        )
-        for kind in mapping.KINDS
-        if (mapped := record.mappings.get(kind))
-    ]

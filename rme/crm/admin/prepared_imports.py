@@ -1,17 +1,18 @@
 """Imports of records: their columns, and how rows are matched."""
 
-from typing import IO
+from collections.abc import Callable
+from functools import partial
 
 from django import forms
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from rme.crm.models import Contact, RecordImport
 from rme.crm.records import files, import_file
-from rme.tenants.admin import prepared_imports
-from rme.tenants.admin.prepared_imports import PreparedPages
+from rme.tenants.imports import FileImport, pages
+from rme.tenants.imports.pages import PreparedPages
 
 
-class ContactColumnsForm(prepared_imports.ColumnsForm):
+class ContactColumnsForm(pages.ColumnsForm):
     """Which column of the records each column of a file is, and how rows are matched."""
 
     by_email = forms.BooleanField(
@@ -22,9 +23,9 @@ class ContactColumnsForm(prepared_imports.ColumnsForm):
         "Empty cells change nothing then.",
     )
 
-    def __init__(self, run: RecordImport, data: prepared_imports.Data) -> None:
+    def __init__(self, run: RecordImport, data: pages.Data) -> None:
         self.model = files.KINDS[run.kind]
-        super().__init__(run, files.names(self.model), data)
+        super().__init__(run, files.names(self.model), data, has_phones=self.model is Contact)
         if self.model is not Contact:
             del self.fields["by_email"]
         else:
@@ -32,7 +33,7 @@ class ContactColumnsForm(prepared_imports.ColumnsForm):
 
     @property
     def options(self) -> dict[str, object]:
-        return {"by_email": self.cleaned_data.get("by_email", False)}
+        return {**super().options, "by_email": self.cleaned_data.get("by_email", False)}
 
     def problem(self) -> str:
         by_email = bool(self.options["by_email"])
@@ -46,7 +47,5 @@ class PreparedImports(PreparedPages):
 
     columns_form = ContactColumnsForm
 
-    def start_import(
-        self, organization_id: str, name: str, file: IO[bytes], by: str
-    ) -> RecordImport:
-        return import_file.prepare(organization_id, self.model, name, file, started_by=by)
+    def import_work(self, organization_id: str, name: str, by: str) -> Callable[..., FileImport]:
+        return partial(import_file.prepare, organization_id, self.model, name, started_by=by)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from rme.core.absence import Absence
 from rme.core.cache import TtlCache
 from rme.crm.connectors.base import PlatformError
 
@@ -26,8 +27,8 @@ class Circuit:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._absence = Absence(REST_SECONDS, clock)
         self._failures = 0
-        self._open_until = 0.0
         self._in_flight: list[float] = []
         """Start times of the calls that have not ended."""
         self._last_error: type[PlatformError] = PlatformError
@@ -39,10 +40,8 @@ class Circuit:
         """
         with self._lock:
             now = self._clock()
-            if self._is_open(now):
-                if now < self._open_until:
-                    raise self._last_error
-                self._open_until = now + REST_SECONDS
+            if self._is_open(now) and not self._absence.may_try():
+                raise self._last_error
             self._in_flight.append(now)
 
     def _is_open(self, now: float) -> bool:
@@ -53,13 +52,13 @@ class Circuit:
         """Record that a call ended after some seconds, with an error or with a response."""
         with self._lock:
             start = self._clock() - seconds
-            self._in_flight.remove(min(self._in_flight, key=lambda each: abs(each - start)))
+            self._in_flight.remove(min(self._in_flight, key=lambda began: abs(began - start)))
             if failed is None or seconds < LONG_SECONDS:
                 self._failures = 0
                 return
             self._failures += 1
             self._last_error = failed
-            self._open_until = self._clock() + REST_SECONDS
+            self._absence.note_failure()
 
 
 _circuits: TtlCache[tuple[str, str], Circuit] = TtlCache(seconds=3600)
@@ -67,6 +66,6 @@ _circuits: TtlCache[tuple[str, str], Circuit] = TtlCache(seconds=3600)
 
 def circuit_of(organization_id: str, address: str) -> Circuit:
     """Return the circuit of a platform; another address is another platform."""
-    found = _circuits.get((organization_id, address), Circuit)
-    assert found is not None  # the loader always returns a circuit
-    return found
+    circuit = _circuits.get((organization_id, address), Circuit)
+    assert circuit is not None  # the loader always returns a circuit
+    return circuit

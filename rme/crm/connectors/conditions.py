@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import phonenumbers
 
+from rme.core import addresses
+
 Description = Mapping[str, Mapping[str, str] | None]
 """A platform's objects: by object its fields, and for each field the object that it refers to
 ("" if none). None: the platform has no such object.
@@ -42,8 +44,12 @@ class PhoneDigits(NamedTuple):
     """As dialled within the country, with its trunk prefix if it has one."""
 
 
-def phone_digits(phone: str) -> PhoneDigits:
-    """Return the digits of an E.164 number in each spelling that is in use."""
+def phone_digits(phone: str) -> list[PhoneDigits]:
+    """Return the digits of an E.164 number, and of its other spellings."""
+    return [_digits(spelling) for spelling in addresses.phone_spellings(phone)]
+
+
+def _digits(phone: str) -> PhoneDigits:
     number = phonenumbers.parse(phone)
     formatted = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
     return PhoneDigits(

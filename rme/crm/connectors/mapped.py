@@ -35,7 +35,8 @@ from rme.crm.connectors.records import (
 )
 from rme.crm.connectors.values import Row, Values
 from rme.crm.mapping import ObjectMapping, Scalar
-from rme.transport import Transport, origin_of
+from rme.transport.addresses import origin_of
+from rme.transport.performer import Performer
 
 SCAN = 200
 """Rows that a look-up reads to find the few that match exactly."""
@@ -56,13 +57,13 @@ class RemoteSettings(BaseModel):
 
     @field_validator("address")
     @classmethod
-    def _is_address(cls, given: str) -> str:
-        found = origin_of(given)
-        if found is None or not found.scheme.startswith("http"):
+    def _is_address(cls, address: str) -> str:
+        origin = origin_of(address)
+        if origin is None or not origin.scheme.startswith("http"):
             raise ValueError("an address like https://acme.example")
-        if "/" in given.split("//", 1)[1].rstrip("/") or {"?", "#"} & set(given):
+        if "/" in address.split("//", 1)[1].rstrip("/") or {"?", "#"} & set(address):
             raise ValueError("an address without a path")
-        return given.rstrip("/")
+        return address.rstrip("/")
 
 
 class MappedConnector(Connector):
@@ -84,7 +85,7 @@ class MappedConnector(Connector):
         organization_id: str,
         *,
         platform: platforms.PlatformRecord | None = None,
-        transport: Transport | None = None,
+        transport: Performer | None = None,
     ) -> None:
         super().__init__(organization_id)
         self.platform = platform or platforms.get(organization_id)
@@ -99,12 +100,17 @@ class MappedConnector(Connector):
     def _describe_object(self, name: str) -> Mapping[str, str]:
         """Return the fields of an object, and the object that each refers to ("" if none).
 
-        Raise PlatformError; MappingWrong if there is no such object.
+        Raise PlatformError; MappingWrong if the object is unknown.
         """
 
     @abstractmethod
     def _select(
-        self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
+        self,
+        kind: str,
+        conditions: Sequence[Where],
+        *,
+        newest: str = "created_at",
+        limit: int = SCAN,
     ) -> list[Row]:
         """Return rows that meet all conditions and the kind's filter, by one call or a few.
 
@@ -145,52 +151,52 @@ class MappedConnector(Connector):
         self.caller.deadline = deadline
         # Consent and suppressions store the id as given, so only one spelling is accepted.
         keys = [each for each in contact_ids if self._key(each) == each]
-        found = [self._contact(row) for row in self._by_keys("Contact", keys)]
-        wanted = set(keys)
-        return {each.id: each for each in found if each.id in wanted}
+        contacts = [self._contact(row) for row in self._by_keys("Contact", keys)]
+        requested = set(keys)
+        return {each.id: each for each in contacts if each.id in requested}
 
     def get_records(
         self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
     ) -> dict[str, Record]:
         self.caller.deadline = deadline
-        found: dict[str, Record] = {}
+        records: dict[str, Record] = {}
         for kind in _KINDS:
-            missing = [each for each in record_ids if each not in found]
-            found |= self._records(kind, [each for each in missing if self._may_be(kind, each)])
-        return found
+            remaining = [each for each in record_ids if each not in records]
+            records |= self._records(kind, [each for each in remaining if self._may_be(kind, each)])
+        return records
 
-    def _records(self, kind: str, wanted: Sequence[str]) -> dict[str, Record]:
-        if not wanted or not self._has(kind):
+    def _records(self, kind: str, record_ids: Sequence[str]) -> dict[str, Record]:
+        if not record_ids or not self._has(kind):
             return {}
         mapped = self._mapped(kind)
-        keys = {each: self._key(each) for each in wanted}
+        keys = {each: self._key(each) for each in record_ids}
         read = self._by_keys(kind, list(dict.fromkeys(keys.values())))
-        found = [rows.record(kind, Values(mapped, row)) for row in read]
-        by_key = {record["id"]: record for record in found}
+        records = [rows.record(kind, Values(mapped, row)) for row in read]
+        by_key = {record["id"]: record for record in records}
         return {each: by_key[key] for each, key in keys.items() if key in by_key}
 
     def _by_keys(self, kind: str, keys: Sequence[str]) -> list[Row]:
         read: list[Row] = []
         for start in range(0, len(keys), self.batch):
             part = tuple(keys[start : start + self.batch])
-            where = Where((self.id_path,), equals=part, keys=True)
-            read += self._select(kind, [where], limit=self.batch)
+            condition = Where((self.id_path,), equals=part, keys=True)
+            read += self._select(kind, [condition], limit=self.batch)
         return read
 
     # --- look-ups -------------------------------------------------------------------------------
     def find_contacts_by_email(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
-        read = self._found("Contact", "email", folding.spellings(email), deadline, fold=True)
-        found = [self._contact(row) for row in read]
-        return [each for each in found if addresses.email(each.email) == email][:limit]
+        read = self._found("Contact", "email", addresses.spellings(email), deadline, fold=True)
+        contacts = [self._contact(row) for row in read]
+        return [each for each in contacts if addresses.email(each.email) == email][:limit]
 
     def find_contacts_by_phone(
         self, phone: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
         self.caller.deadline = deadline
-        found = [self._contact(row) for row in self._select_by_phone(phone)]
-        return [each for each in found if self._has_phone(each, phone)][:limit]
+        contacts = [self._contact(row) for row in self._select_by_phone(phone)]
+        return [each for each in contacts if self._has_phone(each, phone)][:limit]
 
     def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
         self.caller.deadline = deadline
@@ -199,30 +205,32 @@ class MappedConnector(Connector):
         wheres = [(Where(paths, equals=(name,), like=pattern(folded)), SCAN)]
         if loose := loose_pattern(folded):
             wheres.append((Where(paths, like=loose), LOOSE_SCAN))
-        for where, scan in wheres:
-            read = self._select("Account", [where], newest="", limit=scan)
+        for condition, scan in wheres:
+            read = self._select("Account", [condition], newest="", limit=scan)
             values = [self._values("Account", row) for row in read]
-            found = [rows.record_of(AccountRecord, each) for each in values]
-            if same := [each for each in found if folding.account_name(each.name) == folded]:
-                return sorted(same, key=lambda each: each.name != name)[:limit]
+            accounts = [rows.record_of(AccountRecord, account) for account in values]
+            if namesakes := [
+                account for account in accounts if folding.account_name(account.name) == folded
+            ]:
+                return sorted(namesakes, key=lambda account: account.name != name)[:limit]
         return []
 
     def find_cases(self, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
-        read = self._found("Case", "contact_email", folding.spellings(email), deadline, fold=True)
-        found = [rows.case(self._values("Case", row)) for row in read]
-        return [each for each in found if addresses.email(each.contact_email) == email][:limit]
+        read = self._found("Case", "contact_email", addresses.spellings(email), deadline, fold=True)
+        cases = [rows.case(self._values("Case", row)) for row in read]
+        return [each for each in cases if addresses.email(each.contact_email) == email][:limit]
 
     def find_registrations(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[RegistrationRecord]:
         read = self._found(
-            "EventRegistration", "email", folding.spellings(email), deadline, fold=True
+            "EventRegistration", "email", addresses.spellings(email), deadline, fold=True
         )
         values = rows.newest_event([self._values("EventRegistration", row) for row in read])
-        found = [rows.registration(each) for each in values]
+        registrations = [rows.registration(each) for each in values]
         return [
             each
-            for each in found
+            for each in registrations
             if email in (addresses.email(each.email), addresses.email(each.contact_email))
         ][:limit]
 
@@ -232,8 +240,8 @@ class MappedConnector(Connector):
         contact, event = self._key(contact_id), self._key(event_id)
         if not contact or (event_id and not event):
             return []
-        more = [("event_id", event)] if event else []
-        read = self._found("Speaker", "contact_id", [contact], deadline, more, keys=True)
+        further = [("event_id", event)] if event else []
+        read = self._found("Speaker", "contact_id", [contact], deadline, further, keys=True)
         values = rows.newest_event([self._values("Speaker", row) for row in read])
         return [rows.speaker(each, contact) for each in values][:limit]
 
@@ -251,9 +259,9 @@ class MappedConnector(Connector):
         self,
         kind: str,
         name: str,
-        wanted: Sequence[str],
+        accepted: Sequence[str],
         deadline: Deadline,
-        more: Sequence[tuple[str, str]] = (),
+        further: Sequence[tuple[str, str]] = (),
         *,
         fold: bool = False,
         keys: bool = False,
@@ -266,40 +274,42 @@ class MappedConnector(Connector):
         if not self._has(kind):
             return []
         mapped = self._mapped(kind)
-        where = [Where(mapped.search_paths(name), tuple(wanted), fold=fold, keys=keys)]
-        where += [Where(mapped.search_paths(other), (key,), keys=True) for other, key in more]
+        conditions = [Where(mapped.search_paths(name), tuple(accepted), fold=fold, keys=keys)]
+        conditions += [
+            Where(mapped.search_paths(field), (key,), keys=True) for field, key in further
+        ]
         newest = "event_start" if "event_start" in mapped.fields else "created_at"
-        return self._select(kind, where, newest=newest)
+        return self._select(kind, conditions, newest=newest)
 
     # --- creates --------------------------------------------------------------------------------
     def create(self, new: New, *, deadline: Deadline) -> str:
         self.caller.deadline = deadline
-        given = self._given(new)
-        return self._insert(new.kind, mapping.platform_row(self._mapped(new.kind), given), new)
+        values = self._given(new)
+        return self._insert(new.kind, mapping.platform_row(self._mapped(new.kind), values), new)
 
     def find_created(self, new: New, *, since: datetime, deadline: Deadline) -> str:
         self.caller.deadline = deadline
-        mapped, given = self._mapped(new.kind), self._given(new)
-        where = [Where((self.created_path,), since=since.astimezone(UTC))]
-        where += [
+        mapped, values = self._mapped(new.kind), self._given(new)
+        conditions = [Where((self.created_path,), since=since.astimezone(UTC))]
+        conditions += [
             Where(paths[:1], (value,), keys=name in _PARENTS, fold=name == "email")
-            for name, value in given.items()
+            for name, value in values.items()
             # Long texts cannot be searched, and a platform may derive the account from the contact.
             if value and name not in ("issue", "account_id") and (paths := mapped.fields.get(name))
         ]
-        read = self._select(new.kind, where)
-        same = [row for row in read if self._is(Values(mapped, row), given)]
-        return Values(mapped, same[-1]).text("id") if same else ""
+        read = self._select(new.kind, conditions)
+        matching = [row for row in read if self._is(Values(mapped, row), values)]
+        return Values(mapped, matching[-1]).text("id") if matching else ""
 
-    def _is(self, found: Values, given: Mapping[str, str]) -> bool:
-        names = [name for name in given if name in found.mapped.fields]
-        if given.get("contact_id") and "account_id" in names:
+    def _is(self, record: Values, values: Mapping[str, str]) -> bool:
+        names = [name for name in values if name in record.mapped.fields]
+        if values.get("contact_id") and "account_id" in names:
             names.remove("account_id")
         return all(
-            found.key(name) == given[name]
+            record.key(name) == values[name]
             if name in _PARENTS
-            else found.text(name).split() == given[name].split()
-            or (name == "email" and addresses.email(found.text(name)) == given[name])
+            else record.text(name).split() == values[name].split()
+            or (name == "email" and addresses.email(record.text(name)) == values[name])
             for name in names
         )
 
@@ -309,18 +319,22 @@ class MappedConnector(Connector):
             case NewAccount():
                 return {"name": new.name}
             case NewContact():
-                named = {"first_name": new.first_name, "last_name": new.last_name}
+                name_fields = {"first_name": new.first_name, "last_name": new.last_name}
                 if not self._mapped("Contact").fields.get("last_name"):
-                    named = {"name": f"{new.first_name} {new.last_name}".strip()}
-                return {**named, "email": new.email, "account_id": self._parent(new, "account_id")}
+                    name_fields = {"name": f"{new.first_name} {new.last_name}".strip()}
+                return {
+                    **name_fields,
+                    "email": new.email,
+                    "account_id": self._parent(new, "account_id"),
+                }
             case NewCase():
                 parents = {name: self._parent(new, name) for name in ("contact_id", "account_id")}
                 return {"subject": new.subject, "issue": new.issue, **parents}
 
     def _parent(self, new: New, name: str) -> str:
-        given: str = getattr(new, name)
-        key = self._key(given) if given else ""
-        if given and not key:
+        parent_id: str = getattr(new, name)
+        key = self._key(parent_id) if parent_id else ""
+        if parent_id and not key:
             raise UnknownParent(name)
         return key
 
@@ -333,8 +347,8 @@ class MappedConnector(Connector):
         mapped = self.platform.mappings.get(kind)
         if mapped is None:
             raise MappingWrong
-        own = {"id": (self.id_path,), "created_at": (self.created_path,)}
-        return replace(mapped, fields={**mapped.fields, **own})
+        added_fields = {"id": (self.id_path,), "created_at": (self.created_path,)}
+        return replace(mapped, fields={**mapped.fields, **added_fields})
 
     def _values(self, kind: str, row: Row) -> Values:
         return Values(self._mapped(kind), row)
@@ -343,4 +357,8 @@ class MappedConnector(Connector):
         return rows.contact(self._values("Contact", row), self.platform.region)
 
     def _has_phone(self, contact: ContactRecord, phone: str) -> bool:
-        return any(addresses.phone(each, self.platform.region) == phone for each in contact.phones)
+        region, numbers = self.platform.region, (phone,)
+        return any(
+            addresses.same_phones(numbers, addresses.phone_readings(each, region))
+            for each in contact.phones
+        )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from rme.core import exact_json
 from rme.crm.connectors.base import (
     Deadline,
     PlatformAway,
@@ -18,7 +19,8 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.circuit import Circuit
-from rme.transport import TIME_OUT, Failure, FailureKind, Reply, Request, Transport
+from rme.transport.messages import TIME_OUT, Failure, FailureKind, Reply, Request
+from rme.transport.performer import Performer
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 3.0
@@ -47,7 +49,7 @@ class PlatformCaller:
     """
 
     def __init__(
-        self, transport: Transport, ca_pem: str = "", circuit: Circuit | None = None
+        self, transport: Performer, ca_pem: str = "", circuit: Circuit | None = None
     ) -> None:
         self.transport = transport
         self.ca_pem = ca_pem
@@ -88,14 +90,14 @@ class PlatformCaller:
         return self._perform_once(call)
 
     def _perform_once(self, call: _Call) -> Reply | Failure:
-        left = self.deadline.left
+        seconds_left = self.deadline.left
         request = Request(
             call.url,
             call.body,
             call.method,
             call.headers,
-            connect_timeout=min(CONNECT_SECONDS, left),
-            timeout=min(READ_SECONDS, left),
+            connect_timeout=min(CONNECT_SECONDS, seconds_left),
+            timeout=min(READ_SECONDS, seconds_left),
             max_response=MAX_RESPONSE,
             ca_pem=self.ca_pem,
         )
@@ -120,13 +122,13 @@ def _may_repeat(result: Reply | Failure) -> bool:
 
 
 def json_of(reply: Reply, *, creates: bool = False) -> object:
-    """Return the JSON value of a response.
+    """Return the JSON value of a response. Whole numbers of more than 64 bits are texts.
 
     Raise PlatformAway if it is not JSON; for a create raise PlatformSlow, since a gateway may have
     replaced the platform's response.
     """
     try:
-        value: object = orjson.loads(reply.body)
+        value = exact_json.loads(reply.body)
     except orjson.JSONDecodeError as error:
         raise (PlatformSlow if creates else PlatformAway) from error
     return value
@@ -134,6 +136,6 @@ def json_of(reply: Reply, *, creates: bool = False) -> object:
 
 def limit_of(reply: Reply) -> PlatformLimit:
     """Return the error for a used-up quota, with the response's Retry-After in seconds or 60."""
-    given = reply.headers.get("retry-after", "")[:9]
-    seconds = int(given) if given.isascii() and given.isdigit() else 60
+    header = reply.headers.get("retry-after", "")[:9]
+    seconds = int(header) if header.isascii() and header.isdigit() else 60
     return PlatformLimit(max(1, min(seconds, _MAX_RETRY_AFTER)))

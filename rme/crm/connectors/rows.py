@@ -27,87 +27,89 @@ _FLAGS = frozenset({"is_closed", "is_registered", "attended"})
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def record(kind: str, found: Values) -> Record:
+def record(kind: str, values_of_row: Values) -> Record:
     """Return all fields of a record as JSON values, under the names that templates know."""
     values: dict[str, object] = {"type": kind}
-    for name in found.mapped.fields:
+    for name in values_of_row.mapped.fields:
         if name.startswith("find_") or name == "phones":
             continue
-        value = _value(found, name)
+        value = _value(values_of_row, name)
         values[_RENAMED.get(name, name)] = (
             value.isoformat() if isinstance(value, datetime) else value
         )
     return values
 
 
-def newest_event(found: Sequence[Values]) -> list[Values]:
+def newest_event(rows: Sequence[Values]) -> list[Values]:
     """Return the rows ordered by event, the newest first; within an event the order is kept."""
-    return sorted(found, key=lambda each: each.time("event_start") or _LONG_AGO, reverse=True)
+    return sorted(rows, key=lambda row: row.time("event_start") or _LONG_AGO, reverse=True)
 
 
-def contact(found: Values, region: str) -> ContactRecord:
+def contact(row: Values, region: str) -> ContactRecord:
     """Return a contact; `region` is assumed for phones without a country code.
 
     If the platform has one name field, the text before its last space is the first name.
     """
-    first, last = found.text("first_name"), found.text("last_name")
+    first, last = row.text("first_name"), row.text("last_name")
     if not first and not last:
-        first, _, last = found.text("name").rpartition(" ")
-    zone, phone = found.text("zone"), found.text("phone")
-    mobiles = [number for each in found.all("mobile") if (number := addresses.phone(each, region))]
-    phones = [*found.all("mobile"), *found.all("phones"), *found.all("phone")]
+        first, _, last = row.text("name").rpartition(" ")
+    zone, phone = row.text("zone"), row.text("phone")
+    mobiles = [
+        number for each in row.all("mobile") if (number := addresses.platform_phone(each, region))
+    ]
+    phones = [*row.all("mobile"), *row.all("phones"), *row.all("phone")]
     return ContactRecord(
-        id=found.text("id"),
+        id=row.text("id"),
         first_name=first,
         last_name=last,
-        email=found.text("email"),
+        email=row.text("email"),
         mobile=mobiles[0] if mobiles else "",
-        language=found.text("language").replace("-", "_"),
+        language=row.text("language").replace("-", "_"),
         zone=zone if is_zone(zone) else "",
-        phone=addresses.phone(phone, region) or phone,
+        phone=addresses.platform_phone(phone, region) or phone,
         phones=tuple(dict.fromkeys(phones)),
-        account_id=found.key("account_id"),
-        account_name=found.text("account_name"),
+        account_id=row.key("account_id"),
+        account_name=row.text("account_name"),
     )
 
 
-def record_of(kind: type[T], found: Values, **own: Any) -> T:
-    """Return a record of a kind; `own` are the fields that are known, or stored by another name."""
-    for each in fields(kind):
-        own.setdefault(each.name, _value(found, each.name))
-    return kind(**own)
+def record_of(kind: type[T], row: Values, **values: Any) -> T:
+    """Return a record of a kind. `values` are the fields that the row doesn't hold by its name."""
+    for column in fields(kind):
+        values.setdefault(column.name, _value(row, column.name))
+    return kind(**values)
 
 
-def case(found: Values) -> CaseRecord:
-    contact_id = found.key("contact_id")
-    return record_of(CaseRecord, found, account_id=_company(found, contact_id))
+def case(row: Values) -> CaseRecord:
+    contact_id = row.key("contact_id")
+    return record_of(CaseRecord, row, account_id=_company(row, contact_id))
 
 
-def registration(found: Values) -> RegistrationRecord:
-    return record_of(RegistrationRecord, found, registered_at=found.time("created_at"))
+def registration(row: Values) -> RegistrationRecord:
+    return record_of(RegistrationRecord, row, registered_at=row.time("created_at"))
 
 
-def speaker(found: Values, contact_id: str) -> SpeakerRecord:
-    return record_of(SpeakerRecord, found, contact_id=contact_id)
+def speaker(row: Values, contact_id: str) -> SpeakerRecord:
+    return record_of(SpeakerRecord, row, contact_id=contact_id)
 
 
-def exhibitor(found: Values, contact_id: str) -> ExhibitorRecord:
-    account_id = _company(found, contact_id)
-    name = found.text("account_name") if account_id else ""
-    own = {"contact_id": contact_id, "account_id": account_id, "account_name": name}
-    return record_of(ExhibitorRecord, found, **own)
+def exhibitor(row: Values, contact_id: str) -> ExhibitorRecord:
+    account_id = _company(row, contact_id)
+    name = row.text("account_name") if account_id else ""
+    values = {"contact_id": contact_id, "account_id": account_id, "account_name": name}
+    return record_of(ExhibitorRecord, row, **values)
 
 
-def _company(found: Values, contact_id: str) -> str:
+def _company(row: Values, contact_id: str) -> str:
     """Return the account's id, or "": in Odoo a person without a company is its own company."""
-    account_id = found.key("account_id")
+    account_id = row.key("account_id")
     return "" if account_id == contact_id else account_id
 
 
-def _value(found: Values, name: str) -> Any:
+def _value(row: Values, name: str) -> Any:
     """Return a field's value in the type that its name implies."""
     if name in _TIMES:
-        return found.time(name)
+        return row.time(name)
     if name in _FLAGS:
-        return found.flag(name)
-    return found.key(name) if name.endswith("_id") else found.text(name)
+        return row.flag(name)
+    return row.key(name) if name.endswith("_id") else row.text(name)

@@ -26,21 +26,21 @@ class Values:
     def text(self, name: str) -> str:
         """Return the first non-empty value of a field, translated by the mapping."""
         for path in self.mapped.fields.get(name, ()):
-            if found := _text(_walk(self.row, path)):
+            if value := _text(_walk(self.row, path)):
                 translated = name in self.mapped.values
-                return str(self.mapped.translate(name, found)) if translated else found
+                return str(self.mapped.translate(name, value)) if translated else value
         return ""
 
     def all(self, name: str) -> tuple[str, ...]:
         """Return all non-empty values of a field, without repeats."""
-        found = (_text(_walk(self.row, path)) for path in self.mapped.fields.get(name, ()))
-        return tuple(dict.fromkeys(each for each in found if each))
+        texts = (_text(_walk(self.row, path)) for path in self.mapped.fields.get(name, ()))
+        return tuple(dict.fromkeys(each for each in texts if each))
 
     def key(self, name: str) -> str:
         """Return the id of the record that a field refers to."""
         for path in self.mapped.fields.get(name, ()):
-            if found := _key(_walk(self.row, path)):
-                return found
+            if key := _key(_walk(self.row, path)):
+                return key
         return ""
 
     def flag(self, name: str) -> bool:

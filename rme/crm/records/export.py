@@ -19,8 +19,8 @@ def export(organization_id: str, model: type[models.Model]) -> Iterator[str]:
     """
     columns = [column.column for column in COLUMNS[model]]
     rows = model._default_manager.filter(organization_id=organization_id).order_by("pk")
-    found = rows.values_list(*columns, "created_at").iterator(chunk_size=2000)
-    cells = ([_cell(value) for value in row] for row in found)
+    values = rows.values_list(*columns, "created_at").iterator(chunk_size=2000)
+    cells = ([_cell(value) for value in row] for row in values)
     return write_rows(chain([[*files.names(model), *EXTRA_COLUMNS]], cells))
 
 

@@ -6,20 +6,27 @@ An import accepts every file that an export wrote.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 
 from rme.core import addresses, ids, zones
+from rme.core.addresses import Digits
 from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exhibitor, Speaker
-from rme.tenants.languages import is_language
+from rme.tenants.organizations.languages import is_language
 
-Read = Callable[[str, str], Any]
-"""Parses a cell; the second argument is the organization's region. Raises ValueError, whose text is
-shown to people.
-"""
+
+class NumberRules(NamedTuple):
+    """How to read phone numbers without a country code."""
+
+    region: str
+    digits: Digits = Digits.UNSAID
+
+
+Read = Callable[[str, NumberRules], Any]
+"""Parses a cell. Raises ValueError, whose text is shown to people."""
 EXTRA_COLUMNS = ("createdAt",)
 """Columns that an export adds, and an import ignores."""
 
@@ -40,7 +47,7 @@ class Column:
 
 # --- reading cells ------------------------------------------------------------------------------
 def _text(limit: int) -> Read:
-    def read(cell: str, region: str) -> str:
+    def read(cell: str, rules: NumberRules) -> str:
         if "\0" in cell:
             raise ValueError("must not contain NUL characters")
         if len(cell) > limit:
@@ -50,32 +57,33 @@ def _text(limit: int) -> Read:
     return read
 
 
-def _email(cell: str, region: str) -> str:
-    if addresses.email(cell) is None:
+def _email(cell: str, rules: NumberRules) -> str:
+    typed = addresses.typed_email(cell)
+    if typed is None:
         raise ValueError("is not an email address")
-    return cell
+    return typed
 
 
-def _phone(cell: str, region: str) -> str:
-    number = addresses.valid_phone(cell, region)
+def _phone(cell: str, rules: NumberRules) -> str:
+    number = addresses.valid_phone(cell, rules.region, rules.digits)
     if number is None:
-        raise ValueError("is not a phone number")
+        raise ValueError(addresses.phone_problem(cell, rules.region, rules.digits))
     return number
 
 
-def _language(cell: str, region: str) -> str:
+def _language(cell: str, rules: NumberRules) -> str:
     if not is_language(cell):
         raise ValueError("is not a language like en_GB or de")
     return cell
 
 
-def _zone(cell: str, region: str) -> str:
+def _zone(cell: str, rules: NumberRules) -> str:
     if not zones.is_zone(cell):
         raise ValueError("is not an IANA time zone")
     return cell
 
 
-def _url(cell: str, region: str) -> str:
+def _url(cell: str, rules: NumberRules) -> str:
     try:
         URLValidator()(cell)
     except ValidationError:
@@ -88,13 +96,13 @@ def _url(cell: str, region: str) -> str:
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def _boolean(cell: str, region: str) -> bool:
+def _boolean(cell: str, rules: NumberRules) -> bool:
     if cell.lower() not in _BOOLEANS:
         raise ValueError("is neither true nor false")
     return _BOOLEANS[cell.lower()]
 
 
-def _time(cell: str, region: str) -> datetime:
+def _time(cell: str, rules: NumberRules) -> datetime:
     try:
         time = datetime.fromisoformat(cell)
         if time.tzinfo is None:
@@ -105,7 +113,7 @@ def _time(cell: str, region: str) -> datetime:
 
 
 def _choice(choices: type[models.TextChoices]) -> Read:
-    def read(cell: str, region: str) -> str:
+    def read(cell: str, rules: NumberRules) -> str:
         if cell not in choices.values:
             raise ValueError(f"is not one of {', '.join(choices.values)}")
         return cell
@@ -113,7 +121,7 @@ def _choice(choices: type[models.TextChoices]) -> Read:
     return read
 
 
-def _id(cell: str, region: str) -> str:
+def _id(cell: str, rules: NumberRules) -> str:
     if ids.parse(cell) is None:
         raise ValueError("does not exist")
     return cell

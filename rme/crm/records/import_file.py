@@ -12,20 +12,19 @@ from uuid import UUID
 
 from django.db import models
 
-from rme.core import csv_lines, ids
+from rme.core import addresses, csv_lines, ids
+from rme.core.addresses import Digits
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.db import sql
 from rme.crm import folding
 from rme.crm.models import Account, Case, Contact, RecordImport
 from rme.crm.records import files
-from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column
-from rme.tenants import imports, organizations, prepared_imports
+from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column, NumberRules
+from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows
 
 PART_ROWS = 1000
 MISSING = "is missing"
-LINE_LIMIT = 256 * 1024
-"""Bytes of one line: twice the longest case."""
 
 Values = dict[str, Any]
 
@@ -40,18 +39,19 @@ def start(
     part_rows: int = PART_ROWS,
 ) -> RecordImport:
     """Store a file to import, completely or not at all. Raise Unreadable."""
-    reader = Reader(file, part_rows, LINE_LIMIT)
-    known = files.names(model)
-    columns, delimiter = csv_lines.header(reader.read_line() or "", known, EXTRA_COLUMNS)
-    wanted = [column.name for column in COLUMNS[model] if column.required]
-    if "id" not in columns and (missing := [name for name in wanted if name not in columns]):
-        raise Unreadable(f"The first line must name {missing[0]}, or id.")
+    reader = Reader(file, part_rows, RecordImport.line_limit)
+    names = files.names(model)
+    first = reader.read_header()
+    columns = csv_lines.header(first, names, EXTRA_COLUMNS, reader.delimiter)
+    required = [column.name for column in COLUMNS[model] if column.required]
+    if "id" not in columns and (lacking := [name for name in required if name not in columns]):
+        raise Unreadable(f"The first line must name {lacking[0]}, or id.")
     run = RecordImport(
         organization_id=organization_id,
         kind=model.__name__,
         name=name,
         columns=columns,
-        delimiter=delimiter,
+        delimiter=reader.delimiter,
         started_by=started_by,
     )
     imports.store(run, reader)
@@ -70,20 +70,20 @@ def prepare(
     run = RecordImport(
         organization_id=organization_id, kind=model.__name__, name=name, started_by=started_by
     )
-    prepared_imports.prepare(run, Reader(file, PART_ROWS, LINE_LIMIT))
+    imports.prepare(run, Reader(file, PART_ROWS, RecordImport.line_limit))
     return run
 
 
 def problem_of(model: type[models.Model], columns: Sequence[str], *, by_email: bool) -> str:
     """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
-    named = [column for column in columns if column]
-    if by_email and "email" not in named:
+    chosen_columns = [column for column in columns if column]
+    if by_email and "email" not in chosen_columns:
         return "Choose the column with the email address, which rows are matched by."
-    if "id" in named or by_email:
+    if "id" in chosen_columns or by_email:
         return ""
-    wanted = [column.name for column in COLUMNS[model] if column.required]
-    missing = [name for name in wanted if name not in named]
-    return f"No column is {missing[0]}, which every new record needs." if missing else ""
+    required = [column.name for column in COLUMNS[model] if column.required]
+    lacking = [name for name in required if name not in chosen_columns]
+    return f"No column is {lacking[0]}, which every new record needs." if lacking else ""
 
 
 def import_next_part() -> bool:
@@ -106,8 +106,8 @@ class ParsedRow:
 
 def _import_part(run: RecordImport, lines: Rows) -> PartResult:
     model = KINDS[run.kind]
-    region = organizations.get(run.organization_id).region
-    rows = [_read(run, number, line, COLUMNS[model], region) for number, line in lines]
+    rules = NumberRules(organizations.get(run.organization_id).region, Digits(run.digits))
+    rows = [_read(run, number, line, COLUMNS[model], rules) for number, line in lines]
     if run.by_email:
         _match_by_email(run.organization_id, rows)
     _check_references(run.organization_id, model, rows)
@@ -127,7 +127,7 @@ def _import_part(run: RecordImport, lines: Rows) -> PartResult:
 
 
 def _read(
-    run: RecordImport, number: int, line: str, columns: tuple[Column, ...], region: str
+    run: RecordImport, number: int, line: str, columns: tuple[Column, ...], rules: NumberRules
 ) -> ParsedRow:
     row = ParsedRow(number, {})
     try:
@@ -138,14 +138,14 @@ def _read(
     model = KINDS[run.kind]
     for column in columns:
         if column.name in run.columns:
-            _read_cell(row, model, column, cells.get(column.name, ""), region)
+            _read_cell(row, model, column, cells.get(column.name, ""), rules)
         elif column.required and not cells.get("id"):
             row.problems.append((column.name, MISSING))
     return row
 
 
 def _read_cell(
-    row: ParsedRow, model: type[models.Model], column: Column, cell: str, region: str
+    row: ParsedRow, model: type[models.Model], column: Column, cell: str, rules: NumberRules
 ) -> None:
     if not cell:
         if column.required:
@@ -153,7 +153,7 @@ def _read_cell(
         row.values[column.column] = None if column.name == "id" else _default(model, column.column)
         return
     try:
-        row.values[column.column] = column.read(cell, region)
+        row.values[column.column] = column.read(cell, rules)
     except ValueError as error:
         row.problems.append((column.name, str(error)))
 
@@ -164,24 +164,30 @@ def _match_by_email(organization_id: str, rows: list[ParsedRow]) -> None:
 
     Cells that are empty change nothing in a contact that was found.
     """
-    open_rows = [row for row in rows if not row.id and row.values.get("email")]
-    emails = {str(row.values["email"]).lower() for row in open_rows}
-    own = Contact.objects.filter(organization_id=organization_id, email_folded__in=emails)
+    emails = {
+        row.line: folded
+        for row in rows
+        if not row.id and (folded := addresses.email(str(row.values.get("email") or "")))
+    }
+    spellings = {spelling for email in emails.values() for spelling in addresses.spellings(email)}
+    contacts = Contact.objects.filter(organization_id=organization_id, email_folded__in=spellings)
     owners: dict[str, list[str]] = {}
-    for email, key in own.values_list("email_folded", "pk"):
-        owners.setdefault(email, []).append(str(key))
+    for address, key in contacts.values_list("email_folded", "pk"):
+        owners.setdefault(addresses.email(address) or address, []).append(str(key))
     lines: dict[str, int] = {}
-    for row in open_rows:
-        email = str(row.values["email"]).lower()
-        found = owners.get(email, [])
+    for row in rows:
+        email = emails.get(row.line)
+        if email is None:
+            continue
+        keys = owners.get(email, [])
         if email in lines:
             row.problems.append(("email", f"is that of line {lines[email]}, too"))
-        elif len(found) > 1:
+        elif len(keys) > 1:
             row.problems.append(("email", "is that of several contacts: name one by its id"))
-        elif found:
+        elif keys:
             row.problems = [each for each in row.problems if each[1] != MISSING]
             row.values = {name: value for name, value in row.values.items() if value} | {
-                "id": found[0]
+                "id": keys[0]
             }
         lines.setdefault(email, row.line)
 
@@ -197,11 +203,11 @@ def _check_references(
         keys = {row.values.get(column.column) for row in rows if not row.problems} - {None}
         if not keys:
             continue
-        own = target._default_manager.filter(organization_id=organization_id, pk__in=keys)
-        known = {str(key) for key in own.values_list("pk", flat=True)}
+        referred = target._default_manager.filter(organization_id=organization_id, pk__in=keys)
+        existing = {str(key) for key in referred.values_list("pk", flat=True)}
         for row in rows:
             key = row.values.get(column.column)
-            if key and key not in known:
+            if key and key not in existing:
                 row.problems.append((column.name, "does not exist"))
 
 
@@ -210,15 +216,15 @@ def _check_numbers(organization_id: str, model: type[models.Model], rows: list[P
     if model is not Case:
         return
     numbers = {row.values.get("number") for row in rows if not row.problems} - {None}
-    own = Case.objects.filter(organization_id=organization_id, number__in=numbers)
-    owners: Mapping[str, UUID] = dict(own.values_list("number", "pk")) if numbers else {}
-    taken = {number: str(key) for number, key in owners.items()}
+    cases = Case.objects.filter(organization_id=organization_id, number__in=numbers)
+    owners: Mapping[str, UUID] = dict(cases.values_list("number", "pk")) if numbers else {}
+    holders = {number: str(key) for number, key in owners.items()}
     for row in rows:
         number = row.values.get("number")
         if row.problems or number is None:
             continue
         mine = row.id or f"line {row.line}"
-        if taken.setdefault(number, mine) != mine:
+        if holders.setdefault(number, mine) != mine:
             row.problems.append(("number", "is another case's"))
 
 
@@ -231,13 +237,13 @@ def _complete(model: type[models.Model], organization_id: str, values: Values) -
         if not each.generated and each.column != "created_at"
     ]
     defaults = {column: _default(model, column) for column in columns}
-    own = {"id": ids.new_text_id(), "organization_id": organization_id}
-    return _with_derived(model, {**defaults, **values, **own})
+    identity = {"id": ids.new_text_id(), "organization_id": organization_id}
+    return _with_derived(model, {**defaults, **values, **identity})
 
 
 def _default(model: type[models.Model], column: str) -> object:
-    (found,) = (each for each in model._meta.concrete_fields if each.column == column)
-    default = found.get_default()
+    (field,) = (each for each in model._meta.concrete_fields if each.column == column)
+    default = field.get_default()
     return str(default) if isinstance(default, models.TextChoices) else default
 
 

@@ -4,7 +4,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from messaging.models import partition_periods
 from rme.core.db import clock, partitions
-from rme.tenants import request_log
+from rme.tenants.audit import request_log
 
 
 class Command(BaseCommand):
@@ -12,11 +12,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         now = clock.now()
-        left: list[partitions.Partition] = []
+        uncreated: list[partitions.Partition] = []
         for table, period in {**partition_periods(), **request_log.partition_periods()}.items():
             for name in partitions.create_ahead([table], now=now, period=period):
                 self.stdout.write(name)
-            left += partitions.missing([table], now=now, period=period)
-        if left:
-            names = ", ".join(each.name for each in left)
+            uncreated += partitions.missing([table], now=now, period=period)
+        if uncreated:
+            names = ", ".join(each.name for each in uncreated)
             raise CommandError(f"The tables are in use; not created: {names}. Try again.")

@@ -59,7 +59,7 @@ class Command(BaseCommand):
 def _actor(name: str | None) -> audit.Actor:
     if name is None:
         return audit.COMMAND_LINE
-    found = User.objects.filter(username=name).first()
-    if found is None:
+    user = User.objects.filter(username=name).first()
+    if user is None:
         raise CommandError("There is no such user.")
-    return audit.Actor(found.pk, found.get_username())
+    return audit.Actor(user.pk, user.get_username())

@@ -24,10 +24,10 @@ class Command(BaseCommand):
         organizations.require_here(organization_id)
         with transaction.atomic():
             erased = erasure.erase(organization_id, contact_id)
-            if found := answers.in_words(erased.counts):
-                waits = bool(erased.under_way)
+            if summary := answers.in_words(erased.counts):
+                is_waiting = bool(erased.under_way)
                 answers.record(
-                    answers.Kind.ERASURE, organization_id, contact_id, found, waits=waits
+                    answers.Kind.ERASURE, organization_id, contact_id, summary, waits=is_waiting
                 )
             transaction.set_rollback(not options["yes"])
         for name, count in erased.counts.items():

@@ -1,4 +1,4 @@
-"""`manage.py export_contact`: write all that is stored on a person as JSON."""
+"""`manage.py export_contact`: write everything that is stored on a person as JSON."""
 
 import os
 from argparse import ArgumentParser
@@ -26,15 +26,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organizations.require_here(options["org"])
-        found = data_export.export_contact(options["org"], options["contact_id"])
-        if found is None:
+        content = data_export.export_contact(options["org"], options["contact_id"])
+        if content is None:
             raise CommandError("Nothing is stored on this contact in this organization.")
         kind, key = Contact._meta.label_lower, options["contact_id"]
         entry = audit.NewEntry(Action.EXPORTED, options["org"], kind, key, text="all of a person")
         audit.record(audit.COMMAND_LINE, [entry])
-        result = answers.summary_of(found)
+        result = answers.summary_of(content)
         answers.record(answers.Kind.EXPORT, options["org"], key, result, waits=False)
-        text = orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if options["output"] is None:
             self.stdout.write(text.decode(), ending="")
             return

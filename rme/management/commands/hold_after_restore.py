@@ -39,8 +39,8 @@ class Command(BaseCommand):
         else:
             doubtful = Delivery.objects.filter(manual_review.doubtful(until))
             rows = doubtful.values_list("organization_id", "status")
-            found = rows.annotate(count=Count("pk")).order_by()
-            counts = {(organization, status): count for organization, status, count in found}
+            counted_rows = rows.annotate(count=Count("pk")).order_by()
+            counts = {(organization, status): count for organization, status, count in counted_rows}
         for (organization, status), count in sorted(counts.items()):
             self.stdout.write(f"{organization:<24} {status:<10} {count:>10,}")
         if options["yes"]:
@@ -50,7 +50,7 @@ class Command(BaseCommand):
 
 
 def _instant(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError("it needs a time zone")
-    return found
+    return moment

@@ -9,16 +9,18 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.utils.module_loading import import_string
 from psycopg.errors import LockNotAvailable
 
 from rme import post_deploy
 from rme.core.db import locks
 from rme.core.db.partitions import LOCK
 from rme.core.db.postgresql import direct
-from rme.tenants.cells import moving
 
 LOCK_MS = 1000
 """How long a migration waits for a lock, and later statements on the table with it."""
@@ -65,14 +67,15 @@ class Command(migrate.Command):
                 self._migrate_pre_deploy(*args, **options)
             else:
                 self._migrate(*args, **options)
-            self._begin_sequences()
+            self._finish()
 
-    def _begin_sequences(self) -> None:
-        """Let keys of new tables be those of this cell, before a process of the release writes."""
-        try:
-            moving.begin_sequences()
-        except moving.NotReady as error:
-            raise CommandError(str(error)) from error
+    def _finish(self) -> None:
+        """Do what has to be done before a process of the release writes."""
+        for path in settings.AFTER_MIGRATIONS:
+            try:
+                import_string(path)()
+            except ImproperlyConfigured as error:
+                raise CommandError(str(error)) from error
 
     def _migrate_pre_deploy(self, *args: Any, **options: Any) -> None:
         """Migrate app by app, to the last migration that may be applied now."""

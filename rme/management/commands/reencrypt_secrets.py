@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 
 from rme.core.db import reencryption
-from rme.tenants.access import factor_secrets
+from rme.tenants.access import adapters
 
 
 class Command(BaseCommand):
@@ -20,20 +20,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         check = options["check"]
-        found = [
+        columns = [
             *reencryption.reencrypt(change=not check),
-            factor_secrets.reencrypt(change=not check),
+            adapters.reencrypt_factors(change=not check),
         ]
-        for each in found:
-            done = "need an older key" if check else "re-encrypted"
+        for column in columns:
+            old_state = "need an older key" if check else "re-encrypted"
             self.stdout.write(
-                f"{each.name}: {each.current:,} had the first key, {each.old:,} {done}, "
-                f"{len(each.unreadable):,} unreadable"
+                f"{column.name}: {column.current:,} had the first key, {column.old:,} {old_state}, "
+                f"{len(column.unreadable):,} unreadable"
             )
-            for key in each.unreadable:
-                self.stderr.write(f"{each.name}: no key decrypts the row {key}")
-        unreadable = sum(len(each.unreadable) for each in found)
-        old = sum(each.old for each in found)
+            for key in column.unreadable:
+                self.stderr.write(f"{column.name}: no key decrypts the row {key}")
+        unreadable = sum(len(column.unreadable) for column in columns)
+        old = sum(column.old for column in columns)
         if unreadable:
             raise CommandError(f"No key decrypts {unreadable:,} values; see above.")
         if check and old:

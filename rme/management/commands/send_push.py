@@ -53,6 +53,6 @@ class Command(BaseCommand):
                 idempotency_key=options["idempotency_key"],
             )
         except ApiError as error:
-            named = f" (message {error.message_id})" if error.message_id else ""
-            raise CommandError(f"{error.code}: {error.message}{named}") from error
+            suffix = f" (message {error.message_id})" if error.message_id else ""
+            raise CommandError(f"{error.code}: {error.message}{suffix}") from error
         self.stdout.write(json.dumps(asdict(result)))

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from messaging.content.files import pull, push
-from messaging.content.files.file_types import SUFFIX, FilesRefused, SourceFile
+from messaging.content.files import folders, pull, push
+from messaging.content.files.file_types import SUFFIX, FilesRefused
 from rme.management import organizations
 from rme.tenants import audit
 from rme.tenants.audit import Action
@@ -37,18 +37,16 @@ class Command(BaseCommand):
 
     def _pull(self, organization_id: str, folder: Path, *, dry_run: bool) -> None:
         """Write what differs; files of templates that are not there are named and stay."""
-        left = {path.relative_to(folder).as_posix() for path in _files(folder)}
+        unmatched_paths = set(folders.paths(folder))
         for path, content in pull.pull(organization_id):
-            left.discard(path)
-            target = folder / path
-            before = target.read_bytes() if target.is_file() else None
-            kind = "created" if before is None else "changed"
-            kind = "unchanged" if before == content else kind
+            unmatched_paths.discard(path)
+            old_content = folders.read(folder, path)
+            kind = "created" if old_content is None else "changed"
+            kind = "unchanged" if old_content == content else kind
             self.stdout.write(f"{kind:<10}{path}")
             if kind != "unchanged" and not dry_run:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
-        for path in sorted(left):
+                folders.write(folder, path, content)
+        for path in sorted(unmatched_paths):
             self.stdout.write(f"{'not there':<10}{path}")
         if not dry_run:
             kind = Organization._meta.label_lower
@@ -58,31 +56,18 @@ class Command(BaseCommand):
             audit.record(audit.COMMAND_LINE, [entry])
 
     def _push(self, organization_id: str, folder: Path, *, publish: bool, dry_run: bool) -> None:
-        files = [
-            SourceFile(path.relative_to(folder).as_posix(), path.read_bytes())
-            for path in _files(folder)
-        ]
+        files = folders.files(folder)
         if not files:
             raise CommandError(f"There is no file that ends with {SUFFIX} in {folder}.")
         changes = push.push(
             organization_id, files, audit.COMMAND_LINE, publish=publish, dry_run=dry_run
         )
-        for each in changes:
-            active = " and made active" if each.is_published else ""
-            self.stdout.write(f"{each.kind:<10}{each.path}{active}")
+        for change in changes:
+            active = " and made active" if change.is_published else ""
+            self.stdout.write(f"{change.kind:<10}{change.path}{active}")
         if dry_run:
             self.stdout.write("This was a dry run: nothing was stored.")
 
 
 def _chosen(options: dict[str, Any]) -> dict[str, bool]:
     return {name: bool(options[name]) for name in ("publish", "dry_run")}
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the files of templates in a folder, without what is hidden there."""
-    found = (path for path in folder.rglob(f"*{SUFFIX}") if path.is_file())
-    return sorted(
-        path
-        for path in found
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )

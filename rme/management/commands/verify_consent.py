@@ -25,15 +25,15 @@ class Command(BaseCommand):
             raise CommandError(f"The ledger does not hold: {', '.join(broken)}.")
 
     def _check(self, organization_id: str) -> bool:
-        found = ledger.verify(organization_id)
-        if found.broken:
+        result = ledger.verify(organization_id)
+        if result.broken:
             self.stdout.write(
-                f"{organization_id}: entry {found.broken} does not fit; "
-                f"the {found.entries} before it do."
+                f"{organization_id}: entry {result.broken} does not fit; "
+                f"the {result.entries} before it do."
             )
             return False
         self.stdout.write(
-            f"{organization_id}: {found.entries} entries hold, {found.erased} of them erased; "
-            f"head {found.head or '-'}"
+            f"{organization_id}: {result.entries} entries hold, {result.erased} of them erased; "
+            f"head {result.head or '-'}"
         )
         return True

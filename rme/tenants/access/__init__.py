@@ -1,6 +1,6 @@
-"""How people get into the console: log-in, second factor, sessions, single sign-on, invitations.
+"""People and their access: roles, log-in, second factor, sessions, single sign-on, invitations.
 
-django-allauth does the protocols; `rme.tenants.logins` limits the guesses. Other packages import
-`urls`,
-`pages`, `acting_pages`, `factor_secrets`, `invitations` and `sessions`.
+django-allauth does the protocols; `logins` limits the guesses, counted by `guess_limits`. Other
+packages ask `roles` for permissions, and import `acting`, `adapters`, `invitations`, `pages`,
+`sessions`, `single_use` and `urls`.
 """

@@ -5,18 +5,30 @@ permissions to change keys, roles and webhooks. So acting adds no permission.
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.reauthentication import did_recently_reauthenticate
+from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
+from django import forms
 from django.conf import settings
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+from unfold.widgets import UnfoldAdminTextInputWidget
 
-from rme.tenants import audit, roles
+from rme.tenants import audit
+from rme.tenants.access import roles
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import ActingRequest, Action
 from rme.tenants.models import Membership, User
-from rme.tenants.roles import Permission
 
 WITHHELD = frozenset({Permission.CHANGE_KEYS, Permission.CHANGE_WEBHOOKS, Permission.GRANT_ROLES})
 """Permissions that nobody has while acting: they grant rights, or show secrets."""
@@ -33,21 +45,23 @@ FRESH_SECONDS = 300
 """How long a proof of the second factor counts as fresh."""
 
 
-def may_act_as(person: User, other: User) -> bool:
+def may_act_as(person: User, target: User) -> bool:
     """Return whether a person may act as another: only as one who may do nothing more.
 
     Superusers may act as all but superusers. Owners may as people who have roles in organizations
     alone in which the owner might grant those roles.
     """
-    if person.pk == other.pk or other.is_superuser or not (other.is_active and other.is_staff):
+    if person.pk == target.pk or target.is_superuser or not (target.is_active and target.is_staff):
         return False
     if not (person.is_active and person.is_staff):
         return False
     if person.is_superuser:
         return True
-    rows = Membership.objects.filter(user_id=other.pk).values_list("organization_id", "role")
-    held = list(rows)
-    return bool(held) and all(role in roles.grantable(person, own) for own, role in held)
+    rows = Membership.objects.filter(user_id=target.pk).values_list("organization_id", "role")
+    memberships = list(rows)
+    return bool(memberships) and all(
+        role in roles.grantable(person, organization_id) for organization_id, role in memberships
+    )
 
 
 def is_proven(request: HttpRequest) -> bool:
@@ -59,13 +73,13 @@ def is_proven(request: HttpRequest) -> bool:
     return any(each["method"] == "mfa" and each["at"] >= since for each in proofs)
 
 
-def begin(request: HttpRequest, other: User, reason: str) -> None:
+def begin(request: HttpRequest, target: User, reason: str) -> None:
     """Let the person of a request act as another user, and record it."""
     until = int(time.time()) + settings.ACTING_SECONDS
-    request.session[KEY] = {"user": other.pk, "reason": reason, "until": until}
+    request.session[KEY] = {"user": target.pk, "reason": reason, "until": until}
     minutes = settings.ACTING_SECONDS // 60
     entries = audit.about_person(
-        other, Action.ACTING_BEGUN, text=f"for at most {minutes} minutes", reason=reason
+        target, Action.ACTING_BEGUN, text=f"for at most {minutes} minutes", reason=reason
     )
     audit.record(audit.actor_of(request), entries)
 
@@ -75,9 +89,9 @@ def end(request: HttpRequest, text: str = "") -> None:
     acting = request.session.pop(KEY, None)
     if acting is None:
         return
-    other = User.objects.filter(pk=acting["user"]).first()
-    if other is not None:
-        entries = audit.about_person(other, Action.ACTING_ENDED, text=text)
+    target = User.objects.filter(pk=acting["user"]).first()
+    if target is not None:
+        entries = audit.about_person(target, Action.ACTING_ENDED, text=text)
         audit.record(audit.actor_of(request, audit.person_behind(request)), entries)
 
 
@@ -89,11 +103,83 @@ def enter(request: HttpRequest) -> str:
         return ""
     if time.time() >= acting["until"]:
         return "its time was over"
-    other = User.objects.filter(pk=acting["user"]).first()
-    if other is None or not may_act_as(person, other):
+    target = User.objects.filter(pk=acting["user"]).first()
+    if target is None or not may_act_as(person, target):
         return "it is not allowed any more"
-    roles.withhold(other, WITHHELD)
-    given = cast(ActingRequest, request)
-    given.acting_by, given.acting_reason = person, acting["reason"]
-    request.user = other
+    roles.withhold(target, WITHHELD)
+    acting_request = cast(ActingRequest, request)
+    acting_request.acting_by, acting_request.acting_reason = person, acting["reason"]
+    request.user = target
     return ""
+
+
+# --- pages ----------------------------------------------------------------------------------------
+class ActingReasonForm(forms.Form):
+    """Why a person acts as another user: the banner and the audit show it."""
+
+    reason = forms.CharField(
+        max_length=300,
+        label="Why?",
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
+    )
+
+
+def _begin_page(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Ask for a reason; a POST with one begins, after a fresh proof of who it is."""
+    person = request.user
+    target = User.objects.filter(pk=user_id).first()
+    if target is None or not isinstance(person, User) or not may_act_as(person, target):
+        raise Http404  # as for a user who does not exist
+    if not is_proven(request):
+        query = urlencode({"next": request.path})
+        return HttpResponseRedirect(f"{reverse(_proof_page(person))}?{query}")
+    form = ActingReasonForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        begin(request, target, form.cleaned_data["reason"])
+        return redirect("admin:index")
+    context = {
+        **admin.site.each_context(request),
+        "title": f"Act as {target}",
+        "question": f"You see what {target} sees, and what you do is recorded with both names. "
+        "Keys, roles, webhooks, the password and the second factor cannot be changed meanwhile.",
+        "form": form,
+    }
+    return render(request, "admin/rme/ask.html", context)
+
+
+begin_page = never_cache(admin.site.admin_view(_begin_page))
+
+
+def _proof_page(person: User) -> str:
+    """Return the name of the page that asks for a proof of who it is."""
+    if not is_mfa_enabled(person):
+        return "account_reauthenticate"
+    if is_mfa_enabled(person, [Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES]):
+        return "mfa_reauthenticate"
+    return "mfa_reauthenticate_webauthn"
+
+
+@require_POST
+def end_page(request: HttpRequest) -> HttpResponse:
+    """Cease to act as another user."""
+    end(request)
+    return redirect("admin:index")
+
+
+class ActingMiddleware:
+    """Sets the user of requests while a person acts as another, and refuses closed pages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if KEY not in request.session:
+            return self.get_response(request)
+        cause = enter(request)
+        if cause:
+            end(request, cause)
+            messages.warning(request, f"You act as yourself again: {cause}.")
+            return redirect("admin:index")
+        if hasattr(request, "acting_by") and request.path_info.startswith(CLOSED):
+            raise PermissionDenied
+        return self.get_response(request)

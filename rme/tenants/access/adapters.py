@@ -9,19 +9,29 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from rme.core.db.encrypted_fields import keyring
+from rme.core.db.reencryption import Count
 from rme.core.http.edge import address_of
-from rme.tenants.access import audited, sessions
+from rme.tenants.access import audited, proven_addresses, sessions
 from rme.tenants.models import User
 
+REMOVED = (
+    "Your provider has confirmed your address for the first time. We removed this account's old "
+    "password and second factors. Set up new ones under Your account."
+)
 NO_ACCOUNT = (
     "Nobody here has the email address that your provider has verified. Ask an owner of your "
     "organization for an invitation."
 )
+
+FACTOR_SECRETS = ("secret", "seed")
+"""The encrypted values: a TOTP key, and the seed of recovery codes."""
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -57,9 +67,9 @@ class MfaAdapter(DefaultMFAAdapter):
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
         """Refuse to remove the last second factor of a person who needs one."""
         factors = Authenticator.objects.filter(user_id=authenticator.user_id)
-        others = factors.exclude(pk=authenticator.pk)
-        others = others.exclude(type=Authenticator.Type.RECOVERY_CODES)
-        return others.exists() or not sessions.is_required(authenticator.user)
+        remaining = factors.exclude(pk=authenticator.pk)
+        remaining = remaining.exclude(type=Authenticator.Type.RECOVERY_CODES)
+        return remaining.exists() or not sessions.is_required(authenticator.user)
 
     def encrypt(self, text: str) -> str:
         return keyring().encrypt(text.encode()).decode()
@@ -77,13 +87,54 @@ class SocialAdapter(DefaultSocialAccountAdapter):
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Find the account by the address that the provider has verified. Raise the way back.
 
-        An address that several accounts have names none of them.
+        If several accounts share the address, it identifies none of them. An unproven account may
+        have been another person's until now, so everything that opened it before is removed.
         """
-        if sociallogin.is_existing:
-            return
         verified = [each.email for each in sociallogin.email_addresses if each.verified]
-        users = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []
+        if sociallogin.is_existing:
+            user: User = sociallogin.user
+            if verified and proven_addresses.is_same(user.email, verified[0]):
+                self._prove(request, user, keep_sign_on=sociallogin.account.pk)
+            return
+        users = proven_addresses.with_address(verified[0]) if verified else []
         if len(users) != 1 or not users[0].is_active or not users[0].is_staff:
             messages.error(request, NO_ACCOUNT)
             raise ImmediateHttpResponse(HttpResponseRedirect(reverse("admin:login")))
+        self._prove(request, users[0])
         sociallogin.connect(request, users[0])
+
+    @staticmethod
+    def _prove(request: HttpRequest, user: User, keep_sign_on: int = 0) -> None:
+        if proven_addresses.is_proven(user) or not (user.is_active and user.is_staff):
+            return
+        how = "the address was proven by single sign-on"
+        proven_addresses.take_over(request, user, how, keep_sign_on=keep_sign_on)
+        messages.info(request, REMOVED)
+
+
+def reencrypt_factors(*, change: bool = True) -> Count:
+    """Encrypt second factors with the first of FIELD_KEYS; return how many had which key."""
+    first = Fernet(settings.FIELD_KEYS[0])
+    count = Count("mfa.Authenticator.data")
+    for row in Authenticator.objects.order_by("pk").iterator(chunk_size=100):
+        for name in FACTOR_SECRETS:
+            if name not in row.data:
+                continue
+            try:
+                first.decrypt(row.data[name].encode())
+                count.current += 1
+                continue
+            except InvalidToken:
+                pass  # encrypted with another key, perhaps
+            try:
+                new = keyring().rotate(row.data[name].encode()).decode()
+            except InvalidToken:
+                count.unreadable.append(row.pk)
+                continue
+            count.old += 1
+            if change:
+                # of the row as it was read: a code used meanwhile stays used
+                unchanged_row = Authenticator.objects.filter(pk=row.pk, data=row.data)
+                row.data = {**row.data, name: new}
+                unchanged_row.update(data=row.data)
+    return count

@@ -19,8 +19,8 @@ from django.db import transaction
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
-from rme.tenants import across, audit
-from rme.tenants.access import acting, sessions
+from rme.tenants import audit
+from rme.tenants.access import acting, proven_addresses
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
@@ -53,7 +53,6 @@ def _logged_out(request: HttpRequest, user: User | None, **_: Any) -> None:
         acting.end(request, "logged out")
         person = audit.person_behind(request)
         record(request, person, Action.LOGGED_OUT)
-        across.log_out_elsewhere(person.person, sessions.chain(request))
 
 
 @receiver(mfa.authentication_failed)
@@ -71,11 +70,11 @@ def of_factors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
         if request.method != "POST" or not isinstance(user, User):
             return view(request, *args, **kwargs)
         with transaction.atomic():
-            # One change after the other: each compares what was there with what is there.
+            # One change after the other: each compares the old rights with the new ones.
             User.objects.select_for_update().get(pk=user.pk)
-            before = _factors(user)
+            old_factors = _factors(user)
             response = view(request, *args, **kwargs)
-            _record_factors(request, user, before, _factors(user))
+            _record_factors(request, user, old_factors, _factors(user))
         return response
 
     return change
@@ -88,11 +87,13 @@ def _factors(user: User) -> dict[int, str]:
 
 
 def _record_factors(
-    request: HttpRequest, user: User, before: dict[int, str], after: dict[int, str]
+    request: HttpRequest, user: User, old_factors: dict[int, str], new_factors: dict[int, str]
 ) -> None:
-    added = [kind for key, kind in after.items() if key not in before]
+    added = [kind for key, kind in new_factors.items() if key not in old_factors]
     # New recovery codes replace the former ones: nothing is removed for good.
-    removed = [kind for key, kind in before.items() if key not in after and kind not in added]
+    removed = [
+        kind for key, kind in old_factors.items() if key not in new_factors and kind not in added
+    ]
     for action, kinds in ((Action.FACTOR_ADDED, added), (Action.FACTOR_REMOVED, removed)):
         for kind in kinds:
             record(request, user, action, FACTORS[kind])
@@ -101,6 +102,7 @@ def _record_factors(
 @receiver(password_reset)
 def _password_reset(request: HttpRequest, user: User, **_: Any) -> None:
     record(request, user, Action.PASSWORD_RESET)
+    proven_addresses.prove_by_reset(request, user)
 
 
 class SessionsAdapter(DefaultUserSessionsAdapter):

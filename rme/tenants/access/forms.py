@@ -5,10 +5,11 @@ from allauth.mfa.base.forms import (
     BaseAuthenticateForm,
     ReauthenticateForm,
 )
+from allauth.mfa.totp.forms import ActivateTOTPForm
 from django import forms
 from unfold.widgets import UnfoldAdminEmailInputWidget
 
-from rme.tenants import logins
+from rme.tenants.access import logins
 
 USED = "This code was used before. Wait for the next one."
 
@@ -30,6 +31,16 @@ class LimitedCode(_CountedCode, AuthenticateForm):
 
 class LimitedCodeAgain(_CountedCode, ReauthenticateForm):
     """A code before a change of the second factor."""
+
+
+class FirstCode(ActivateTOTPForm):
+    """The code that sets up an app; it can't be used again to log in."""
+
+    def clean_code(self) -> str:
+        code: str = super().clean_code()
+        if not logins.is_first_use(self.user.pk, code):
+            raise forms.ValidationError(USED)
+        return code
 
 
 class ResetForm(forms.Form):

@@ -1,22 +1,29 @@
-"""The page where an invited person sets a password, or accepts with the account it has."""
+"""The page where invited people set a password, or accept with their account.
+
+An unproven account may be another person's. So the holder of a mailed link takes it over with a new
+password, and everything that opened it before is removed.
+"""
 
 from typing import Any
 
+from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login
+from allauth.mfa.utils import is_mfa_enabled
 from django import forms
 from django.conf import settings
+from django.contrib.auth import logout
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from rme.tenants.access import invitations
+from rme.tenants.access import invitations, proven_addresses
 from rme.tenants.models import Invitation, User
 
 
@@ -36,26 +43,31 @@ class NewPersonForm(forms.Form):
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
     )
 
-    def __init__(self, invitation: Invitation, *args: object) -> None:
-        super().__init__(*args)
+    def __init__(
+        self, invitation: Invitation, account: User | None, data: QueryDict | None
+    ) -> None:
+        super().__init__(data)
+        self.is_new = account is None
         # the address is the user name, so that none has to be chosen
-        self.user = User(username=invitation.email.lower(), email=invitation.email, is_staff=True)
+        self.user = account or User(
+            username=invitation.email.lower(), email=invitation.email, is_staff=True
+        )
 
     def clean(self) -> dict[str, Any]:
         """Check the password against the rules, and against what was typed again."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        self.user.first_name = given.get("first_name", "")
-        self.user.last_name = given.get("last_name", "")
-        password = given.get("password1", "")
-        if password and password != given.get("password2"):
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        self.user.first_name = cleaned.get("first_name", "")
+        self.user.last_name = cleaned.get("last_name", "")
+        password = cleaned.get("password1", "")
+        if password and password != cleaned.get("password2"):
             self.add_error("password2", "This is not the same password.")
         try:
             validate_password(password, self.user)
         except ValidationError as error:
             self.add_error("password1", error)
-        if User.objects.filter(username=self.user.username).exists():
+        if self.is_new and User.objects.filter(username=self.user.username).exists():
             self.add_error(None, "An account with this name exists, which may not log in.")
-        return given
+        return cleaned
 
 
 @never_cache
@@ -64,9 +76,11 @@ def accept(request: HttpRequest, token: str) -> HttpResponse:
     try:
         invitation = invitations.find(token)
         account = invitations.account_of(invitation)
-        if account is not None:
-            return _with_account(request, token, invitation, account)
-        return _new_person(request, token, invitation)
+        if account is None:
+            return _with_new_password(request, token, invitation, None)
+        if invitation.mailed and not proven_addresses.is_proven(account):
+            return _with_unproven_account(request, token, invitation, account)
+        return _with_account(request, token, invitation, account)
     except (invitations.NotValid, IntegrityError):
         return _page(request, None, status=404)
 
@@ -75,25 +89,54 @@ def _with_account(
     request: HttpRequest, token: str, invitation: Invitation, account: User
 ) -> HttpResponse:
     if request.user.pk != account.pk:
-        if request.user.is_authenticated:
-            return _page(request, invitation, account=account, another=True)
-        query = urlencode({"next": request.path})
-        return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
+        return _log_in_first(request, invitation)
     if request.method == "POST":
         invitations.accept(token, account, request)
         return redirect("admin:index")
     return _page(request, invitation, account=account)
 
 
-def _new_person(request: HttpRequest, token: str, invitation: Invitation) -> HttpResponse:
+def _with_unproven_account(
+    request: HttpRequest, token: str, invitation: Invitation, account: User
+) -> HttpResponse:
+    """Give the account to the mailbox's holder, who must pass its second factor if it has one."""
+    if is_mfa_enabled(account):
+        if request.user.pk != account.pk:
+            return _log_in_first(request, invitation)
+        proofs = get_authentication_records(request, account)
+        if not any(each["method"] == "mfa" for each in proofs):
+            query = urlencode({"next": request.path})
+            return HttpResponseRedirect(f"{reverse('mfa_reauthenticate')}?{query}")
+    return _with_new_password(request, token, invitation, account)
+
+
+def _log_in_first(request: HttpRequest, invitation: Invitation) -> HttpResponse:
     if request.user.is_authenticated:
         return _page(request, invitation, another=True)
-    form = NewPersonForm(invitation, request.POST or None)
+    query = urlencode({"next": request.path})
+    return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
+
+
+def _with_new_password(
+    request: HttpRequest, token: str, invitation: Invitation, account: User | None
+) -> HttpResponse:
+    if request.user.is_authenticated and (account is None or request.user.pk != account.pk):
+        return _page(request, invitation, another=True)
+    form = NewPersonForm(invitation, account, request.POST or None)
     if not form.is_valid():
         return _page(request, invitation, form=form)
     user = form.user
-    user.set_password(form.cleaned_data["password1"])
-    invitations.accept(token, user, request)
+    with transaction.atomic():
+        if not form.is_new:
+            proven_addresses.prove_by_link(request, user)
+        elif invitation.mailed:
+            user.proven_email = user.email
+        user.set_password(form.cleaned_data["password1"])
+        if not form.is_new:
+            user.save(update_fields=["password", "first_name", "last_name"])
+        invitations.accept(token, user, request)
+    if not form.is_new:
+        logout(request)
     record_authentication(request, user, method="password", reauthenticated=True)
     response: HttpResponse = perform_login(
         request, Login(user=user, redirect_url=reverse(settings.LOGIN_REDIRECT_URL))

@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from rme.core.process import task_requests
 from rme.tenants import audit
-from rme.tenants.access import mail
+from rme.tenants.access import mail, proven_addresses
+from rme.tenants.access.roles import grantable
 from rme.tenants.audit import Action
 from rme.tenants.models import Invitation, Membership, User
-from rme.tenants.roles import grantable
 
 TASK = "tenants.send_invitation"
 VALID = timedelta(days=7)
@@ -29,10 +29,14 @@ class NotValid(Exception):
 
 
 def create(invitation: Invitation) -> str:
-    """Store an invitation, request its email after the commit, and return its link."""
+    """Store an invitation, request its email after the commit, and return its link.
+
+    With mail, the link only goes to the invited address: the caller must not show it.
+    """
     token = secrets.token_urlsafe(32)
     invitation.digest = _digest(token)
     invitation.expires_at = timezone.now() + VALID
+    invitation.mailed = settings.MAIL_ENABLED
     invitation.save()
     if settings.MAIL_ENABLED:
         key = str(invitation.pk)
@@ -71,8 +75,8 @@ def find(token: str) -> Invitation:
 
 def account_of(invitation: Invitation) -> User | None:
     """Return the account that has the invited address already."""
-    rows = User.objects.filter(email__iexact=invitation.email, is_staff=True, is_active=True)
-    return rows.order_by("pk").first()
+    accounts = proven_addresses.with_address(invitation.email)
+    return next((user for user in accounts if user.is_staff and user.is_active), None)
 
 
 def accept(token: str, user: User, request: HttpRequest) -> None:

@@ -16,16 +16,14 @@ ACCOUNTS = 5
 def send_password_resets(email: str) -> int:
     """Send a link to each account with the address that may log in; return their number."""
     users = User.objects.filter(email__iexact=email, is_active=True, is_staff=True)
-    found = [user for user in users.order_by("pk")[:ACCOUNTS] if user.has_usable_password()]
-    for user in found:
+    recipients = [user for user in users.order_by("pk")[:ACCOUNTS] if user.has_usable_password()]
+    for user in recipients:
         key = default_token_generator.make_token(user)
         path = reverse("account_reset_password_from_key", args=[user_pk_to_url_str(user), key])
-        # by which the router finds the cell of the account
-        query = f"?cell={settings.CELL}" if settings.CELL else ""
-        context = {"user": user, "url": f"{settings.BASE_URL}{path}{query}"}
+        context = {"user": user, "url": f"{settings.BASE_URL}{path}{settings.LINK_QUERY}"}
         # to the stored address: another spelling of it may be another person's
         send("reset", "A new password for rme", user.email, context)
-    return len(found)
+    return len(recipients)
 
 
 def send(template: str, subject: str, to: str, context: dict[str, object]) -> None:

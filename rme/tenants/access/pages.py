@@ -18,7 +18,7 @@ from django.views.generic import FormView
 from unfold.forms import AuthenticationForm
 
 from rme.core.process import task_requests
-from rme.tenants import logins
+from rme.tenants.access import logins
 from rme.tenants.access.forms import ResetForm
 
 PREFIX = "/admin/account/"

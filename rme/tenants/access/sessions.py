@@ -1,22 +1,28 @@
-"""Limits of the console's sessions, and the second factor where it is required."""
+"""Sessions of the console: their store (`SESSION_ENGINE`), their limits, and the second factor
+where it is required.
+"""
 
 import secrets
 import time
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any
 
 from allauth.mfa.utils import is_mfa_enabled
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import SESSION_KEY, logout
-from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import UpdateError
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from rme.core import errors
 from rme.core.cache import TtlCache
+from rme.core.db import availability
+from rme.core.http.api import refuse
+from rme.core.process import admission
 from rme.tenants.models import Membership, User
 
 CONSOLE = ("/admin/", "/push-demo")
@@ -24,14 +30,33 @@ OPEN = ("/admin/account/", "/admin/logout/", "/admin/login/", "/admin/password_c
 """Paths that a person without the required second factor may open, to set one up."""
 BEGAN, SEEN = "rme_began", "rme_seen"
 CHAIN = "rme_chain"
-"""What the sessions of one log-in in several cells have in common: they end together."""
+"""What all sessions of one log-in have in common, also those elsewhere: they end together."""
 FACTOR_ELSEWHERE = "rme_factor_elsewhere"
-"""In a session that was handed over by a cell where a second factor was proven."""
+"""In a session that was handed over from where a second factor was proven."""
 SEEN_EVERY = 60
 """Seconds after which a request stores again that the session is in use."""
 
 _has_what_it_needs: TtlCache[int, bool] = TtlCache(seconds=30)
 """The people who need no second factor, or have one."""
+
+
+class SessionStore(db.SessionStore):
+    """Django's store. It takes each error of the database for a session that was deleted, which is
+    answered 400; an outage, or a server that is read-only, is answered 503 by its own error.
+    """
+
+    def save(self, must_create: bool = False) -> None:
+        """Store the session. Raises UpdateError if it was deleted, or DatabaseError."""
+        try:
+            super().save(must_create)
+        except UpdateError as error:
+            away = error.__context__
+            # "Forced update did not affect any rows" has no cause: Django raises it itself.
+            if not isinstance(away, DatabaseError) or away.__cause__ is None:
+                raise
+            if not availability.is_unavailable(away):
+                raise
+            raise away from away.__cause__
 
 
 def begin(request: HttpRequest) -> None:
@@ -41,38 +66,34 @@ def begin(request: HttpRequest) -> None:
 
 
 def continue_chain(request: HttpRequest, chain: str, began_at: int) -> None:
-    """Let a session that has just begun be part of a log-in in another cell."""
+    """Let a session that has just begun be part of a log-in that began elsewhere."""
     request.session[CHAIN] = chain
     request.session[BEGAN] = min(began_at, int(time.time()))
 
 
 def chain(request: HttpRequest) -> str:
-    """Return what the session has in common with those of other cells."""
+    """Return what the session has in common with those of its log-in elsewhere."""
     return str(request.session.get(CHAIN, ""))
 
 
 def end_chain(user: User, ended: str) -> int:
     """End the sessions of a person that are part of a log-in; return how many."""
     rows = UserSession.objects.filter(user=user)
-    found = [row for row in rows if ended and _store(row.session_key).get(CHAIN) == ended]
-    for row in found:
+    chained = [row for row in rows if ended and SessionStore(row.session_key).get(CHAIN) == ended]
+    for row in chained:
         row.end()
-    return len(found)
-
-
-def _store(key: str) -> SessionBase:
-    engine: Any = import_module(settings.SESSION_ENGINE)
-    store: SessionBase = engine.SessionStore(key)
-    return store
+    return len(chained)
 
 
 def began(request: HttpRequest) -> int:
-    """Return when the person of a session logged in, in this cell or another."""
+    """Return when the person of a session logged in, here or elsewhere."""
     return int(request.session.get(BEGAN, time.time()))
 
 
 def is_required(user: User) -> bool:
     """Return whether the deployment or an organization of a person requires a second factor."""
+    if user.is_superuser and settings.SUPERUSER_FACTOR_REQUIRED:
+        return True
     rows = Membership.objects.filter(user_id=user.pk, organization__second_factor_required=True)
     return bool(settings.SECOND_FACTOR_REQUIRED or rows.exists())
 
@@ -86,6 +107,10 @@ class SessionMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith(CONSOLE) or SESSION_KEY not in request.session:
             return self.get_response(request)
+        try:
+            admission.claim_person(request.META, str(request.session[SESSION_KEY]))
+        except errors.RateLimited as error:
+            return refuse(request, error)
         if self._is_over(request):
             logout(request)
             messages.info(request, "Your session has ended. Log in again.")

@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
-from rme.tenants import audit, change_log
+from rme.tenants import audit
 from rme.tenants.audit import Values
 
 HISTORY = 100
@@ -51,8 +51,8 @@ def _inner(formset: Any, secrets: Collection[str]) -> Iterator[InnerChange]:
     saved = [(row, ADDED) for row in formset.new_objects]
     saved += [(row, CHANGED) for row, _ in formset.changed_objects]
     for row, action in saved:
-        found = audit.of_form(forms[id(row)], secrets)
-        yield InnerChange(row, str(row.pk), action, found)
+        values = audit.of_form(forms[id(row)], secrets)
+        yield InnerChange(row, str(row.pk), action, values)
     for row in formset.deleted_objects:
         key = forms[id(row)].fields[row._meta.pk.name].initial
         yield InnerChange(row, str(key), DELETED, audit.values_of(row, secrets))
@@ -77,14 +77,14 @@ class AuditedPage:
     def log_addition(self, request: HttpRequest, obj: Model, message: Changes) -> None:
         """Record a new row, and the new rows of its inlines."""
         added, *_ = audit.actions_of(type(obj))
-        own = self.entries_about(obj, added, changes=message.own)
-        self.record(request, [*own, *self._inner(obj, message)])
+        entries = self.entries_about(obj, added, changes=message.own)
+        self.record(request, [*entries, *self._inner(obj, message)])
 
     def log_change(self, request: HttpRequest, obj: Model, message: Changes) -> None:
         """Record what changed in a row and in the rows of its inlines."""
         _, changed, _ = audit.actions_of(type(obj))
-        own = self.entries_about(obj, changed, changes=message.own) if message.own else []
-        self.record(request, [*own, *self._inner(obj, message)])
+        entries = self.entries_about(obj, changed, changes=message.own) if message.own else []
+        self.record(request, [*entries, *self._inner(obj, message)])
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
         """Record deleted rows with their values."""
@@ -158,5 +158,5 @@ class AuditedPage:
             row,
             title=f"History: {row}",
             lines=audit.history(self.opts.label_lower, key, limit=HISTORY),
-            former=[(each, change_log.describe(each)) for each in former],
+            former=[(each, audit.describe_log_entry(each)) for each in former],
         )

@@ -8,7 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.tenants import cells, latest, roles
+from rme.core import placement
+from rme.tenants.access import roles
+from rme.tenants.access.roles import Permission, organizations_for, organizations_of
 from rme.tenants.admin.audited import AuditedPage, Changes
 from rme.tenants.admin.choices import (
     OrganizationFilter,
@@ -18,7 +20,7 @@ from rme.tenants.admin.choices import (
     is_offered,
 )
 from rme.tenants.admin.lists import TenantList, declared_lookups
-from rme.tenants.roles import Permission, organizations_for, organizations_of
+from rme.tenants.organizations import latest
 
 
 class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
@@ -43,8 +45,8 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
-        own = organizations_of(request, self.read_permission)
-        return rows.filter(**{f"{self.organization_path}__in": own})
+        organization_ids = organizations_of(request, self.read_permission)
+        return rows.filter(**{f"{self.organization_path}__in": organization_ids})
 
     def organization_of(self, row: Model) -> str:
         """Return the id of a row's organization."""
@@ -64,10 +66,10 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
 
         Django checks permissions first, which would reveal that a row exists elsewhere.
         """
-        found = super().get_object(request, object_id, from_field)
-        if found is None:
+        row = super().get_object(request, object_id, from_field)
+        if row is None:
             raise Http404
-        return found
+        return row
 
     # --- permissions ----------------------------------------------------------------------------
     def may(self, request: HttpRequest, permission: Permission, row: Model | str | None) -> bool:
@@ -98,9 +100,9 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         return self.may(request, self.write_permission, obj) and self._is_written(obj)
 
     def _is_written(self, row: Model | None) -> bool:
-        """Return whether this cell changes a row; not that of an organization in another cell."""
+        """Return whether a row may be changed here; not that of an organization elsewhere."""
         owner = self.owner_of(row) if row is not None else None
-        return owner is None or cells.is_written(owner)
+        return owner is None or placement.is_written(owner)
 
     def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.
@@ -115,9 +117,9 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         return (OrganizationFilter, *super().get_list_filter(request))
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> object:
-        shown = tuple(super().get_readonly_fields(request, obj))
+        names = tuple(super().get_readonly_fields(request, obj))
         fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
-        return (*shown, *fixed) if obj else shown
+        return (*names, *fixed) if obj else names
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[TenantList]:
         return TenantList
@@ -130,9 +132,9 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         """
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
         # The list that led here may be filtered by an organization.
-        listed = QueryDict(request.GET.get("_changelist_filters", "")).get("organization")
-        if listed and has_field(self.model, "organization"):
-            initial.setdefault("organization", listed)
+        organization_id = QueryDict(request.GET.get("_changelist_filters", "")).get("organization")
+        if organization_id and has_field(self.model, "organization"):
+            initial.setdefault("organization", organization_id)
         for field in self.opts.concrete_fields:
             if isinstance(field, ForeignKey) and field.name in initial:
                 choice = self.formfield_for_foreignkey(field, request)
@@ -145,10 +147,10 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
     def _own_organization(self, request: HttpRequest) -> dict[str, object]:
         """Return the organization to begin with: the only one, or the one worked in last."""
         rows = organizations_for(request, self.write_permission).values_list("pk", flat=True)
-        own = list(rows[:2])
-        if len(own) > 1:
-            own = list(rows.filter(pk=latest.remembered(request)))
-        return {"organization": own[0]} if len(own) == 1 else {}
+        organization_ids = list(rows[:2])
+        if len(organization_ids) > 1:
+            organization_ids = list(rows.filter(pk=latest.remembered(request)))
+        return {"organization": organization_ids[0]} if len(organization_ids) == 1 else {}
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Changes) -> None:
         """Record a new row, and remember its organization for the next form."""
@@ -158,8 +160,8 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return the rows to delete by name, and only counts of dependent rows (such as tokens)."""
-        _, counts, missing, protected = super().get_deleted_objects(objs, request)
-        return [str(row) for row in objs], counts, missing, protected
+        _, counts, permissions_needed, protected = super().get_deleted_objects(objs, request)
+        return [str(row) for row in objs], counts, permissions_needed, protected
 
     # --- pages of actions -----------------------------------------------------------------------
     def show(

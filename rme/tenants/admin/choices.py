@@ -8,10 +8,10 @@ from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
 
-from rme.tenants import cells
-from rme.tenants.admin.json_fields import JsonField
+from rme.core import placement
+from rme.tenants.access.roles import Permission, organizations_for, organizations_of
+from rme.tenants.admin.form_fields import JsonField
 from rme.tenants.models import Organization
-from rme.tenants.roles import Permission, organizations_for, organizations_of
 
 
 class TenantForm(ModelForm):
@@ -19,22 +19,22 @@ class TenantForm(ModelForm):
 
     def own_organization(self) -> Organization | None:
         """Return the organization of the row, as chosen in the form or stored."""
-        chosen: Organization | None = self.cleaned_data.get("organization")
-        return chosen or getattr(self.instance, "organization", None)
+        organization: Organization | None = self.cleaned_data.get("organization")
+        return organization or getattr(self.instance, "organization", None)
 
     def clean(self) -> dict[str, Any]:
         """Reject rows of another organization, which a member of both could choose, and of one
-        in another cell, which a superuser could.
+        that is elsewhere, which a superuser could.
         """
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        own = self.own_organization()
-        for name, value in list(given.items()):
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        organization = self.own_organization()
+        for name, value in list(cleaned.items()):
             foreign = isinstance(value, Model) and getattr(value, "organization_id", None)
-            if own and foreign and foreign != own.pk:
+            if organization and foreign and foreign != organization.pk:
                 self.add_error(name, "This belongs to another organization.")
-            elif foreign and not cells.is_written(foreign):
-                self.add_error(name, "This belongs to an organization in another cell.")
-        return given
+            elif foreign and not placement.is_written(foreign):
+                self.add_error(name, "This belongs to an organization that is served elsewhere.")
+        return cleaned
 
     def _post_clean(self) -> None:
         # The models' checks read the organization, so they need one.
@@ -92,10 +92,14 @@ class OwnChoices:
         if model is Organization:
             kwargs["queryset"] = organizations_for(request, self.write_permission)
         elif not request.user.is_superuser:
-            own = organizations_of(request, self.write_permission)
-            known = has_field(model, "organization")
+            organization_ids = organizations_of(request, self.write_permission)
+            has_organization = has_field(model, "organization")
             rows = model._default_manager
-            kwargs["queryset"] = rows.filter(organization_id__in=own) if known else rows.none()
+            kwargs["queryset"] = (
+                rows.filter(organization_id__in=organization_ids)
+                if has_organization
+                else rows.none()
+            )
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 

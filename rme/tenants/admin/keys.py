@@ -1,5 +1,7 @@
 """Admin pages for OAuth applications and API keys."""
 
+import re
+from collections.abc import Collection
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
@@ -16,14 +18,19 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from oauth2_provider import models as toolkit
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
 
 from rme.core.db.clock import iso
-from rme.tenants import api_keys, applications, audit
+from rme.tenants import audit
+from rme.tenants.access.roles import organizations_of
 from rme.tenants.admin.base import TenantInline
-from rme.tenants.admin.choices import TenantForm
-from rme.tenants.admin.shown_once import ShownOnce
+from rme.tenants.admin.programs import ProgramAdmin, ProgramForm
 from rme.tenants.models import (
+    ANY_CATEGORY,
     INTEGRATION_GROUP,
     ApiKey,
     Application,
@@ -31,7 +38,8 @@ from rme.tenants.models import (
     Membership,
     User,
 )
-from rme.tenants.roles import Permission, organizations_of
+from rme.tenants.oauth import api_keys, applications, makers
+from rme.tenants.oauth.permissions import ALL_PERMISSIONS, TRANSACTIONAL, Grants, action_rights
 
 # The toolkit and allauth register pages of their own; no page may show tokens.
 for model in (
@@ -84,24 +92,78 @@ class ApplicationKeyInline(TenantInline):
     model = ApplicationKey
 
 
+class ApplicationForm(ProgramForm):
+    """An application with its permissions."""
+
+    permissions = forms.MultipleChoiceField(
+        choices=Application.Permission.choices,
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        help_text="Permissions besides sending. You can only grant what your role includes.",
+    )
+
+    def clean_send_categories(self) -> list[str]:
+        """Return the categories. Raise ValidationError for an invalid name."""
+        names = [each.strip().upper() for each in self.cleaned_data["send_categories"]]
+        for name in names:
+            if name != ANY_CATEGORY and not _CATEGORY.fullmatch(name):
+                raise forms.ValidationError(f"{name} is not a category. Write {_CATEGORIES}.")
+        return [ANY_CATEGORY] if ANY_CATEGORY in names else sorted(set(names))
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse permissions that the person's own role doesn't include."""
+        cleaned = super().clean()
+        is_test = cleaned.get("mode", self.instance.mode) == Application.Mode.TEST
+        permissions = Grants.of(cleaned.get("permissions", ()), ())
+        sending = Grants.of((), cleaned.get("send_categories", ()))
+        self.require_rights("permissions", permissions.rights(test=is_test))
+        self.require_rights("send_categories", sending.rights(test=is_test))
+        return cleaned
+
+
+_CATEGORY = re.compile("[A-Z][A-Z0-9_]{0,63}")
+_CATEGORIES = "names like TRANSACTIONAL, MARKETING, or * for all"
+
+
 @admin.register(Application)
-class ApplicationAdmin(ShownOnce):
-    read_permission: Permission = Permission.CHANGE_KEYS
-    write_permission: Permission = Permission.CHANGE_KEYS
+class ApplicationAdmin(ProgramAdmin):
+    form = ApplicationForm
     list_display = ("name", "organization", "mode", "client_id", "user", "secret_used_at")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
     search_fields = ("name", "client_id")
     fields = (
-        *("organization", "name", "user", "mode", "client_id", "created"),
-        *("secret_used_at", "former_until", "former_used_at", "key_used_at"),
+        *("organization", "name", "user", "mode", "permissions", "send_categories"),
+        *(
+            "made_by",
+            "client_id",
+            "created",
+            "secret_used_at",
+            "former_until",
+            "former_used_at",
+            "key_used_at",
+        ),
     )
     readonly_fields = (
-        *("client_id", "created", "secret_used_at", "former_until", "former_used_at"),
-        "key_used_at",
+        *("made_by", "client_id", "created", "secret_used_at", "former_until"),
+        *("former_used_at", "key_used_at"),
     )
     inlines: ClassVar[list[Any]] = [ApplicationKeyInline]
-    actions_detail: ClassVar[list[str]] = ["rotate", "end_former"]
+    actions_detail: ClassVar[list[str]] = ["rotate", "end_former", "confirm"]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, object]:
+        """Return initial data with every permission that the person may grant."""
+        initial = super().get_changeform_initial_data(request)
+        organization, user = str(initial.get("organization", "")), cast(User, request.user)
+
+        def may_give(permissions: Collection[str], categories: Collection[str]) -> bool:
+            needed = Grants.of(permissions, categories).rights(test=False)
+            return not makers.missing_rights(user, organization, needed)
+
+        initial["permissions"] = [each for each in ALL_PERMISSIONS if may_give([each], [])]
+        categories = (ANY_CATEGORY, TRANSACTIONAL)
+        initial["send_categories"] = [each for each in categories if may_give([], [each])][:1]
+        return initial
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
@@ -121,21 +183,25 @@ class ApplicationAdmin(ShownOnce):
         users = User.objects.filter(groups__name=INTEGRATION_GROUP)
         if request.user.is_superuser:
             return users
-        own = organizations_of(request, self.write_permission)
-        serving = Application.objects.filter(organization_id__in=own).values("user_id")
-        members = Membership.objects.filter(organization_id__in=own).values("user_id")
+        organization_ids = organizations_of(request, self.write_permission)
+        serving = Application.objects.filter(organization_id__in=organization_ids).values("user_id")
+        members = Membership.objects.filter(organization_id__in=organization_ids).values("user_id")
         return users.filter(Q(pk__in=serving) | Q(pk__in=members))
 
     def save_model(
         self, request: HttpRequest, obj: Application, form: ModelForm, change: bool
     ) -> None:
+        maker = cast(User, request.user).person
         if change:
+            if not {"permissions", "send_categories", "mode"}.isdisjoint(form.changed_data):
+                obj.maker = maker
             super().save_model(request, obj, form, change)
             return
-        made, secret = applications.create_application(
-            obj.organization, obj.name, obj.user, obj.mode
+        grants = Grants.of(obj.permissions, obj.send_categories)
+        application, secret = applications.create_application(
+            obj.organization, obj.name, obj.user, obj.mode, grants=grants, maker=maker
         )
-        obj.__dict__.update(made.__dict__)
+        obj.__dict__.update(application.__dict__)
         cast(_RequestWithSecret, request)._secret = secret
 
     def save_formset(
@@ -168,6 +234,7 @@ class ApplicationAdmin(ShownOnce):
             overlap = form.cleaned_data["ends"]
             try:
                 secret = applications.rotate_secret(row, overlap)
+                makers.confirm(row, cast(User, request.user))
             except applications.FormerSecretValid:
                 form.add_error("ends", FORMER_VALID)
             else:
@@ -185,7 +252,7 @@ class ApplicationAdmin(ShownOnce):
         )
         return self.show(request, "ask", row, title="New secret", question=question, form=form)
 
-    @action(description="End the former secret", permissions=["change"])
+    @action(description="End the former secret", permissions=["revoke"])
     def end_former(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """End the secret that was replaced, after confirmation, and with it all access tokens."""
         row = self.get_object(request, object_id)
@@ -212,13 +279,13 @@ class NetworksField(forms.CharField):
 
     def to_python(self, value: object) -> list[str]:  # type: ignore[override]  # typed as texts
         """Return the networks as text. Raise ValidationError for an invalid one."""
-        found = []
+        networks = []
         for text in str(value or "").replace(",", " ").split():
             try:
-                found.append(str(ip_network(text)))
+                networks.append(str(ip_network(text)))
             except ValueError as error:
                 raise forms.ValidationError(f"Not a network: {error}.") from error
-        return found
+        return networks
 
     def has_changed(self, initial: object, data: object) -> bool:
         try:
@@ -227,7 +294,7 @@ class NetworksField(forms.CharField):
             return True
 
 
-class ApiKeyForm(TenantForm):
+class ApiKeyForm(ProgramForm):
     """A form that checks restrictions, since an invalid one would reject every call."""
 
     networks = NetworksField(
@@ -238,43 +305,51 @@ class ApiKeyForm(TenantForm):
 
     def clean_actions(self) -> list[str]:
         """Return the actions. Raise ValidationError unless they are a list of names."""
-        given = self.cleaned_data["actions"] or []
-        if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        actions = self.cleaned_data["actions"] or []
+        if not isinstance(actions, list) or not all(isinstance(name, str) for name in actions):
             raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
-        return given
+        return actions
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse actions that the person's own role doesn't include."""
+        cleaned = super().clean()
+        self.require_rights("actions", action_rights(cleaned.get("actions") or ()))
+        return cleaned
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ShownOnce):
-    read_permission: Permission = Permission.CHANGE_KEYS
-    write_permission: Permission = Permission.CHANGE_KEYS
+class ApiKeyAdmin(ProgramAdmin):
     form = ApiKeyForm
     list_display = ("name", "organization", "shown", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("organization",)
     search_fields = ("name", "public_id")
     fields = (
         *("organization", "name", "shown", "actions", "networks", "expires_at"),
-        *("last_used_at", "revoked_at"),
+        *("made_by", "last_used_at", "revoked_at"),
     )
-    readonly_fields = ("shown", "last_used_at", "revoked_at")
-    actions_detail: ClassVar[list[str]] = ["rotate", "revoke"]
+    readonly_fields = ("shown", "made_by", "last_used_at", "revoked_at")
+    actions_detail: ClassVar[list[str]] = ["rotate", "revoke", "confirm"]
 
     @admin.display(description="key")
     def shown(self, row: ApiKey) -> str:
         return f"rme_{row.public_id}_…" if row.public_id else "shown once, after saving"
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: ModelForm, change: bool) -> None:
+        maker = cast(User, request.user).person
         if change:
+            if "actions" in form.changed_data:
+                obj.maker = maker
             super().save_model(request, obj, form, change)
             return
-        made, text = api_keys.issue(
+        key, text = api_keys.issue(
             obj.organization,
             obj.name,
             actions=obj.actions,
             networks=obj.networks,
             expires_at=obj.expires_at,
+            maker=maker,
         )
-        obj.__dict__.update(made.__dict__)
+        obj.__dict__.update(key.__dict__)
         cast(_RequestWithSecret, request)._secret = text
 
     def response_add(self, request: HttpRequest, obj: ApiKey, *_: object) -> HttpResponse:
@@ -288,12 +363,12 @@ class ApiKeyAdmin(ShownOnce):
         if request.method != "POST":
             question = f"Issue a new key like {row.name}? The present one goes on for "
             return self.ask(request, "Rotate", f"{question}{api_keys.OVERLAP.days} days.")
-        made, text = api_keys.rotate(row)
-        self.note(request, row, f"{made} takes its place", audit.Action.KEY_ROTATED)
-        self.note(request, made, f"in place of {row}", audit.Action.KEY_CREATED)
-        return self.show_once(request, made, ("API key", text))
+        new_key, text = api_keys.rotate(row, cast(User, request.user).person)
+        self.note(request, row, f"{new_key} takes its place", audit.Action.KEY_ROTATED)
+        self.note(request, new_key, f"in place of {row}", audit.Action.KEY_CREATED)
+        return self.show_once(request, new_key, ("API key", text))
 
-    @action(description="Revoke", permissions=["change"])
+    @action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Revoke the key, after confirmation."""
         row = self.get_object(request, object_id)

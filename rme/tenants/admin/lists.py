@@ -21,14 +21,14 @@ class TenantList(ChangeList):
 def declared_lookups(page: Any, request: HttpRequest) -> set[str]:
     """Return the query parameters that a list's filters and its date hierarchy read."""
     declared: set[str] = set()
-    for each in page.get_list_filter(request):
-        if callable(each):
-            declared.add(each.parameter_name)
+    for entry in page.get_list_filter(request):
+        if callable(entry):
+            declared.add(entry.parameter_name)
             continue
-        path, build = each if isinstance(each, tuple | list) else (each, FieldListFilter.create)
+        path, build = entry if isinstance(entry, tuple | list) else (entry, FieldListFilter.create)
         field = get_fields_from_path(page.model, path)[-1]
-        found = build(field, request, {}, page.model, page, field_path=path)
-        declared.update(found.expected_parameters())
+        list_filter = build(field, request, {}, page.model, page, field_path=path)
+        declared.update(list_filter.expected_parameters())
     if page.date_hierarchy:
         declared.update(f"{page.date_hierarchy}__{part}" for part in ("year", "month", "day"))
     return declared

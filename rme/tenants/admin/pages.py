@@ -19,8 +19,9 @@ from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
-from rme.tenants import audit, cells, change_log
+from rme.tenants import audit
 from rme.tenants.access import invitations
+from rme.tenants.access.roles import grantable
 from rme.tenants.admin.base import (
     DeploymentAdmin,
     OwnerAdmin,
@@ -31,7 +32,6 @@ from rme.tenants.admin.base import (
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import Invitation, Membership, Organization, User
-from rme.tenants.roles import grantable
 
 admin.site.unregister(Group)  # replaces Django's page by ours
 
@@ -75,25 +75,22 @@ ROLES_LINK = "admin/rme/roles_link.html"
 SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
-class OrganizationSettingsForm(ModelForm):
-    """An organization, whose id no cell has yet when it is made."""
+class OrganizationForm(TenantForm):
+    """An organization. The id of a deleted one, whose messages may still be stored, is taken."""
 
     def clean_id(self) -> str:
-        chosen: str = self.cleaned_data["id"]
-        try:
-            taken_by = cells.cell_that_has(chosen)
-        except cells.CellNotReached as error:
+        organization_id: str = self.cleaned_data["id"]
+        if audit.has_entries(organization_id):
             raise ValidationError(
-                f"The cell {error} cannot be asked now whether it has this id: try again."
-            ) from error
-        if taken_by:
-            raise ValidationError(f"The cell {taken_by} has an organization of this id.")
-        return chosen
+                "A deleted organization had this id, and its records may still be stored. "
+                "Choose another id."
+            )
+        return organization_id
 
 
 @admin.register(Organization)
 class OrganizationAdmin(OwnerAdmin):
-    form = OrganizationSettingsForm
+    form: Any = OrganizationForm
     organization_path: ClassVar[str] = "pk"
     list_display = ("name", "id", "zone", "language", "region", "is_active", "created_at")
     search_fields = ("id", "name")
@@ -148,14 +145,14 @@ class InvitationForm(TenantForm):
 
     def clean(self) -> dict[str, Any]:
         """Check that the person has neither an open invitation nor a role already."""
-        given = super().clean()
-        organization, email = self.own_organization(), given.get("email", "")
+        cleaned = super().clean()
+        organization, email = self.own_organization(), cleaned.get("email", "")
         if organization and email:
             if invitations.waiting(organization.pk).filter(email__iexact=email).exists():
                 self.add_error("email", "An invitation waits for this person. Withdraw it first.")
             elif Membership.objects.filter(organization=organization, user__email__iexact=email):
                 self.add_error("email", "This person has a role here already.")
-        return given
+        return cleaned
 
 
 @admin.register(Invitation)
@@ -247,5 +244,5 @@ class LogEntryAdmin(ReadOnly, DeploymentAdmin):
 
     @admin.display(description="changes")
     def changes(self, row: LogEntry) -> str:
-        lines = change_log.describe(row) or [row.get_change_message()]
+        lines = audit.describe_log_entry(row) or [row.get_change_message()]
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines))

@@ -7,8 +7,8 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from rme.tenants.access.roles import PERMISSIONS, Permission, Role
 from rme.tenants.models import User
-from rme.tenants.roles import PERMISSIONS, Permission, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class PermissionRow:
     cells: Sequence[tuple[str, bool]]
 
 
-def columns(own: Sequence[tuple[str, str]] = ()) -> list[RoleColumn]:
-    """Return the roles; `own` are a person's roles, each with its organization's name."""
+def columns(memberships: Sequence[tuple[str, str]] = ()) -> list[RoleColumn]:
+    """Return the roles; `memberships` are a person's roles, each with its organization's name."""
     return [
-        RoleColumn(name, text, [organization for role, organization in own if role == code])
+        RoleColumn(name, text, [organization for role, organization in memberships if role == code])
         for code, label in Role.choices
         for name, _, text in [label.partition(": ")]
     ]
@@ -39,14 +39,14 @@ def columns(own: Sequence[tuple[str, str]] = ()) -> list[RoleColumn]:
 
 def rows() -> list[PermissionRow]:
     """Return the permissions that a role can give, in the order of their table."""
-    given = frozenset().union(*PERMISSIONS.values())
+    granted = frozenset().union(*PERMISSIONS.values())
     return [
         PermissionRow(
             str(each.label),
             [(label.partition(":")[0], each in PERMISSIONS[code]) for code, label in Role.choices],
         )
         for each in Permission
-        if each in given
+        if each in granted
     ]
 
 
@@ -55,11 +55,11 @@ def show(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)  # admin_view requires a logged-in user
     rows_of_user = user.memberships.order_by("organization__name")
-    own = list(rows_of_user.values_list("role", "organization__name"))
+    memberships = list(rows_of_user.values_list("role", "organization__name"))
     context = {
         **admin.site.each_context(request),
         "title": "What roles may do",
-        "roles": columns(own),
+        "roles": columns(memberships),
         "rows": rows(),
     }
     return render(request, "admin/rme/roles.html", context)

@@ -3,7 +3,8 @@
 What an entry says about its object may describe a person. It stands apart (AuditValues), so that an
 erasure can remove it; the entry keeps its digest, by which values that are there are verified.
 
-All entries are written by `record`. Other packages import what stands here.
+All entries are written by `record`. Other packages import what stands here, and `request_log`: the
+REST requests of the last days.
 """
 
 from rme.tenants.audit.actors import (
@@ -27,7 +28,9 @@ from rme.tenants.audit.entries import (
 from rme.tenants.audit.reader import (
     AuditFilter,
     AuditLine,
+    describe_log_entry,
     find,
+    has_entries,
     history,
     recent,
 )
@@ -51,8 +54,10 @@ __all__ = [
     "application",
     "deletions",
     "describe",
+    "describe_log_entry",
     "erase",
     "find",
+    "has_entries",
     "history",
     "is_secret",
     "of_form",

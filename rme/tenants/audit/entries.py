@@ -77,11 +77,11 @@ def about_person(user: User, action: Action, **fields: Any) -> list[NewEntry]:
     A user without a role concerns the deployment. One query.
     """
     rows = Membership.objects.filter(user_id=user.pk).order_by("organization_id")
-    own: list[str | None] = [*rows.values_list("organization_id", flat=True)]
+    organization_ids: list[str | None] = [*rows.values_list("organization_id", flat=True)]
     name = user.get_username()
     return [
         NewEntry(action, each, kind=PERSON, object_id=str(user.pk), label=name, **fields)
-        for each in own or [None]
+        for each in organization_ids or [None]
     ]
 
 
@@ -91,8 +91,8 @@ def about_account(username: str, action: Action, text: str) -> list[NewEntry]:
     An unknown name is not kept: people may type a password there by mistake.
     """
     rows = User.objects.filter(username=username).order_by("memberships__organization_id")
-    found = rows.values_list("pk", "username", "memberships__organization_id")
+    people = rows.values_list("pk", "username", "memberships__organization_id")
     return [
         NewEntry(action, owner, kind=PERSON, object_id=str(pk), label=name, text=text)
-        for pk, name, owner in found
+        for pk, name, owner in people
     ] or [NewEntry(action, text=f"unknown account, {text}")]

@@ -1,10 +1,12 @@
 """Reading the audit: newest first, by keyset, each entry with its values."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.contrib.admin.models import LogEntry
 from django.db.models import Q
 
 from rme.core import ids
@@ -59,39 +61,39 @@ class AuditLine:
 
 
 def find(
-    wanted: AuditFilter, *, before: UUID | None = None, limit: int
+    query: AuditFilter, *, before: UUID | None = None, limit: int
 ) -> tuple[list[AuditLine], UUID | None]:
     """Return entries, newest first, and the id after which the next page begins.
 
     Two statements, or three where an object is looked for.
     """
-    rows = AuditEntry.objects.filter(organization_id=wanted.organization_id)
-    if wanted.organization_id is None:
+    rows = AuditEntry.objects.filter(organization_id=query.organization_id)
+    if query.organization_id is None:
         rows = AuditEntry.objects.filter(organization_id__isnull=True)
-    exact = {"action": wanted.action, "kind": wanted.kind}
+    exact = {"action": query.action, "kind": query.kind}
     rows = rows.filter(**{name: value for name, value in exact.items() if value})
-    if wanted.person:
-        rows = rows.filter(Q(actor_name=wanted.person) | Q(acting_as_name=wanted.person))
-    if wanted.object:
-        rows = rows.filter(Q(object_id=wanted.object) | Q(pk__in=_labelled(wanted)))
-    if wanted.since:
-        rows = rows.filter(pk__gte=ids.at_least(wanted.since))
-    if wanted.until:
-        rows = rows.filter(pk__lt=ids.at_least(wanted.until))
+    if query.person:
+        rows = rows.filter(Q(actor_name=query.person) | Q(acting_as_name=query.person))
+    if query.object:
+        rows = rows.filter(Q(object_id=query.object) | Q(pk__in=_labelled(query)))
+    if query.since:
+        rows = rows.filter(pk__gte=ids.at_least(query.since))
+    if query.until:
+        rows = rows.filter(pk__lt=ids.at_least(query.until))
     if before:
         rows = rows.filter(pk__lt=before)
-    found = list(rows.order_by("-pk")[: limit + 1])
-    following = found[limit - 1].pk if len(found) > limit else None
-    return with_values(found[:limit]), following
+    entries = list(rows.order_by("-pk")[: limit + 1])
+    following = entries[limit - 1].pk if len(entries) > limit else None
+    return with_values(entries[:limit]), following
 
 
-def _labelled(wanted: AuditFilter) -> list[UUID]:
+def _labelled(query: AuditFilter) -> list[UUID]:
     """Return the newest entries about objects whose label begins with a text."""
-    rows = AuditValues.objects.filter(label__istartswith=wanted.object)
-    if wanted.organization_id is None:
+    rows = AuditValues.objects.filter(label__istartswith=query.object)
+    if query.organization_id is None:
         rows = rows.filter(organization_id__isnull=True)
     else:
-        rows = rows.filter(organization_id=wanted.organization_id)
+        rows = rows.filter(organization_id=query.organization_id)
     return list(rows.order_by("-entry_id").values_list("entry_id", flat=True)[:LABELS])
 
 
@@ -111,8 +113,32 @@ def history(
     return with_values(list(rows.order_by("-pk")[:limit]))
 
 
+def has_entries(organization_id: str) -> bool:
+    """Return whether an organization has, or had, this id: entries outlive it."""
+    return AuditEntry.objects.filter(organization_id=organization_id).exists()
+
+
 def recent(user_id: int, *, limit: int) -> list[AuditLine]:
     """Return what a person did to rows lately, without log-ins and readings; two statements."""
     rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind__in=["", PERSON])
     rows = rows.exclude(action=Action.READ)
     return with_values(list(rows.order_by("-pk")[:limit]))
+
+
+def describe_log_entry(entry: LogEntry) -> list[str]:
+    """Return an entry of the admin's log, which former releases wrote, as lines for people, like
+    `name: Ada → Grace`.
+    """
+    try:
+        parts = json.loads(entry.change_message or "[]")
+    except ValueError:
+        return []
+    lines = []
+    for part in parts if isinstance(parts, list) else []:
+        lines += [
+            f"{name}: {old or '–'} → {new or '–'}"
+            for name, (old, new) in part.get("values", {}).items()
+        ]
+        if "reason" in part:
+            lines.append(f"reason: {part['reason']}")
+    return lines

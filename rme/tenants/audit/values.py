@@ -64,5 +64,5 @@ def values_of(row: Model, secrets: Collection[str]) -> Values:
 
 def describe(changes: Sequence[tuple[str, str, str]], reason: str = "") -> list[str]:
     """Return stored values as lines for people, like `name: Ada → Grace`."""
-    lines = [f"{name}: {before or '–'} → {after or '–'}" for name, before, after in changes]
+    lines = [f"{name}: {old or '–'} → {new or '–'}" for name, old, new in changes]
     return [*lines, f"reason: {reason}"] if reason else lines

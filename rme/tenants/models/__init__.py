@@ -1,13 +1,15 @@
 """The tables of organizations and where they are, their people and programs, the audit, and the
-request log.
+request log. `public_keys` reads the keys that applications may have.
 """
 
 from rme.tenants.models.access import (
+    ANY_CATEGORY,
     INTEGRATION_GROUP,
     ApiKey,
     Application,
     ApplicationKey,
     Assertion,
+    GuessCount,
     Invitation,
     Membership,
     Organization,
@@ -19,6 +21,7 @@ from rme.tenants.models.cells import Cell, Move, Placement
 from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
+    "ANY_CATEGORY",
     "INTEGRATION_GROUP",
     "ApiKey",
     "Application",
@@ -27,6 +30,7 @@ __all__ = [
     "AuditEntry",
     "AuditValues",
     "Cell",
+    "GuessCount",
     "Invitation",
     "Membership",
     "Move",

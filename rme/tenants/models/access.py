@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
@@ -12,7 +13,7 @@ from oauth2_provider.models import AbstractApplication
 
 from rme.core import ids
 from rme.core.zones import validate_zone
-from rme.tenants.oauth import keys
+from rme.tenants.models import public_keys
 
 INTEGRATION_GROUP = "MSG_Integration_User"
 """The permission set (a Django group) that an application's user must hold."""
@@ -21,6 +22,20 @@ INTEGRATION_GROUP = "MSG_Integration_User"
 def new_text_id() -> str:
     """Return a new id as text. Migrations refer to this name."""
     return ids.new_text_id()
+
+
+ANY_CATEGORY = "*"
+"""In `Application.send_categories`: every category, including those that you add later."""
+
+
+def every_permission() -> list[str]:
+    """Return all permissions of applications. Migrations refer to this name."""
+    return list(Application.Permission.values)
+
+
+def any_category() -> list[str]:
+    """Return the categories of an application that may send all. Migrations refer to this name."""
+    return [ANY_CATEGORY]
 
 
 class Organization(models.Model):  # type: ignore[django-manager-missing]  # see Application
@@ -86,6 +101,10 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
     is_active = models.BooleanField(
         default=True, help_text="Off: no token or key of the organization is accepted."
     )
+    demo_part = models.CharField(
+        max_length=8, editable=False, blank=True, default="", db_default=""
+    )
+    """The part of the demo that this is, if `rme.demo` created it; else empty."""
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
@@ -96,7 +115,11 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # see Applica
     """A person who uses the admin, or the integration user of an application."""
 
     person = models.UUIDField(unique=True, editable=False, db_default=RandomUUID())
-    """The same for the accounts of one person in several cells: see `rme.tenants.across`."""
+    """The same for the accounts of one person in several deployments that know each other."""
+    proven_email = models.CharField(
+        max_length=254, editable=False, blank=True, default="", db_default=""
+    )
+    """The address that the person has proven to own: see `access.proven_addresses`."""
 
 
 class Membership(models.Model):
@@ -138,6 +161,8 @@ class Invitation(models.Model):
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField(editable=False)
     accepted_at = models.DateTimeField(null=True, editable=False)
+    mailed = models.BooleanField(default=False, db_default=False, editable=False)
+    """Whether the link only went to the address, so that using it proves the address."""
 
     def __str__(self) -> str:
         return f"{self.email} as {self.role} of {self.organization}"
@@ -150,8 +175,39 @@ class Application(AbstractApplication):
         LIVE = "LIVE", "Live"
         TEST = "TEST", "Test: everything ends in the simulator"
 
+    class Permission(models.TextChoices):
+        """A permission of an application, besides sending."""
+
+        READ_MESSAGES = "READ_MESSAGES", "Read messages and their statuses"
+        READ_PEOPLE = "READ_PEOPLE", "Read contacts: previews and dry runs for a person"
+        READ_CONSENT = "READ_CONSENT", "Read consent"
+        RECORD_CONSENT = "RECORD_CONSENT", "Record consent"
+        READ_SUPPRESSIONS = "READ_SUPPRESSIONS", "Read suppressed addresses"
+        CHANGE_SUPPRESSIONS = "CHANGE_SUPPRESSIONS", "Add and lift suppressions"
+        READ_DEVICES = "READ_DEVICES", "Read devices"
+        CHANGE_DEVICES = "CHANGE_DEVICES", "Register and remove devices"
+        READ_TEMPLATES = "READ_TEMPLATES", "List and preview templates"
+        READ_WEBHOOKS = "READ_WEBHOOKS", "Read webhook endpoints"
+        CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", "Change webhook endpoints"
+        READ_HEALTH = "READ_HEALTH", "Read the health report"
+
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
+    permissions = ArrayField(
+        models.CharField(max_length=32),
+        default=every_permission,
+        db_default=Permission.values,
+        blank=True,
+    )
+    send_categories = ArrayField(
+        models.CharField(max_length=64),
+        default=any_category,
+        db_default=[ANY_CATEGORY],
+        blank=True,
+        help_text="The categories of messages that it may send; * for all.",
+    )
+    maker = models.UUIDField(null=True, editable=False)
+    """The `User.person` who made or confirmed it; None: it is older than this column."""
     generation = models.IntegerField(default=0, db_default=0, editable=False)
     """Incremented when tokens are revoked: an earlier authentication then gets no token."""
     secret_used_at = models.DateTimeField(null=True, editable=False)
@@ -188,7 +244,7 @@ class ApplicationKey(models.Model):
     def clean(self) -> None:
         """Check that the material is a usable public key. Raise ValidationError."""
         try:
-            keys.load(self.material)
+            public_keys.load(self.material)
         except ValueError as error:
             raise ValidationError({"material": str(error)}) from error
 
@@ -198,6 +254,14 @@ class Assertion(models.Model):
 
     digest = models.CharField(primary_key=True, max_length=64)
     expires_at = models.DateTimeField(db_index=True)  # read by the sweep that deletes old ones
+
+
+class GuessCount(models.Model):
+    """Guesses at a password or a code that were counted while Redis was away."""
+
+    key = models.CharField(primary_key=True, max_length=200)
+    count = models.IntegerField()
+    until = models.DateTimeField(db_index=True)  # read by guess_limits.purge
 
 
 class ApiKey(models.Model):
@@ -216,6 +280,8 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    maker = models.UUIDField(null=True, editable=False)
+    """The `User.person` who made or confirmed it; None: it is older than this column."""
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:

@@ -48,6 +48,7 @@ class AuditEntry(models.Model):
         FACTOR_REMOVED = "FACTOR_REMOVED", "removed a second factor"
         PASSWORD_CHANGED = "PASSWORD_CHANGED", "changed the password"
         PASSWORD_RESET = "PASSWORD_RESET", "reset the password"
+        CREDENTIALS_REMOVED = "CREDENTIALS_REMOVED", "removed password, sessions and factors"
         INVITED = "INVITED", "invited"
         WITHDRAWN = "WITHDRAWN", "withdrew the invitation"
         ACCEPTED = "ACCEPTED", "accepted the invitation"
@@ -102,8 +103,8 @@ class AuditEntry(models.Model):
     @property
     def action_words(self) -> str:
         """Return the action in words; one of a later release as it is."""
-        known = self.action in self.Action.values
-        return self.Action(self.action).label if known else self.action
+        is_known = self.action in self.Action.values
+        return self.Action(self.action).label if is_known else self.action
 
 
 class AuditValues(models.Model):

@@ -12,13 +12,12 @@ from typing import Any
 import jwt
 import structlog
 from django.conf import settings
-from django.db import connection
 
 from rme.core.db import clock
-from rme.tenants.models import ApplicationKey, Assertion
-from rme.tenants.oauth import keys
+from rme.tenants.access import single_use
+from rme.tenants.models import ApplicationKey, public_keys
+from rme.tenants.models.public_keys import ALGORITHMS
 from rme.tenants.oauth.clients import Client
-from rme.tenants.oauth.keys import ALGORITHMS
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +74,7 @@ def is_signed_by(assertion: UnverifiedAssertion, client: Client | None) -> bool:
     Without a client the result is False, after a check that takes as long.
     """
     if client is None:
-        _verifies(assertion, keys.decoy(assertion.algorithm))
+        _verifies(assertion, public_keys.decoy(assertion.algorithm))
         return False
     return any(
         _verifies(assertion, key)
@@ -112,24 +111,8 @@ def mark_used(assertion: UnverifiedAssertion) -> None:
     has_jti = isinstance(jti, str) and jti
     name = f"jti {jti}" if has_jti else f"input {assertion.text.rpartition('.')[0]}"
     digest = hashlib.sha256(f"{assertion.client_id}\n{name}".encode("utf-8", "replace")).hexdigest()
-    if not store_once(digest, _instant(assertion.claims["exp"]) + SKEW):
+    if not single_use.store_once(digest, _instant(assertion.claims["exp"]) + SKEW):
         raise BadAssertion("the assertion was used before")
-
-
-def store_once(digest: str, until: datetime) -> bool:
-    """Store a digest until a time; return False if it is there already. One statement."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {Assertion._meta.db_table} (digest, expires_at) VALUES (%s, %s) "
-            "ON CONFLICT DO NOTHING",
-            [digest, until],
-        )
-        return bool(cursor.rowcount)
-
-
-def purge() -> int:
-    """Delete expired assertions; return how many."""
-    return Assertion.objects.filter(expires_at__lt=clock.now()).delete()[0]
 
 
 def expected_audiences() -> set[str]:
@@ -138,23 +121,23 @@ def expected_audiences() -> set[str]:
     return {base, f"{base}/", f"{base}/services/oauth2/token", *settings.JWT_AUDIENCES}
 
 
-def _is_own_audience(given: object) -> bool:
+def _is_own_audience(claim: object) -> bool:
     """Return whether `aud` is this deployment alone.
 
     Another audience of the same assertion could replay it here.
     """
-    audience = given[0] if isinstance(given, list) and len(given) == 1 else given
+    audience = claim[0] if isinstance(claim, list) and len(claim) == 1 else claim
     return isinstance(audience, str) and audience in expected_audiences()
 
 
-def _keys(client: Client) -> keys.Keys:
-    found: keys.Keys = []
+def _keys(client: Client) -> public_keys.Keys:
+    usable_keys: public_keys.Keys = []
     for row in ApplicationKey.objects.filter(application_id=client.id):
         try:
-            found.extend(keys.load(row.material))
+            usable_keys.extend(public_keys.load(row.material))
         except ValueError as error:  # stored without the admin's check
             log.warning("assertions.key_unusable", key=row.pk, error=str(error))
-    return found
+    return usable_keys
 
 
 def _verifies(assertion: UnverifiedAssertion, key: Any) -> bool:

@@ -36,6 +36,8 @@ class Client:
     secret_used_at: datetime | None
     former_used_at: datetime | None
     key_used_at: datetime | None
+    permissions: list[str]
+    send_categories: list[str]
     tokens_until: datetime | None = None
     """When its tokens end at the latest: those of a replaced secret end with it."""
 
@@ -44,6 +46,7 @@ _FIELDS = (
     *("id", "client_id", "client_secret", "organization_id", "user_id", "user__username"),
     *("generation", "former_secret", "former_until"),
     *("secret_used_at", "former_used_at", "key_used_at"),
+    *("permissions", "send_categories"),
 )
 _USE_SECONDS = 60.0
 """How exactly the last use of a secret or key is known: each use would write a row."""
@@ -78,8 +81,8 @@ def mark_used(
     client: Client, column: Literal["secret_used_at", "former_used_at", "key_used_at"]
 ) -> None:
     """Record that a secret or key was used, at most once a minute."""
-    before: datetime | None = getattr(client, column)
-    if before is None or (clock.now() - before).total_seconds() > _USE_SECONDS:
+    last_use: datetime | None = getattr(client, column)
+    if last_use is None or (clock.now() - last_use).total_seconds() > _USE_SECONDS:
         unchanged = Application.objects.filter(pk=client.id, client_secret=client.secret)
         unchanged.update(**{column: Now()})
 

@@ -17,9 +17,10 @@ from oauthlib.oauth2.rfc6749 import errors
 from oauthlib.oauth2.rfc6749.grant_types.base import GrantTypeBase
 
 from rme.core.db import clock
-from rme.tenants import authentication
-from rme.tenants.oauth import assertions, client_authentication, clients, tokens
+from rme.tenants.models import Application
+from rme.tenants.oauth import assertions, authentication, client_authentication, clients, tokens
 from rme.tenants.oauth.clients import Client
+from rme.tenants.oauth.permissions import Grants
 from rme.tenants.oauth.tokens import SCOPE
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -60,12 +61,14 @@ class JwtBearerGrant(GrantTypeBase):
 
     def _check_client(self, request: object, issuer: str) -> None:
         """Check credentials sent along with the assertion, if any (RFC 7521 §4.1)."""
-        given = clients.credentials(request)
-        if given is None:
+        credentials = clients.credentials(request)
+        if credentials is None:
             return
-        if given.client_id != issuer:
+        if credentials.client_id != issuer:
             raise assertions.BadAssertion("iss is not the client")
-        if given.secret is not None and not self.request_validator.authenticate_client(request):
+        if credentials.secret is not None and not self.request_validator.authenticate_client(
+            request
+        ):
             raise errors.InvalidClientError(request=request)
 
 
@@ -77,10 +80,10 @@ class Validator(RequestValidator):
 
     def authenticate_client(self, request: Any, *_: Any, **__: Any) -> bool:
         """Check a client's id and secret, from the form or HTTP Basic."""
-        given = clients.credentials(request)
-        if given is None:
+        credentials = clients.credentials(request)
+        if credentials is None:
             return False
-        request.client = client_authentication.by_secret(given, request.headers[ADDRESS])
+        request.client = client_authentication.by_secret(credentials, request.headers[ADDRESS])
         return request.client is not None
 
     def validate_grant_type(self, *_: object, **__: object) -> bool:
@@ -93,15 +96,16 @@ class Validator(RequestValidator):
         return scopes == [SCOPE]
 
     def save_bearer_token(self, token: dict[str, Any], request: Any, *_: Any, **__: Any) -> None:
-        stored = tokens.store(
+        is_stored = tokens.store(
             token["access_token"],
             request.client,
             scope=token["scope"],
             seconds=token["expires_in"],
         )
-        if not stored:
+        if not is_stored:
             raise errors.InvalidClientError("the credentials were just changed", request=request)
         token.update(_for_salesforce_clients(request.client))
+        token["permissions"] = _permissions(request.client)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *_: Any) -> None:
         tokens.revoke(token, request.client)
@@ -116,6 +120,7 @@ class Validator(RequestValidator):
         return {
             "active": True,
             "scope": row.scope,
+            "permissions": _permissions(row.application),
             "client_id": row.application.client_id,
             "username": row.user.get_username(),
             "token_type": "Bearer",
@@ -132,6 +137,11 @@ def _for_salesforce_clients(client: Client) -> dict[str, str]:
         "id": f"{base}/id/{client.organization_id}/{client.user_id}",
         "issued_at": str(int(clock.now().timestamp() * 1000)),
     }
+
+
+def _permissions(client: Client | Application) -> list[str]:
+    """Return an application's permissions. The scope is always `api`, as clients expect."""
+    return list(Grants.of(client.permissions, client.send_categories).names())
 
 
 def _lifetime(request: Any) -> int:

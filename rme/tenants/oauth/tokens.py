@@ -62,7 +62,7 @@ def revoke(token: str, client: Client) -> None:
 
 def find_valid(token: str, organization_id: str) -> Any | None:
     """Return a token of one organization that would be accepted now, or None."""
-    found: QuerySet[Any] = AccessToken.objects.filter(
+    rows: QuerySet[Any] = AccessToken.objects.filter(
         token_checksum=digest(token),
         expires__gt=clock.now(),
         application__organization_id=organization_id,
@@ -70,7 +70,7 @@ def find_valid(token: str, organization_id: str) -> Any | None:
         user__is_active=True,
         user__groups__name=INTEGRATION_GROUP,
     )
-    return found.select_related("application", "user").first()
+    return rows.select_related("application", "user").first()
 
 
 def purge() -> int:

@@ -17,7 +17,6 @@ from oauthlib.oauth2.rfc6749 import errors
 
 from rme.core.db import availability
 from rme.core.errors import ApiError
-from rme.core.http.api import set_error_renderer
 from rme.core.http.edge import address_of
 from rme.tenants.oauth import throttle
 from rme.tenants.oauth.server import ADDRESS, JWT_BEARER, Server
@@ -50,8 +49,8 @@ def _endpoint(name: str) -> View:
             headers, body, status = _call(name, request)
         except errors.OAuth2Error as error:
             headers, body, status = error.headers, error.json, error.status_code
-        except ApiError as error:  # the organization is in another cell, or is being moved
-            return _render_error(request, error)
+        except ApiError as error:  # the organization is elsewhere, or is being moved
+            return render_error(request, error)
         except Exception as error:
             if availability.is_unavailable(error):
                 log.exception("database.away")
@@ -130,7 +129,7 @@ def _wrong_method(allowed: str) -> HttpResponse:
     return response
 
 
-def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
+def render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
     """Return an error of the middleware in the shape of RFC 6749 §5.2, which has few codes."""
     if error.status in (421, 503):
         body, status = _json("temporarily_unavailable"), error.status
@@ -147,9 +146,6 @@ def _render_error(request: HttpRequest, error: ApiError) -> HttpResponse:
 token = _endpoint("create_token_response")
 revoke = _endpoint("create_revocation_response")
 introspect = _endpoint("create_introspect_response")
-
-
-set_error_renderer(_render_error, token, revoke, introspect)
 
 
 @csrf_exempt
@@ -173,6 +169,3 @@ def metadata(request: HttpRequest) -> HttpResponse:
         "service_documentation": f"{settings.BASE_URL}/rme/v1/docs",
     }
     return HttpResponse(orjson.dumps(description), content_type="application/json")
-
-
-set_error_renderer(_render_error, metadata)

@@ -171,8 +171,8 @@ def _header_line(name: str, value: str) -> str:
 def _written_headers(request: Request) -> list[str]:
     """Return the header lines, and remove those that libcurl would add."""
     common = request.common_headers.headers if request.common_headers else ()
-    written = [_header_line(name, value) for name, value in (*common, *request.headers)]
-    return ["Expect:", "Content-Type:", "User-Agent:", *written]
+    lines = [_header_line(name, value) for name, value in (*common, *request.headers)]
+    return ["Expect:", "Content-Type:", "User-Agent:", *lines]
 
 
 def _milliseconds(seconds: float) -> int:

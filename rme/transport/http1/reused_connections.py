@@ -34,14 +34,14 @@ class ReusedConnections:
 
     def remember(self, port: int, descriptor: int) -> None:
         """Store the descriptor of a connection that libcurl may reuse."""
-        known = self._sockets.get(port)
-        if known is None or known.descriptor != descriptor:
+        stored_socket = self._sockets.get(port)
+        if stored_socket is None or stored_socket.descriptor != descriptor:
             self._sockets[port] = _Socket(descriptor)
 
     def is_closed(self, port: int) -> bool:
         """Return whether the other side has closed a connection; False for an unknown one."""
-        known = self._sockets.get(port)
-        return known is not None and known.is_closed()
+        stored_socket = self._sockets.get(port)
+        return stored_socket is not None and stored_socket.is_closed()
 
     def shut(self, port: int) -> bool:
         """Shut a connection for writing; return whether that was done.
@@ -50,8 +50,8 @@ class ReusedConnections:
         """
         if self._users[port]:
             return False
-        known = self._sockets.pop(port, None)
-        return known is not None and known.shut(port)
+        stored_socket = self._sockets.pop(port, None)
+        return stored_socket is not None and stored_socket.shut(port)
 
 
 class _Socket:
@@ -69,11 +69,14 @@ class _Socket:
 
     def shut(self, port: int) -> bool:
         with suppress(OSError):  # it is no socket, or no longer connected
-            own = socket.socket(fileno=self.descriptor)
+            borrowed = socket.socket(fileno=self.descriptor)
             try:
-                if own.family in (socket.AF_INET, socket.AF_INET6) and own.getsockname()[1] == port:
-                    own.shutdown(socket.SHUT_WR)
+                if (
+                    borrowed.family in (socket.AF_INET, socket.AF_INET6)
+                    and borrowed.getsockname()[1] == port
+                ):
+                    borrowed.shutdown(socket.SHUT_WR)
                     return True
             finally:
-                own.detach()  # it belongs to libcurl
+                borrowed.detach()  # it belongs to libcurl
         return False

@@ -70,8 +70,8 @@ class Http2Connection(Http2Writer):
         if self.protocol != "h2":
             self.fail(FailureKind.NOT_SENT, NO_HTTP2)
             return
-        own = ((frames.HEADER_TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0))
-        self._out += frames.PREFACE + frames.settings(*own)
+        settings = ((frames.HEADER_TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0))
+        self._out += frames.PREFACE + frames.settings(*settings)
 
     def on_received(self, part: bytes) -> None:
         self.received_at = time.monotonic()
@@ -155,8 +155,8 @@ class Http2Connection(Http2Writer):
             self._finish(stream)
 
     def _on_data(self, received: Frame) -> None:
-        taken = len(received.payload)
-        self._consumed += taken
+        size = len(received.payload)
+        self._consumed += size
         if self._consumed > frames.DEFAULT_WINDOW // 2:
             self.write_control(frames.number(frames.WINDOW_UPDATE, 0, self._consumed))
             self._consumed = 0
@@ -175,8 +175,8 @@ class Http2Connection(Http2Writer):
             self._on_result(stream, too_long)
         elif received.flags & frames.END_STREAM:
             self._finish(stream)
-        elif taken:
-            self.write_control(frames.number(frames.WINDOW_UPDATE, stream.id, taken))
+        elif size:
+            self.write_control(frames.number(frames.WINDOW_UPDATE, stream.id, size))
 
     def _finish(self, stream: Stream) -> None:
         if stream.unsent:  # the server has answered before it had the complete body
@@ -214,6 +214,6 @@ class Http2Connection(Http2Writer):
 
     def _on_goaway(self, last: int) -> None:
         self.closing = True
-        for stream in [one for one in self.streams.values() if one.id > last]:
+        for stream in [stream for stream in self.streams.values() if stream.id > last]:
             self._refuse(stream)
         self._close_if_done()

@@ -59,15 +59,15 @@ def _name(name: str) -> bytes:
 
 def _integer(value: int, bits: int, first: int) -> bytes:
     """Return an integer, encoded after the first bits of a byte (§5.1)."""
-    most = (1 << bits) - 1
-    if value < most:
+    maximum = (1 << bits) - 1
+    if value < maximum:
         return bytes([first | value])
-    written, value = bytearray([first | most]), value - most
+    encoded, value = bytearray([first | maximum]), value - maximum
     while value >= 128:
-        written.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    written.append(value)
-    return bytes(written)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 CONTENT_LENGTH_NAME = _name("content-length")
@@ -76,9 +76,9 @@ CONTENT_LENGTH_NAME = _name("content-length")
 
 def status(block: bytes) -> int:
     """Return the status of a response. Raises InvalidHeaderBlock."""
-    known = _STATUS.get(block.removeprefix(_NO_TABLE)[:1])
-    if known is not None:
-        return known
+    common_status = _STATUS.get(block.removeprefix(_NO_TABLE)[:1])
+    if common_status is not None:
+        return common_status
     name, value = next(_read(block), ("", ""))  # it has to come first (RFC 9113 §8.3)
     if name == ":status" and len(value) == 3 and value.isdecimal():
         return int(value)
@@ -114,10 +114,10 @@ def _entry(number: int) -> tuple[str, str]:
 
 def _number(block: bytes, position: int, bits: int) -> tuple[int, int]:
     """Return an integer (§5.1) in the last bits of a byte and the next bytes, and its end."""
-    most = (1 << bits) - 1
+    maximum = (1 << bits) - 1
     part = block[position : position + 6]
-    value = part[0] & most if part else most
-    if value < most:
+    value = part[0] & maximum if part else maximum
+    if value < maximum:
         return value, position + 1
     for count, byte in enumerate(part[1:]):
         value += (byte & 127) << 7 * count
@@ -172,7 +172,7 @@ def _step(state: int, byte: int) -> tuple[int, bool, bytes]:
 class Fields(Mapping[str, str]):
     """The fields of a response by name, decoded on first use: most are never used.
 
-    Of a repeated field the last counts. A block that cannot be decoded has none.
+    Of a repeated field the last counts. A block that cannot be decoded has no fields.
     """
 
     __slots__ = ("_block", "_parsed")
@@ -194,8 +194,8 @@ class Fields(Mapping[str, str]):
     def _fields(self) -> dict[str, str]:
         if self._parsed is None:
             try:
-                found = dict(_read(self._block))
+                fields = dict(_read(self._block))
             except InvalidHeaderBlock:
-                found = {}
-            self._parsed = {name: value for name, value in found.items() if name[:1] != ":"}
+                fields = {}
+            self._parsed = {name: value for name, value in fields.items() if name[:1] != ":"}
         return self._parsed

@@ -98,12 +98,12 @@ class Http2Pool:
                 for stream in [stream for stream in host.in_flight if stream.deadline <= now]:
                     if stream in host.in_flight:  # expiring another may have ended it
                         self._expire(host, stream)
-            late = [stream for stream in host.waiting if stream.deadline <= now]
-            for stream in late:
+            expired = [stream for stream in host.waiting if stream.deadline <= now]
+            for stream in expired:
                 host.waiting.remove(stream)
                 self.ended.append((stream, BUSY if stream.reached else _NOT_CONNECTED))
             if connection := host.connection:
-                unused = not connection.used and (late or not host.waiting)
+                unused = not connection.used and (expired or not host.waiting)
                 if unused or _is_stale(connection, now):
                     self._forget(host)
         if self._first_deadline <= now:
@@ -171,15 +171,17 @@ class Http2Pool:
             lambda stream, result: self._on_result(host, stream, result),
             lambda ended, failure: self._on_end(host, ended, failure),
         )
-        self._resolver.resolve(host.origin, lambda found: self._connect(host, connection, found))
+        self._resolver.resolve(
+            host.origin, lambda addresses: self._connect(host, connection, addresses)
+        )
 
-    def _connect(self, host: _Http2Host, connection: Http2Connection, found: Addresses) -> None:
+    def _connect(self, host: _Http2Host, connection: Http2Connection, addresses: Addresses) -> None:
         if host.connection is not connection:
             return  # all requests were late before the name was resolved
-        if isinstance(found, Failure):
-            connection.fail(found.kind, found.reason)
+        if isinstance(addresses, Failure):
+            connection.fail(addresses.kind, addresses.reason)
         else:
-            connection.connect_to(found)
+            connection.connect_to(addresses)
 
     def _on_result(self, host: _Http2Host, stream: Stream, result: Reply | Failure) -> None:
         host.in_flight.pop(stream, None)

@@ -72,9 +72,9 @@ def head(request: Request) -> bytes:
 @lru_cache(maxsize=256)
 def _common_start(method: str, authority: str) -> bytes:
     """Return the fields that requests to a host have in common, up to the name of the path."""
-    known = header_fields.METHOD_POST if method == "POST" else None
+    method_field = header_fields.METHOD_POST if method == "POST" else None
     return (
-        (known or header_fields.field(":method", method))
+        (method_field or header_fields.field(":method", method))
         + header_fields.SCHEME_HTTPS
         + header_fields.field(":authority", authority)
         + header_fields.PATH_NAME

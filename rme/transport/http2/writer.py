@@ -136,15 +136,15 @@ class Http2Writer(SocketConnection):
 
     def _write_body(self, stream: Stream) -> None:
         """Write as much of a body as the windows allow now (§5.2)."""
-        while left := stream.unsent:
+        while unsent := stream.unsent:
             room = min(self._window, stream.window, self._frame_size)
             if room <= 0:
                 return
-            if len(left) <= room:
-                part, stream.unsent = left, b""
+            if len(unsent) <= room:
+                part, stream.unsent = unsent, b""
             else:
-                left = memoryview(left)  # its slices copy nothing
-                part, stream.unsent = left[:room], left[room:]
+                unsent = memoryview(unsent)  # its slices copy nothing
+                part, stream.unsent = unsent[:room], unsent[room:]
             self._window -= len(part)
             stream.window -= len(part)
             end = 0 if stream.unsent else frames.END_STREAM

@@ -171,13 +171,13 @@ class SmppClient:
         )
         handler = self._handler if self._is_listening() else None
         try:
-            rest = _bind(
+            first_bytes = _bind(
                 connection, login, time.monotonic() + timeout, receives=handler is not None
             )
             return SmppSession(
                 connection,
                 handler=handler,
-                first_bytes=rest,
+                first_bytes=first_bytes,
                 window=login.window,
                 timeout=login.timeout,
                 enquire=login.enquire,
@@ -197,30 +197,30 @@ def _bind(connection: socket.socket, login: Login, until: float, *, receives: bo
     try:
         connection.settimeout(max(until - time.monotonic(), 0.001))
         connection.sendall(Pdu(command, 1, body=body).encode())
-        answer, rest = _read_first(connection, until)
+        answer, following_bytes = _read_first(connection, until)
     except InvalidPdu as error:
         raise ConnectionFailed(FailureKind.NOT_SENT, str(error)) from error
     except OSError as error:
-        late = isinstance(error, TimeoutError)
-        reason = TIME_OUT if late else "the connection was lost in the bind"
+        timed_out = isinstance(error, TimeoutError)
+        reason = TIME_OUT if timed_out else "the connection was lost in the bind"
         raise ConnectionFailed(FailureKind.NOT_SENT, reason) from error
     if answer.status or answer.command != command | pdu.RESPONSE:
         refused = ConnectionFailed(FailureKind.LOGIN, "the bind was refused")
         refused.failure = Failure(FailureKind.LOGIN, "the bind was refused", answer.status)
         raise refused
-    return rest
+    return following_bytes
 
 
 def _read_first(connection: socket.socket, until: float) -> tuple[Pdu, bytes]:
     """Return the first PDU, and the bytes after it."""
     buffer = bytearray()
-    while (found := pdu.take(buffer)) is None:
+    while (first := pdu.take(buffer)) is None:
         connection.settimeout(max(until - time.monotonic(), 0.001))
         part = connection.recv(4096)
         if not part:
             raise ConnectionResetError
         buffer += part
-    return found, bytes(buffer)
+    return first, bytes(buffer)
 
 
 # --- the clients of this process ----------------------------------------------------------------
@@ -232,34 +232,34 @@ _lock = threading.Lock()
 def client_for(login: Login) -> SmppClient:
     """Return the client of a log-in; remove those that are unused."""
     with _lock:
-        for other in [each for each in _clients.values() if each.is_unused()]:
-            del _clients[other.login]
-        found = _clients.get(login)
-        if found is None:
-            found = _clients[login] = SmppClient(login)
-        found.used = time.monotonic()
-        return found
+        for unused in [each for each in _clients.values() if each.is_unused()]:
+            del _clients[unused.login]
+        client = _clients.get(login)
+        if client is None:
+            client = _clients[login] = SmppClient(login)
+        client.used = time.monotonic()
+        return client
 
 
 def close_all(wait: float = 0.0) -> None:
     """Unbind all sessions of this process; wait some seconds for each."""
     with _lock:
-        known = list(_clients.values())
+        clients = list(_clients.values())
         _clients.clear()
-    for each in known:
-        each.close()
+    for client in clients:
+        client.close()
     until = time.monotonic() + wait
-    for each in known:
-        each.close(max(until - time.monotonic(), 0.001) if wait else 0.0)
+    for client in clients:
+        client.close(max(until - time.monotonic(), 0.001) if wait else 0.0)
 
 
 def _in_child() -> None:
     """Drop the parent's clients: their threads do not exist in the child."""
     global _clients, _lock  # a thread of the parent may have held the lock
     former, _clients, _lock = _clients, {}, threading.Lock()
-    for each in former.values():
+    for client in former.values():
         with suppress(OSError):
-            each.abandon()
+            client.abandon()
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -136,14 +136,14 @@ class ShortMessage:
     @classmethod
     def decode(cls, body: bytes) -> "ShortMessage":
         """Parse a body; the values of parameters are not checked. Raises InvalidPdu."""
-        rest = _BodyReader(body)
-        service_type = rest.string()
-        source, destination = rest.address(), rest.address()
-        esm_class, _, _ = rest.take(3)
-        rest.string(), rest.string()
-        registered_delivery, _, data_coding, _, length = rest.take(5)
-        text = rest.take(length)
-        parameters = rest.parameters()
+        reader = _BodyReader(body)
+        service_type = reader.string()
+        source, destination = reader.address(), reader.address()
+        esm_class, _, _ = reader.take(3)
+        reader.string(), reader.string()
+        registered_delivery, _, data_coding, _, length = reader.take(5)
+        text = reader.take(length)
+        parameters = reader.parameters()
         payload = Tag.MESSAGE_PAYLOAD in parameters and not text
         return cls(
             source,
@@ -195,8 +195,8 @@ class _BodyReader:
     def take(self, length: int) -> bytes:
         if len(self._rest) < length:
             raise InvalidPdu("half a body")
-        taken, self._rest = self._rest[:length], self._rest[length:]
-        return taken
+        part, self._rest = self._rest[:length], self._rest[length:]
+        return part
 
     def string(self) -> str:
         text, end, self._rest = self._rest.partition(b"\0")
@@ -210,11 +210,11 @@ class _BodyReader:
 
     def parameters(self) -> dict[int, bytes]:
         """Return the optional parameters, without an incomplete one at the end."""
-        found: dict[int, bytes] = {}
+        parameters: dict[int, bytes] = {}
         while len(self._rest) >= _TLV.size:
             tag, length = _TLV.unpack_from(self._rest)
             self.take(_TLV.size)
             if len(self._rest) < length:
                 break
-            found[tag] = self.take(length)
-        return found
+            parameters[tag] = self.take(length)
+        return parameters

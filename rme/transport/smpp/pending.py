@@ -21,7 +21,7 @@ class PendingRequest:
     answer: Answer | None = None
     end: int = 0
     """The position of its last byte among all bytes that the session writes."""
-    written: bool = False
+    is_written: bool = False
 
     def settle(self, answer: Answer) -> None:
         if self.answer is None:
@@ -29,21 +29,21 @@ class PendingRequest:
             self.on_end()
 
     def lose(self, reason: str) -> None:
-        kind = FailureKind.UNKNOWN if self.written else FailureKind.NOT_SENT
+        kind = FailureKind.UNKNOWN if self.is_written else FailureKind.NOT_SENT
         self.settle(Failure(kind, reason))
 
 
 @dataclass(slots=True)
 class Countdown:
-    """The number of requests without an answer; `done` is set at zero."""
+    """The number of requests without an answer; `finished` is set at zero."""
 
-    left: int
-    done: threading.Event = field(default_factory=threading.Event)
+    remaining: int
+    finished: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     """The session's thread and the caller's both count."""
 
     def down(self) -> None:
         with self.lock:
-            self.left -= 1
-            if self.left <= 0:
-                self.done.set()
+            self.remaining -= 1
+            if self.remaining <= 0:
+                self.finished.set()

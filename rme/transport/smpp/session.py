@@ -94,13 +94,13 @@ class SmppSession:
             if not self.ended and self._closing is None:
                 self._queue.extend(pending)
             else:
-                count.done.set()
+                count.finished.set()
         self._wake()
-        if start_timeout is not None and not count.done.wait(start_timeout):
+        if start_timeout is not None and not count.finished.wait(start_timeout):
             self._end_unstarted(pending)
             if on_answers:
                 on_answers([request.answer for request in pending])
-        count.done.wait(2 * self._timeout + 5)
+        count.finished.wait(2 * self._timeout + 5)
         self._abandon([request for request in pending if request.answer is None])
         return [request.answer for request in pending if request.answer is not None]
 
@@ -116,7 +116,7 @@ class SmppSession:
     def _end_unstarted(self, pending: Sequence[PendingRequest]) -> None:
         """End requests that wait for room in the window."""
         with self._lock:
-            for request in [one for one in pending if one in self._queue]:
+            for request in [queued for queued in pending if queued in self._queue]:
                 self._queue.remove(request)
                 request.settle(NOT_STARTED)
 
@@ -124,10 +124,10 @@ class SmppSession:
         """End requests that the thread did not end: it has ended, or the handler blocks it."""
         with self._lock:
             for request in pending:
-                waits = request in self._queue
-                if waits:
+                is_queued = request in self._queue
+                if is_queued:
                     self._queue.remove(request)
-                request.written = not (waits or self.ended)
+                request.is_written = not (is_queued or self.ended)
                 request.lose("the link has ended" if self.ended else TIME_OUT)
 
     def abandon(self) -> None:
@@ -248,11 +248,11 @@ class SmppSession:
 
     def _deliver(self, deliveries: Sequence[Pdu]) -> None:
         """Pass deliveries to the handler, and answer them once they are stored."""
-        stored = self._handler is not None and self._handler(
+        are_stored = self._handler is not None and self._handler(
             [delivery.body for delivery in deliveries]
         )
         for delivery in deliveries:
-            self._write(delivery.answer(0 if stored else TRY_AGAIN, b"\0"))
+            self._write(delivery.answer(0 if are_stored else TRY_AGAIN, b"\0"))
 
     def _send_queued(self) -> None:
         """Write queued requests while the window has room."""
@@ -268,8 +268,8 @@ class SmppSession:
         self._number = self._number % 0x7FFFFFFF + 1
         return self._number
 
-    def _write(self, what: Pdu) -> None:
-        self._unsent += what.encode()
+    def _write(self, unit: Pdu) -> None:
+        self._unsent += unit.encode()
 
     def _flush(self) -> None:
         while self._unsent:
@@ -281,8 +281,8 @@ class SmppSession:
             self._written += sent
         now = time.monotonic()
         for request in self._in_flight.values():
-            if not request.written and request.end <= self._written:
-                request.written, request.by = True, now + self._timeout
+            if not request.is_written and request.end <= self._written:
+                request.is_written, request.by = True, now + self._timeout
 
     def _check_times(self) -> None:
         """End late requests, send enquire_link after silence, and close an unused session."""
@@ -303,7 +303,7 @@ class SmppSession:
                 self._queue.remove(request)
                 request.lose("no place in the window became free in time")
         for number, request in [each for each in self._in_flight.items() if each[1].by <= now]:
-            if not request.written:
+            if not request.is_written:
                 raise SessionLost("the other side takes nothing")
             self._in_flight.pop(number).lose(TIME_OUT)
             self._send_enquiry(now)  # the SMSC may be dead

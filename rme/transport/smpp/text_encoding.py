@@ -56,12 +56,12 @@ class EncodedText:
 
     def parts(self) -> list[bytes]:
         """Return the text as one message if it fits, else as several."""
-        alone, each = _BYTES[self.coding]
-        if sum(map(len, self.characters)) <= alone:
+        single_size, part_size = _BYTES[self.coding]
+        if sum(map(len, self.characters)) <= single_size:
             return [self.data]
         parts = [bytearray()]
         for character in self.characters:
-            if len(parts[-1]) + len(character) > each:
+            if len(parts[-1]) + len(character) > part_size:
                 parts.append(bytearray())
             parts[-1] += character
         return [bytes(part) for part in parts]
@@ -101,20 +101,20 @@ def part_position(
     Returns None for a text in one part, and for an impossible position, which is to be ignored
     (3GPP TS 23.040 §9.2.3.24.1).
     """
-    found = _in_header(data[1 : 1 + data[0]]) if esm_class & _HEADED and data else None
-    found = found or _in_parameters(parameters)
-    return found if found and 1 <= found[2] <= found[1] > 1 else None
+    position = _in_header(data[1 : 1 + data[0]]) if esm_class & _HEADED and data else None
+    position = position or _in_parameters(parameters)
+    return position if position and 1 <= position[2] <= position[1] > 1 else None
 
 
 def _in_header(elements: bytes) -> PartPosition | None:
     """Parse the header's elements: 0 has a reference of 8 bits, and 8 one of 16."""
-    found = None
+    position = None
     while len(elements) >= 2:
         kind, length = elements[:2]
         value, elements = elements[2 : 2 + length], elements[2 + length :]
         if len(value) == length == {0x00: 3, 0x08: 4}.get(kind):
-            found = int.from_bytes(value[:-2], "big"), value[-2], value[-1]
-    return found
+            position = int.from_bytes(value[:-2], "big"), value[-2], value[-1]
+    return position
 
 
 def _in_parameters(parameters: Mapping[int, bytes]) -> PartPosition | None:

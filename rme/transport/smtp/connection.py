@@ -134,7 +134,7 @@ class MailConnection(SocketConnection):
         self._finish(Failure(kind, reason, self._reply.status, self._reply.lines, self.stage))
 
     def lose(self, reason: str) -> None:
-        """End the mail in flight: unknown, if all of it was written."""
+        """End the mail in flight: unknown, if the whole mail was written."""
         self.fail(FailureKind.UNKNOWN if self._message_written else FailureKind.NOT_SENT, reason)
 
     def is_quiet(self) -> bool:
@@ -271,13 +271,13 @@ class MailConnection(SocketConnection):
 
     def _fits(self, request: Request) -> bool:
         """Return whether a mail may leave on this connection."""
-        mine, other = self.envelope, request.envelope
+        mine, theirs = self.envelope, request.envelope
         return (
-            other is not None
-            and not other.checks_login
+            theirs is not None
+            and not theirs.checks_login
             and request.url == self.request.url
             and request.ca_pem == self.request.ca_pem
-            and (other.security, other.username, other.password)
+            and (theirs.security, theirs.username, theirs.password)
             == (mine.security, mine.username, mine.password)
         )
 

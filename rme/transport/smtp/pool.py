@@ -45,7 +45,7 @@ class MailConnectionPool:
         connection = MailConnection(self._loop, origin, self._on_result, self._restart)
         self._busy[connection] = key
         connection.start(mail)
-        self._resolver.resolve(origin, lambda found: self._connect(connection, found))
+        self._resolver.resolve(origin, lambda addresses: self._connect(connection, addresses))
 
     def next_deadline(self) -> float:
         """Return when `expire` has to be called at the latest (monotonic)."""
@@ -55,7 +55,7 @@ class MailConnectionPool:
 
     def expire(self, now: float) -> None:
         """End the mails that are late, and close connections that were idle for too long."""
-        for connection in [one for one in self._busy if one.deadline <= now]:
+        for connection in [connection for connection in self._busy if connection.deadline <= now]:
             connection.expire()
         while self._idle and self._idle[0][0] + _IDLE_SECONDS < now:
             self._idle.popleft()[2].close()
@@ -84,13 +84,13 @@ class MailConnectionPool:
             return self._idle_connection(key)
         return None
 
-    def _connect(self, connection: MailConnection, found: Addresses) -> None:
+    def _connect(self, connection: MailConnection, addresses: Addresses) -> None:
         if connection not in self._busy:
             return  # the mail was late before the name was resolved
-        if isinstance(found, Failure):
-            connection.fail(found.kind, found.reason)
+        if isinstance(addresses, Failure):
+            connection.fail(addresses.kind, addresses.reason)
         else:
-            connection.connect(found)
+            connection.connect(addresses)
 
     def _on_result(self, connection: MailConnection, mail: Mail, result: Reply | Failure) -> None:
         self.ended.append((mail, result))

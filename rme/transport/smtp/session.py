@@ -107,11 +107,11 @@ class ReplyReader:
 @lru_cache(maxsize=64)  # most lines of a server are the same
 def _read_line(line: bytes) -> tuple[SmtpReply, bool]:
     """Return a line as a reply of its own, and whether others continue it. Raises InvalidReply."""
-    found = _REPLY_LINE.fullmatch(line)
-    if not found or len(line) > _MAX_REPLY:
+    match = _REPLY_LINE.fullmatch(line)
+    if not match or len(line) > _MAX_REPLY:
         raise InvalidReply
     text = line.decode("utf-8", "replace").rstrip("\r\n")
-    return SmtpReply(int(found[1]), (text,)), found[2] == b"-"
+    return SmtpReply(int(match[1]), (text,)), match[2] == b"-"
 
 
 def open_session(envelope: Envelope, name: str) -> Opening:
@@ -145,18 +145,18 @@ def _greet(name: str) -> Greeting:
     if reply.status != 250:
         raise _rejected(reply)
     words = [line[4:].upper().split(" ", 1) for line in reply.lines[1:] if len(line) > 4]
-    return reply, {keyword: "".join(rest) for keyword, *rest in words}
+    return reply, {keyword: "".join(parameters) for keyword, *parameters in words}
 
 
 def _log_in(
     envelope: Envelope, offers: Offers, reply: SmtpReply
 ) -> Generator[SendBytes, SmtpReply, None]:
     """Log in by PLAIN (RFC 4616), else by LOGIN, the only way for some old servers."""
-    known = offers.get("AUTH", "").split()
+    mechanisms = offers.get("AUTH", "").split()
     user, password = envelope.username.encode(), envelope.password.encode()
-    if "PLAIN" in known:
+    if "PLAIN" in mechanisms:
         steps = [b"AUTH PLAIN " + base64.b64encode(b"\0" + user + b"\0" + password)]
-    elif "LOGIN" in known:
+    elif "LOGIN" in mechanisms:
         steps = [b"AUTH LOGIN", base64.b64encode(user), base64.b64encode(password)]
     else:
         reason = "the server offers no log-in by password"

@@ -61,7 +61,8 @@ def answers(port: int) -> bool:
         return False
 
 
-def test_messages_go_on_while_a_platform_hangs(keeper, on_odoo, web):
+@pytest.mark.promise("bot-calls-6")
+def test_messages_are_accepted_while_a_platform_hangs(keeper, on_odoo, web):
     bot = connect(keeper, on_odoo)
     sender = factories.organization("sender")
     factories.template(sender)

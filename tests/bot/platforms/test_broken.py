@@ -53,6 +53,7 @@ def break_creates(server: Any, answer: Any) -> None:
     server.answer = lambda c, seen: answer(c, seen) if creates(seen) else whole(c, seen)
 
 
+@pytest.mark.promise("bot-calls-5")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failed_look_up_is_reported_in_time(bot, rows, name):
     bot.confirm("Confirm_Contact", email="ada@example.org")  # with a session
@@ -64,6 +65,7 @@ def test_a_failed_look_up_is_reported_in_time(bot, rows, name):
     assert watch.seconds < 4
 
 
+@pytest.mark.promise("bot-calls-5")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failed_create_is_reported_in_time_and_may_be_repeated(bot, rows, name):
     answer, reading, making = BREAKS[name]
@@ -79,14 +81,16 @@ def test_a_failed_create_is_reported_in_time_and_may_be_repeated(bot, rows, name
     assert bot.create("Create_Case", Subject="S", Issue="I")[1]
 
 
+@pytest.mark.promise("odoo-6")
 @pytest.mark.parametrize("action", LOOK_UPS)
 def test_every_failed_look_up_is_reported(bot, rows, action):
     rows.server.answer = BREAKS["resets"][0]
     assert status_and_body(bot.get(action, **LOOK_UPS[action])) == expected(BREAKS["resets"][1])
 
 
+@pytest.mark.promise("once-3")
 @pytest.mark.parametrize("action", CREATES)
-def test_a_create_whose_answer_was_lost_made_one_record(bot, rows, action):
+def test_create_with_lost_answer_makes_one_record(bot, rows, action):
     whole = rows.server.answer
 
     def lose(connection: Any, seen: Seen) -> bool:
@@ -109,7 +113,8 @@ def test_a_create_whose_answer_was_lost_made_one_record(bot, rows, action):
     assert bot.create(action, **CREATES[action]) == (again, False)
 
 
-def test_a_platform_that_hangs_is_left_alone_and_comes_back(keeper, on_odoo, settings):
+@pytest.mark.promise("bot-calls-6")
+def test_hanging_platform_is_not_called_until_it_recovers(keeper, on_odoo, settings):
     settings.BOT_SECONDS = 1.0
     bot, rows = connect(keeper, on_odoo), on_odoo
     bot.confirm("Confirm_Contact", email="ada@example.org")

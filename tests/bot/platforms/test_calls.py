@@ -5,7 +5,8 @@ import pytest
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("opened", "redis")]
 
 
-def test_what_a_bot_makes_it_finds(bot, rows):
+@pytest.mark.promise("look-ups-11")
+def test_created_records_are_found_by_the_bot(bot, rows):
     account, made = bot.create("Create_Account", accountName="Acme, Inc.")
     assert made
     assert bot.create("Create_Account", accountName="ACME") == (account, False)
@@ -37,7 +38,8 @@ def test_what_a_bot_makes_it_finds(bot, rows):
     assert (ticket["ContactID"], ticket["AccountID"]) == (contact, account)
 
 
-def test_a_parent_that_is_not_there_is_named(bot, rows):
+@pytest.mark.promise("bot-failures-12")
+def test_unknown_parent_is_reported_with_its_field(bot, rows):
     response = bot.post("Create_Contact", lastName="L", AccountID="999")
     assert response.status_code == 422
     assert response.json()["error"] == "unknown_parent"

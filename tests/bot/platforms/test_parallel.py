@@ -25,6 +25,7 @@ def ids_on(rows: Any, action: str) -> list[str]:
     return [str(row.get("Id") or row["id"]) for row in there.get(salesforce) or there.get(odoo, [])]
 
 
+@pytest.mark.promise("once-2")
 @pytest.mark.parametrize(
     ("action", "fields"),
     [

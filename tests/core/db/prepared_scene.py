@@ -30,8 +30,8 @@ def add(n):
     prepared_statements.execute("INSERT INTO direct VALUES (%s::int)", [n])
 
 
-def add_later(n):
-    return prepared_statements.send("INSERT INTO direct VALUES (%s::int) RETURNING n", [n])
+def add_later(batch, n):
+    return batch.send("INSERT INTO direct VALUES (%s::int) RETURNING n", [n])
 
 
 def stored():

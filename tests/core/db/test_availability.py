@@ -51,7 +51,7 @@ def of_cursor(statement):
         return cursor.fetchone()[0]
 
 
-def test_a_connection_that_was_ended_at_rest_is_replaced():
+def test_connection_ended_while_idle_is_replaced():
     first = pid()
     end(first)
     availability.refresh()
@@ -75,7 +75,7 @@ def test_all_connections_of_the_pool_may_have_been_ended():
     assert pid() not in pids
 
 
-def test_a_connection_that_lives_is_not_asked_about():
+def test_live_connection_is_checked_without_a_statement():
     before = pid()
     with connection.execute_wrapper(lambda *_: pytest.fail("a statement was executed")):
         availability.refresh()
@@ -98,7 +98,7 @@ def test_a_notice_of_the_server_does_not_end_a_connection():
     assert pid() == before
 
 
-def test_a_connection_in_a_transaction_is_left_alone():
+def test_connection_in_a_transaction_is_not_replaced():
     with transaction.atomic():
         before = pid()
         availability.refresh()
@@ -123,8 +123,8 @@ def test_postgresql_cancels_a_slow_statement(bound, execute):
 
 
 def in_pipeline(statement):
-    with prepared_statements.pipeline():
-        prepared_statements.send(statement)
+    with prepared_statements.pipeline() as batch:
+        batch.send(statement)
 
 
 def in_transaction(statement):
@@ -150,7 +150,7 @@ def test_a_statement_without_an_answer_ends_in_time(execute):
     assert pid() != first
 
 
-def test_after_no_answer_one_caller_finds_out_and_others_fail_at_once(bound):
+def test_one_caller_retries_an_absent_database_while_others_fail_at_once(bound):
     bound(1.0)
     reach, lost = Reach(), psycopg.OperationalError()
     reach.require()

@@ -39,7 +39,8 @@ def away(request):
     return lambda: connection.execute_wrapper(fail)
 
 
-def test_a_call_is_refused_and_may_come_again(api, org, away):
+@pytest.mark.promise("faults-4")
+def test_call_is_rejected_with_retry_after(api, org, away):
     body = message(factories.contact(org))
     api.send(body)  # the token is known now
     calls = [

@@ -24,7 +24,7 @@ def lost(*_):
     raise OperationalError("lost")
 
 
-def test_it_goes_on_from_the_last_reading_while_the_database_is_away(standing):
+def test_clock_continues_from_its_last_reading_while_the_database_is_down(standing):
     before = clock.now()
     standing.advance(15)
     with connection.execute_wrapper(lost):
@@ -35,7 +35,7 @@ def test_it_goes_on_from_the_last_reading_while_the_database_is_away(standing):
     assert abs(clock.now() - datetime.now(UTC)) < timedelta(seconds=60)  # read anew
 
 
-def test_without_a_reading_it_raises_while_the_database_is_away(standing):
+def test_clock_never_read_raises_while_the_database_is_down(standing):
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         clock.now()
 

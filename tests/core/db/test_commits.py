@@ -27,7 +27,7 @@ def plain_role():
 
 
 @pytest.mark.usefixtures("plain_role")
-def test_it_writes_a_commit_record_for_which_a_standby_is_waited():
+def test_confirming_writes_a_commit_record():
     state = (
         "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint, "
         "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"

@@ -19,8 +19,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from structlog.testing import capture_logs
 
 from messaging.accept import idempotency
-from messaging.accept.idempotency import KeyScope
 from messaging.models import Message
+from messaging.store.idempotency import KeyScope
 from rme.core.db import availability, locks
 from rme.core.db.postgresql import direct
 from rme.core.environment import database_settings
@@ -221,7 +221,7 @@ def shown(setting):
 
 
 @needs_pooler
-def test_time_limits_are_of_one_session(pooled):
+def test_time_limits_apply_to_one_session(pooled):
     assert (shown("jit"), shown("client_connection_check_interval")) == ("off", "2s")
     availability.limit(20.0)
     try:
@@ -250,7 +250,7 @@ def test_rows_are_read_in_parts_and_migrations_have_a_session(pooled, capsys):
 
 
 @needs_pooler
-def test_pooler_that_nobody_named_is_found(transactional_db, pooler):
+def test_unconfigured_pooler_is_detected(transactional_db, pooler):
     told = "DATABASE_URL leads to a pooler in transaction mode: set DATABASE_POOLER=transaction"
     with capture_logs() as logs, pytest.raises(psycopg.OperationalError):
         availability.BoundedConnection.connect(pooler.url, options="-c jit=off")
@@ -291,7 +291,7 @@ def test_direct_address_is_checked(transactional_db, pooler, name, told):
     ],
     ids=["unknown", "without a direct address", "without a pooler", "the same address"],
 )
-def test_settings_that_cannot_work_are_refused(env, told):
+def test_unworkable_settings_are_rejected(env, told):
     with pytest.raises(ImproperlyConfigured, match=told):
         database_settings.read({"DATABASE_URL": "postgres://a/x", **env})
 

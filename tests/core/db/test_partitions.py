@@ -13,7 +13,7 @@ from django.db import connection, connections, transaction
 
 from messaging.models import Delivery
 from rme.core import ids
-from rme.core.db import partitions
+from rme.core.db import clock, partitions
 from rme.core.db.partitions import repartition
 from rme.core.db.periods import Period
 
@@ -38,6 +38,7 @@ def _no_months_of_2031():
         for (name,) in cursor.fetchall():
             cursor.execute(f'DROP TABLE "{name}"')
     assert repartition.clear(TABLE)
+    partitions.create_ahead([TABLE], now=clock.now())  # a change of period drops those ahead
 
 
 def add(moment, count=1, status="SENDING"):
@@ -149,7 +150,7 @@ def test_partitions_of_days_and_weeks_are_created_ahead():
     assert [where(day), where(week)] == [f"{TABLE}_20310510", f"{TABLE}_2031w24"]
 
 
-def test_by_default_a_week_of_days_a_month_of_weeks_and_three_months_are_ahead():
+def test_default_is_seven_days_four_weeks_or_three_months_ahead():
     created = {
         period: partitions.missing([TABLE], now=datetime(2032, 1, 5, tzinfo=UTC), period=period)
         for period in Period
@@ -161,7 +162,7 @@ def test_by_default_a_week_of_days_a_month_of_weeks_and_three_months_are_ahead()
     }
 
 
-def test_another_length_begins_where_rows_are_not_yet():
+def test_new_partition_length_starts_after_existing_rows():
     """May is in use; June, which is empty, makes room; the week across both gets its days."""
     partitions.create_ahead([TABLE], now=FAR, ahead=1)
     [may] = add(datetime(2031, 5, 31, tzinfo=UTC))
@@ -210,7 +211,7 @@ def test_some_rows_of_dropped_partitions_are_carried_over_to_one():
     assert partitions.missing([TABLE], now=EARLY, period=Period.DAY, ahead=0) == []
 
 
-def test_what_is_read_is_dropped_later():
+def test_partition_being_read_is_dropped_later():
     partitions.create_ahead([TABLE], now=EARLY, period=Period.DAY, ahead=0)
     [key] = add(EARLY)
     [part] = partitions.past([TABLE], before=EARLY + timedelta(days=1))
@@ -229,13 +230,13 @@ def options_of(name):
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_a_new_partition_leaves_as_much_room_for_updates_as_the_others(rows):
+def test_new_partition_has_the_same_fillfactor_as_others(rows):
     add(FAR, rows)
     assert partitions.create_ahead([TABLE], now=FAR, ahead=0) == [MAY]
     assert options_of(MAY) == options_of(f"{TABLE}_default") == ["fillfactor=50"]
 
 
-def test_an_update_that_commits_during_the_move_is_kept():
+def test_update_committed_during_the_move_is_kept():
     [identifier] = add(FAR)
 
     def update():
@@ -256,7 +257,7 @@ def test_an_update_that_commits_during_the_move_is_kept():
     assert query(f"SELECT status FROM {TABLE} WHERE id = %s", identifier) == [("SENT",)]
 
 
-def test_a_partition_is_created_though_its_table_is_locked_for_a_moment():
+def test_partition_is_created_after_a_short_lock_of_its_table():
     def hold():
         with transaction.atomic():
             query(f"SELECT 1 FROM {TABLE}_default LIMIT 1")
@@ -276,7 +277,7 @@ def test_an_autovacuum_makes_way_before_a_change_of_partitions_gives_up():
     assert least * 2 <= repartition.LOCK_MS
 
 
-def test_writers_lose_nothing_and_wait_little_while_the_default_partition_is_moved():
+def test_writers_continue_while_the_default_partition_is_moved():
     keys = add(FAR, 6_000)
     april = add(FAR - timedelta(days=30), 3)
     stop = threading.Event()
@@ -341,7 +342,7 @@ def test_a_locked_row_is_copied_once_it_is_free():
     assert query(f"SELECT id FROM {MAY} ORDER BY id") == [(key,) for key in keys]
 
 
-def test_a_long_reader_keeps_the_default_partition_as_it_is_and_holds_up_no_writer():
+def test_long_reader_prevents_the_move_and_delays_no_writer():
     [identifier] = add(FAR)
     with transaction.atomic():
         query(f"SELECT 1 FROM {TABLE} LIMIT 1")

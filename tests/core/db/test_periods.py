@@ -16,7 +16,7 @@ from rme.core.db.periods import Period
         (Period.MONTH, (2032, 2, 1), (2032, 3, 1), "203202"),
     ],
 )
-def test_period_of_a_leap_day(period, start, following, suffix):
+def test_leap_day_belongs_to_its_period(period, start, following, suffix):
     first = datetime(*start, tzinfo=UTC)
     assert period.start_of(datetime(2032, 2, 29, 23, 59, 59, tzinfo=UTC)) == first
     assert period.later(first) == datetime(*following, tzinfo=UTC)
@@ -24,12 +24,12 @@ def test_period_of_a_leap_day(period, start, following, suffix):
     assert periods.of_suffix(suffix) == (period, first)
 
 
-def test_a_week_belongs_to_the_year_of_its_thursday():
+def test_week_belongs_to_the_year_of_its_thursday():
     assert Period.WEEK.suffix(datetime(2024, 12, 30, tzinfo=UTC)) == "2025w01"
     assert periods.of_suffix("2025w01") == (Period.WEEK, datetime(2024, 12, 30, tzinfo=UTC))
 
 
-def test_periods_are_those_of_utc():
+def test_periods_are_in_utc():
     moment = datetime(2032, 3, 1, 1, tzinfo=timezone(timedelta(hours=2)))
     assert Period.MONTH.start_of(moment) == datetime(2032, 2, 1, tzinfo=UTC)
 

@@ -23,10 +23,11 @@ from tests.core.db.prepared_scene import (
     prepared,
     roll_back,
     stored,
-    table,  # noqa: F401
+    table,
 )
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
+__all__ = ["table"]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
         ("SELECT 1 WHERE false", []),
     ],
 )
-def test_rows_are_those_of_a_cursor(text, parameters):
+def test_rows_equal_rows_of_a_cursor(text, parameters):
     before = len(prepared())
     assert prepared_statements.execute(text, parameters) == by_cursor(text, parameters)
     assert len(prepared()) == before + 1
@@ -71,13 +72,13 @@ def test_statements_are_counted_where_they_are_executed():
     stored()
     before = prepared()
     with CaptureQueriesContext(connection) as captured:
-        with prepared_statements.transaction():
-            add_later(1)
+        with prepared_statements.transaction() as batch:
+            add_later(batch, 1)
             by_cursor("SELECT 1", [])
-            add_later(2)
-        with prepared_statements.pipeline():
-            add_later(3)
-            add_later(4)
+            add_later(batch, 2)
+        with prepared_statements.pipeline() as batch:
+            add_later(batch, 3)
+            add_later(batch, 4)
         stored()
     insert = "INSERT INTO direct VALUES (%s::int) RETURNING n"
     assert [each["sql"] for each in captured] == [
@@ -101,12 +102,12 @@ def test_wrappers_see_each_statement_and_may_refuse_it():
         return execute(text, parameters, many, context)
 
     with connection.execute_wrapper(note), connection.execute_wrapper(refuse):
-        with prepared_statements.pipeline():
-            add_later(1)
-            add_later(3)
-        with pytest.raises(OperationalError), prepared_statements.pipeline():
-            add_later(1)
-            add_later(2)
+        with prepared_statements.pipeline() as batch:
+            add_later(batch, 1)
+            add_later(batch, 3)
+        with pytest.raises(OperationalError), prepared_statements.pipeline() as batch:
+            add_later(batch, 1)
+            add_later(batch, 2)
         with pytest.raises(OperationalError):
             add(2)
         assert stored() == [1, 3]
@@ -125,7 +126,7 @@ def test_wrappers_see_each_statement_and_may_refuse_it():
         ("SELECT %s::text", ["a\0b"], (ValueError, DataError)),
     ],
 )
-def test_errors_are_djangos_and_the_next_statement_goes_on(text, parameters, error):
+def test_errors_are_djangos_and_the_next_statement_works(text, parameters, error):
     with pytest.raises(error):
         prepared_statements.execute(text, parameters)
     with pytest.raises(error), prepared_statements.transaction():
@@ -147,7 +148,7 @@ def test_a_transaction_is_all_or_nothing():
     assert stored() == [1, 2, 3]
 
 
-def test_a_transaction_is_seen_by_others_when_it_is_committed():
+def test_transaction_is_visible_to_others_only_after_commit():
     seen = []
 
     def look():
@@ -166,7 +167,7 @@ def test_a_transaction_is_seen_by_others_when_it_is_committed():
     assert seen == [[], [1]]
 
 
-def test_statements_that_a_rollback_dropped_are_prepared_again():
+def test_statements_dropped_by_a_rollback_are_prepared_again():
     add(1)
     stored()
     roll_back()
@@ -183,13 +184,13 @@ def test_statements_that_a_rollback_dropped_are_prepared_again():
         add(4)
     assert stored() == [1, 2, 3, 4]
     roll_back()
-    with prepared_statements.transaction():
-        add_later(5)
-        add_later(6)
+    with prepared_statements.transaction() as batch:
+        add_later(batch, 5)
+        add_later(batch, 6)
     assert stored() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_new_statement_after_a_rollback_hides_none_that_were_dropped():
+def test_new_statement_after_a_rollback_does_not_hide_dropped_ones():
     add(1)
     stored()
     roll_back()
@@ -201,7 +202,7 @@ def test_a_new_statement_after_a_rollback_hides_none_that_were_dropped():
     assert stored() == [1, 2]
 
 
-def test_a_new_statement_leaves_the_others_prepared():
+def test_new_statement_keeps_others_prepared():
     with prepared_statements.transaction():  # BEGIN is prepared, too
         add(1)
         stored()
@@ -217,17 +218,17 @@ def test_a_new_statement_leaves_the_others_prepared():
     assert len(prepared()) == len(before) + 3
 
 
-def test_statements_belong_to_anothers_transaction():
+def test_statements_within_a_transaction_belong_to_it():
     stored()
     before = prepared()
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         add(1)
-        with prepared_statements.pipeline():
-            add_later(2)
-            add_later(3)
-        with prepared_statements.transaction():
-            add_later(4)
-            add_later(5)
+        with prepared_statements.pipeline() as batch:
+            add_later(batch, 2)
+            add_later(batch, 3)
+        with prepared_statements.transaction() as batch:
+            add_later(batch, 4)
+            add_later(batch, 5)
         assert stored() == [1, 2, 3, 4, 5]
         assert prepared()[: len(before)] == before  # on the same way as ever
         raise ZeroDivisionError
@@ -235,22 +236,22 @@ def test_statements_belong_to_anothers_transaction():
 
 
 @pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
-def test_an_error_in_anothers_transaction_is_undone_to_its_savepoint(opening):
+def test_error_within_a_transaction_rolls_back_to_its_savepoint(opening):
     add(1)
     with transaction.atomic():
         add(2)
         with pytest.raises(DataError), transaction.atomic():
             prepared_statements.execute("SELECT 1 / %s::int", [0])
-        with pytest.raises(DataError), opening():
-            add_later(3)
-            prepared_statements.send("SELECT 1 / %s::int", [0])
-        with opening():
-            add_later(4)
+        with pytest.raises(DataError), opening() as batch:
+            add_later(batch, 3)
+            batch.send("SELECT 1 / %s::int", [0])
+        with opening() as batch:
+            add_later(batch, 4)
         assert stored() == [1, 2, 4]
     assert stored() == [1, 2, 4]
 
 
-def test_an_error_without_a_savepoint_ends_anothers_transaction():
+def test_error_without_a_savepoint_ends_the_outer_transaction():
     with pytest.raises(TransactionManagementError), transaction.atomic():
         add(1)
         with pytest.raises(DataError), transaction.atomic(savepoint=False):
@@ -261,22 +262,22 @@ def test_an_error_without_a_savepoint_ends_anothers_transaction():
 
 @pytest.mark.parametrize("ending", ["rolled back", "released"])
 def test_a_savepoint_in_our_transaction_ends_its_statements(ending):
-    with prepared_statements.transaction():
-        add_later(1)
+    with prepared_statements.transaction() as batch:
+        add_later(batch, 1)
         try:
             with transaction.atomic():
-                add_later(2)
+                add_later(batch, 2)
                 if ending == "rolled back":
                     raise ZeroDivisionError
         except ZeroDivisionError:
             pass
-        add_later(3)
+        add_later(batch, 3)
         kept = [1, 3] if ending == "rolled back" else [1, 2, 3]
         assert [n for (n,) in by_cursor("SELECT n FROM direct ORDER BY n", [])] == kept
     assert stored() == kept
 
 
-def test_a_rollback_to_a_savepoint_leaves_nothing_that_is_gone():
+def test_statements_dropped_by_a_savepoint_rollback_are_prepared_again():
     """psycopg then drops all prepared statements, within the transaction."""
     add(1)
     stored()
@@ -294,18 +295,18 @@ def test_a_rollback_to_a_savepoint_leaves_nothing_that_is_gone():
 
 
 @pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
-def test_statements_that_another_dropped_are_prepared_again(opening):
+def test_statements_dropped_elsewhere_are_prepared_again(opening):
     for n in range(3):
         add(n)
         stored()
         drop_prepared()
-    with opening():
-        add_later(3)
-        add_later(4)
+    with opening() as batch:
+        add_later(batch, 3)
+        add_later(batch, 4)
     assert stored() == [0, 1, 2, 3, 4]
 
 
-def test_a_statement_that_another_dropped_ends_the_transaction():
+def test_statement_dropped_elsewhere_ends_the_transaction():
     add(1)
     with pytest.raises(ProgrammingError), transaction.atomic():
         by_cursor("SELECT 1", [])
@@ -314,7 +315,7 @@ def test_a_statement_that_another_dropped_ends_the_transaction():
     assert stored() == [1]
 
 
-def test_a_bounded_number_is_kept_prepared(monkeypatch):
+def test_number_of_prepared_statements_is_bounded(monkeypatch):
     roll_back()
     assert connection.connection.prepared_max == availability.PREPARED_MAX
     monkeypatch.setattr(connection.connection, "prepared_max", 5)

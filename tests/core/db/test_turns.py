@@ -15,13 +15,13 @@ def action(org, **fields):
     )  # fmt: skip
 
 
-def test_each_has_its_turn(org):
+def test_running_actions_take_turns(org):
     first, second = action(org), action(org)
     action(org, state="STOPPED")
     turns = [next_turn(BulkAction) for _ in range(4)]
     assert turns == [first.pk, second.pk, first.pk, second.pk]
 
 
-def test_nobody_runs(org):
+def test_no_turn_without_running_actions(org):
     action(org, state="DONE")
     assert next_turn(BulkAction) is None

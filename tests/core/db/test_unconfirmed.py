@@ -26,7 +26,7 @@ def server():
             server.stop()
 
 
-def test_it_is_not_taken_for_a_commit(server):
+def test_unconfirmed_commit_is_an_error(server):
     connection = BoundedConnection.connect(server.conninfo(), autocommit=True)
     waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     cancel = threading.Thread(target=wait_until, args=(lambda: server.sql(waiting), "it waits not"))

@@ -21,14 +21,14 @@ ENV = {
         ({"ARCHIVE_URL": "file://archive"}, "a folder is written as"),
     ],
 )
-def test_what_is_wrong_is_refused_at_the_start(changes, text):
+def test_invalid_settings_are_rejected_at_start(changes, text):
     with pytest.raises(ImproperlyConfigured, match=text) as raised:
         archive_settings.read({**ENV, **changes})
     assert "secret@" not in str(raised.value)
 
 
 @pytest.mark.parametrize("days", ["30", "400"])
-def test_the_days_leave_room_before_and_after(days):
+def test_archive_days_are_bounded(days):
     with pytest.raises(ImproperlyConfigured, match="at least 31 and less than"):
         archive_settings.read_days({**ENV, "ARCHIVE_AFTER_DAYS": days}, 400)
     assert archive_settings.read_days({"ARCHIVE_AFTER_DAYS": days}, 400) == int(days)

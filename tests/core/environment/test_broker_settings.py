@@ -23,7 +23,7 @@ def test_type_is_classic_unless_it_is_set():
         ("quorum", "redis://host/0", "CELERY_QUEUE_TYPE=quorum needs RabbitMQ"),
     ],
 )
-def test_types_that_cannot_work_are_refused(kind, url, told):
+def test_unsupported_queue_type_is_rejected(kind, url, told):
     with pytest.raises(ImproperlyConfigured, match=told):
         broker_settings.queue_type({"CELERY_QUEUE_TYPE": kind}, url)
 

@@ -5,20 +5,20 @@ import pytest
 from rme.core.environment.database_url import parse
 
 
-def test_one_host_is_read_as_ever():
+def test_single_host_is_parsed():
     found = parse("postgres://rme:p%40ss@db.internal:5433/rme?sslmode=require")
     assert (found["HOST"], found["PORT"], found["PASSWORD"]) == ("db.internal", 5433, "p@ss")
     assert found["OPTIONS"] == {"sslmode": "require"}
 
 
-def test_several_hosts_are_tried_for_one_that_accepts_writes():
+def test_several_hosts_are_tried_for_a_writable_one():
     found = parse("postgres://rme:p%2C%40@a:5433,b,[::1]:6432/rme?sslmode=verify-full")
     assert (found["HOST"], found["PORT"]) == ("a,b,::1", "5433,5432,6432")
     assert (found["USER"], found["PASSWORD"], found["NAME"]) == ("rme", "p,@", "rme")
     assert found["OPTIONS"] == {"target_session_attrs": "read-write", "sslmode": "verify-full"}
 
 
-def test_the_url_decides_which_host_is_wanted():
+def test_target_session_attrs_of_the_url_is_kept():
     found = parse("postgres://rme@a,b/rme?target_session_attrs=any")
     assert found["OPTIONS"] == {"target_session_attrs": "any"}
 

@@ -21,7 +21,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder_holds_all_secrets(folder):
+def test_secrets_are_read_from_a_folder(folder):
     (folder / "FIELD_KEYS").write_text("first\nsecond\n")
     (folder / "LOG_LEVEL").write_text("DEBUG")  # no secret: the environment alone has it
     (folder / "..data").mkdir()  # as Kubernetes mounts a Secret
@@ -29,7 +29,7 @@ def test_a_folder_holds_all_secrets(folder):
     assert secret_files.read(env) == {**env, **VALUES}
 
 
-def test_each_secret_may_have_a_file_of_its_own(tmp_path):
+def test_each_secret_may_have_its_own_file(tmp_path):
     env = {}
     for name in secret_files.SECRETS:
         (tmp_path / name.lower()).write_text(f" {name} \n")
@@ -76,7 +76,7 @@ def test_each_secret_may_have_a_file_of_its_own(tmp_path):
         ),
     ],
 )
-def test_what_is_unclear_is_refused_at_the_start(folder, env, files, sentence):
+def test_ambiguous_secrets_are_rejected_at_start(folder, env, files, sentence):
     for name, content in files.items():
         if content is None:
             (folder / name).unlink()
@@ -87,7 +87,7 @@ def test_what_is_unclear_is_refused_at_the_start(folder, env, files, sentence):
     assert str(raised.value) == sentence
 
 
-def test_every_variable_that_sounds_like_a_secret_may_come_from_a_file():
+def test_every_secret_variable_may_come_from_a_file():
     """A new secret of the settings is not forgotten here."""
     parts = {"HEADERS", "KEY", "KEYS", "SECRET", "TOKEN", "PASSWORD", "URL"}
     sounding = {name for name in variables.read_by_the_service() if parts & {*name.split("_")}}

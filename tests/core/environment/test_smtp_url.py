@@ -32,7 +32,7 @@ from tests.service import ROOT
         ),
     ],
 )
-def test_an_address_opens_one_port_of_its_host(url, server, opened):
+def test_address_opens_one_port_of_its_host(url, server, opened):
     assert smtp_url.parse(url) == server
     assert smtp_url.opened_by(url) == opened
     policy = AddressPolicy(opened)
@@ -53,7 +53,7 @@ def test_an_invalid_url_opens_no_host(url):
     )
 
 
-def test_the_settings_open_the_default_port_alone():
+def test_settings_open_only_the_default_port():
     show = "from django.conf import settings; print(settings.OUTBOUND_OPEN_HOSTS)"
     env = {
         **os.environ,
@@ -68,7 +68,7 @@ def test_the_settings_open_the_default_port_alone():
 
 
 @pytest.mark.django_db
-def test_the_demos_account_uses_the_port_that_is_opened(org):
+def test_demo_account_uses_the_opened_port(org):
     demo.use_mail_server("smtp+plain://127.0.0.1", org.pk)
     account = ProviderAccount.objects.get(organization=org, name="smtp")
     credentials = json.loads(account.credentials)

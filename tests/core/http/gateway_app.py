@@ -3,8 +3,13 @@
 import hashlib
 import json
 import time
+from concurrent.futures import Future
+from threading import Timer
 
-from rme.core.http.gateway import Bounds, Gateway
+from rme.core import errors
+from rme.core.http.gateway import REFUSAL, Bounds, Gateway
+from rme.core.http.long_answers import ROOM
+from rme.core.process import admission
 
 LONG = b"0123456789abcdef" * 4096  # 64 KiB
 
@@ -12,12 +17,26 @@ LONG = b"0123456789abcdef" * 4096  # 64 KiB
 def app(environ, start_response):
     path = environ["PATH_INFO"]
     status, answer = "200 OK", [b"ok\n"]
-    if path == "/slow":
+    if REFUSAL in environ:
+        status, answer = "429 Too Many Requests", [b"too many\n"]
+    elif path.startswith("/owned/"):
+        status, answer = owned(environ, path)
+    elif path.startswith("/awaits/"):
+        status, answer = awaits(environ, path)
+    elif path == "/slow":
         time.sleep(float(environ["QUERY_STRING"]))
     elif path == "/long":
         answer = (LONG for _ in range(320))  # 20 MiB
+    elif path == "/dripping":
+        answer = dripping()
+    elif path == "/breaking":
+        answer = breaking()
     elif path == "/environ":
-        shown = {k: v for k, v in environ.items() if not k.startswith("wsgi.")}
+        shown = {
+            k: v
+            for k, v in environ.items()
+            if not k.startswith("wsgi.") and k not in (admission.TURN, ROOM)
+        }
         answer = [json.dumps(shown).encode()]
     elif path == "/digest":
         try:
@@ -30,14 +49,60 @@ def app(environ, start_response):
         answer = [environ["CONTENT_LENGTH"].encode()]
     elif path == "/fails":
         raise ValueError("a fault")
-    start_response(
-        status, [("Content-Type", "text/plain"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]
-    )
+    cookies = [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]
+    start_response(status, [("Content-Type", "text/plain"), ("X-Request-Id", "the-id"), *cookies])
     return answer
+
+
+def dripping():
+    """Yield an answer for ten seconds, and say how it ended."""
+    manner = "early"
+    try:
+        for _ in range(100):
+            yield LONG
+            time.sleep(0.1)
+        manner = "late"
+    finally:
+        print(f"dripping ended {manner}", flush=True)
+
+
+def breaking():
+    """Yield a part of a long answer, then fail."""
+    yield LONG * 2
+    raise ValueError("a fault")
+
+
+def owned(environ, path):
+    """Answer as the application does: the credential shows the owners, and the rest takes long."""
+    organization, person = environ.get("HTTP_AUTHORIZATION", "/").split("/")
+    try:
+        admission.claim(environ, admission.Owners(organization, person))
+    except errors.RateLimited:
+        return "429 Too Many Requests", [b"too many at once\n"]
+    time.sleep(float(path.removeprefix("/owned/")))
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return "200 OK", [f"{organization}/{person} {body.decode()}".encode()]
+
+
+def awaits(environ, path):
+    """Answer as an application that needs what takes long elsewhere: it waits without a thread."""
+    if admission.AWAITED not in environ:
+        ready = Future()
+        Timer(float(path.removeprefix("/awaits/")), ready.set_result, [b"ready "]).start()
+        environ[admission.TURN].wait_for(ready)
+        return "429 Too Many Requests", [b"nobody sees this\n"]
+    return "200 OK", [environ[admission.AWAITED].result(), environ["wsgi.input"].read()]
 
 
 application = Gateway(
     app,
-    threads=2,
-    bounds=Bounds(idle_seconds=2.0, body_seconds=4.0, upload_seconds=4.0, memory=8 * 1024 * 1024),
+    threads=4,
+    bounds=Bounds(
+        idle_seconds=2.0,
+        body_seconds=4.0,
+        upload_seconds=4.0,
+        memory=8 * 1024 * 1024,
+        turn_seconds=6.0,
+        disk=128 * 1024 * 1024,
+    ),
 )

@@ -1,6 +1,8 @@
 """What is refused on every route: foreign hosts, secrets in clear, bodies too large."""
 
+import html
 import io
+import resource
 
 import pytest
 from django.conf import settings as configured
@@ -9,7 +11,8 @@ from django.urls import resolve
 
 from messaging.models import SuppressionImport
 from rme.core.csv_lines import BYTES_LIMIT
-from rme.core.http.edge import ANY_HOST, IN_CLEAR
+from rme.core.http.chunked import INCOMPLETE
+from rme.core.http.edge import ANY_HOST, IN_CLEAR, NO_ROOM
 from rme.core.http.parsing import BODY_LIMIT
 from rme.tenants.models import Invitation, Membership
 from tests.rest import FORM, REQUEST_ID, error
@@ -61,7 +64,7 @@ def test_a_foreign_host_is_refused_on_every_route(path):
     assert not (is_api and answer["Content-Type"].startswith("text/html"))
 
 
-def test_a_foreign_host_is_refused_in_each_services_own_shape():
+def test_unknown_host_is_rejected_in_the_shape_of_each_service():
     told = "Host: no host of this deployment"
     wrong = error("INVALID_PAYLOAD", told, ("Host", "no host of this deployment"))
     assert refusal("/rme/v1/messages").json() == wrong
@@ -83,9 +86,68 @@ def test_a_foreign_host_is_refused_in_each_services_own_shape():
 
 
 @pytest.mark.parametrize("host", ["", "evil.example", "127.0.0.1,evil.example", "a b", "[::1"])
-def test_hosts_that_are_none(host):
+def test_invalid_host_is_rejected(host):
     answer = Client().get("/rme/v1/openapi.json", headers={"Host": host})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_PAYLOAD")
+
+
+# --- framing --------------------------------------------------------------------------------------
+
+MALFORMED = {
+    "incomplete": ({INCOMPLETE: True}, 400, "body"),
+    "coded": ({"HTTP_TRANSFER_ENCODING": "gzip, chunked"}, 400, "Transfer-Encoding"),
+    "gzip": ({"HTTP_CONTENT_ENCODING": "gzip"}, 415, "Content-Encoding"),
+    "two codings": ({"HTTP_CONTENT_ENCODING": "identity, BR"}, 415, "Content-Encoding"),
+    "unknown coding": ({"HTTP_CONTENT_ENCODING": "x-own"}, 415, "Content-Encoding"),
+    "port": ({"HTTP_HOST": "127.0.0.1:99999"}, 400, "Host"),
+    "two hosts": ({"HTTP_HOST": "127.0.0.1,127.0.0.1"}, 400, "Host"),
+    "utf-16": ({"CONTENT_TYPE": "application/json; charset=utf-16"}, 415, None),
+    "utf-7": ({"CONTENT_TYPE": "text/plain; charset=UTF-7"}, 415, None),
+    "ebcdic": ({"CONTENT_TYPE": f"{FORM}; charset=cp037"}, 415, None),
+}
+
+
+SERVICES = ["/rme/v1/messages", "/services/oauth2/token", *BOT, "/hooks/1", "/p/1", "/livez"]
+"""A path of each service, with errors of its own shape; /livez takes any Host."""
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+@pytest.mark.parametrize("path", [*SERVICES, "/admin/login/"])
+def test_malformed_request_is_refused_by_every_service(path, case):
+    meta, status, _ = MALFORMED[case]
+    answer = Client().post(path, headers={"X-Request-Id": REQUEST_ID}, **meta)
+    expected = 400 if path in OAUTH else status  # RFC 6749 §5.2
+    assert (answer.status_code, answer["X-Request-Id"]) == (expected, REQUEST_ID)
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_request_names_its_field(case):
+    meta, status, field = MALFORMED[case]
+    answer = Client().post("/rme/v1/messages", headers={"X-Request-Id": REQUEST_ID}, **meta)
+    details = answer.json()["error"]["details"]
+    assert (answer.status_code, [each["field"] for each in details]) == (
+        status,
+        [field] if field else [],
+    )
+
+
+@pytest.mark.parametrize("charset", ["utf-8", '"UTF-8"', "us-ascii", "iso-8859-1", "windows-1252"])
+def test_charsets_extending_ascii_are_accepted(charset):
+    answer = Client().post("/rme/v1/messages", content_type=f"application/json; charset={charset}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize("coding", ["", "identity", " Identity ", "UTF-8"])
+def test_content_encoding_of_body_as_it_is_passes(coding):
+    answer = Client().post("/rme/v1/messages", headers={"Content-Encoding": coding})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+
+
+def test_compressed_body_is_refused_with_the_codings_that_we_take():
+    answer = Client().post("/rme/v1/messages", headers={"Content-Encoding": "gzip"})
+    told = "isn't supported. Send the body uncompressed."
+    assert answer.json()["error"]["message"] == f"Content-Encoding: {told}"
+    assert answer["Accept-Encoding"] == "identity"
 
 
 def test_probes_are_answered_by_any_name(db):
@@ -171,7 +233,7 @@ def test_a_body_beyond_the_limit_is_refused_unread_on_every_route(path):
 
 
 @pytest.mark.parametrize("path", [IMPORT, "/admin/crm/contact/imports/new/"])
-def test_a_file_may_be_larger_on_import_pages_for_users_who_may_import(org, path):
+def test_import_pages_accept_larger_files_from_users_allowed_to_import(org, path):
     largest = BYTES_LIMIT + 64 * 1024
     viewer = person("viewer", org, Membership.Role.VIEWER)
     for stranger in (Client(enforce_csrf_checks=True), viewer):
@@ -196,7 +258,23 @@ def test_a_file_of_more_than_other_bodies_may_have_is_imported(org):
     assert SuppressionImport.objects.get().rows == 80_000
 
 
-def test_files_are_taken_by_no_other_page(org, tmp_path, settings):
+def test_file_without_room_on_the_disk_leaves_nothing_there(org, tmp_path, settings):
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    file = io.BytesIO(b"EMAIL,a@x.test\n" * 250_000)
+    file.name = "a.csv"
+    client = person("editor", org, Membership.Role.OPERATOR)
+    client.raise_request_exception = False
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
+    try:
+        answer = client.post(IMPORT, {"organization": org.pk, "file": file})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (answer.status_code, list(tmp_path.iterdir())) == (503, [])
+    assert html.escape(NO_ROOM) in answer.content.decode()
+
+
+def test_files_are_accepted_by_import_pages_only(org, tmp_path, settings):
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     file = io.BytesIO(b"a" * 4_000_000)  # more than Django keeps in memory
     file.name = "a.csv"

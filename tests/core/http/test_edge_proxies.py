@@ -41,14 +41,14 @@ def test_forwarded_is_read_from_its_last_element(settings, header, address, sche
     assert origin(settings, "forwarded", Forwarded=header) == (address, scheme)
 
 
-def test_with_forwarded_no_other_header_counts(settings):
+def test_only_the_forwarded_header_counts_when_configured(settings):
     forged = {"X-Forwarded-For": "203.0.113.1", "X-Forwarded-Proto": "https"}
     ours = {"Forwarded": "for=192.0.2.9;proto=http"}
     assert origin(settings, "forwarded", **forged, **ours) == ("192.0.2.9", "http")
     assert origin(settings, "forwarded", **forged) == (DIRECT, "http")
 
 
-def test_without_it_forwarded_counts_for_nothing(settings):
+def test_forwarded_header_is_ignored_unless_configured(settings):
     both = {"Forwarded": "for=203.0.113.1;proto=https", "X-Forwarded-For": "192.0.2.9"}
     assert origin(settings, "1", **both) == ("192.0.2.9", "http")
     assert origin(settings, "", **both) == (DIRECT, "http")
@@ -57,7 +57,7 @@ def test_without_it_forwarded_counts_for_nothing(settings):
     assert origin(settings, "", **proto) == (DIRECT, "http")
 
 
-def test_nothing_else_reads_where_a_request_came_from():
+def test_only_listed_modules_read_the_origin_of_a_request():
     """A route that reads these headers itself would believe what nobody checked."""
     names = re.compile(
         r'REMOTE_(ADDR|HOST)|HTTP_(X_)?FORWARDED|X-(Forwarded|Real)|"forwarded"', re.I
@@ -71,7 +71,7 @@ def test_nothing_else_reads_where_a_request_came_from():
     }
     where = {"rme/core/http/edge.py", "rme/settings.py"}
     # The gateway writes them for the others. The router has no Django, so it reads them itself.
-    router = {f"rme/router/{name}.py" for name in ("environment", "heads", "metrics")}
+    router = {f"rme/cells/router/{name}.py" for name in ("environment", "heads", "metrics")}
     assert readers == where | router | {"rme/core/http/gateway.py"}
 
 

@@ -2,83 +2,58 @@
 
 import asyncio
 import gc
-import hashlib
 import json
-import socket
-import subprocess
 import sys
 import time
 import weakref
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 import requests
 
-from rme.core.http.chunked import LIMIT
+from rme.core.http.chunked import INCOMPLETE, LIMIT
 from rme.core.http.gateway import Bounds, Gateway
-from rme.run import programs
 from tests.core.http.gateway_app import app
-from tests.service import ROOT, free_port
+from tests.core.http.gateway_calls import (
+    PATIENCE,
+    answer,
+    chunked,
+    connect,
+    digest,
+    fresh,
+    head,
+    log,
+    port,
+    post,
+)
+from tests.service import wait_for
 
 pytestmark = pytest.mark.xdist_group("gateway")  # one server for all of them
+__all__ = ["log", "port"]
 
-PATIENCE = 20  # seconds, generous: what is looked at is who is answered at all
 
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture(scope="module")
-def port():
-    number = free_port()
-    command = programs.web({"PORT": str(number), "WEB_WORKERS": "1"})
-    command[command.index("rme.web")] = "granian"  # which loads nothing of the service
-    command[command.index("rme.asgi:application")] = "tests.core.http.gateway_app:application"
-    process = subprocess.Popen(command, cwd=ROOT)
-    until = time.monotonic() + 30
-    while True:
-        try:
-            requests.get(f"http://127.0.0.1:{number}/livez", timeout=1)
-            break
-        except requests.RequestException:
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.1)
-    yield number
-    process.terminate()
-    process.wait(20)
-
-
-def connect(port, data):
-    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-    connection.sendall(data)
-    return connection
-
-
-def head(path, length, *more):
-    fields = ["Host: localhost", f"Content-Length: {length}", *more]
-    return "\r\n".join([f"POST {path} HTTP/1.1", *fields, "", ""]).encode()
-
-
-def answer(connection):
-    """Return the status and the body of an answer after which the connection ends."""
-    with connection.makefile("rb") as file:
-        status = int(file.readline().split()[1])
-        while file.readline().strip():
-            pass
-        return status, file.read()
-
-
-def fresh(port, path):
-    return requests.get(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE).status_code
-
-
-def post(port, path, body, **options):
-    return requests.post(f"http://127.0.0.1:{port}{path}", body, timeout=PATIENCE, **options)
-
-
-def digest(body):
-    return f"{len(body)} {hashlib.sha256(body).hexdigest()}"
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["zz", "{}", "0", "", ""],
+        ["2\n{}", "0", "", ""],  # a bare LF ends the size, or the data
+        ["2", "{}\n0", "", ""],
+        ["2", "{}x0", "", ""],
+        ["2", "{}", "fffffffffffffffffff", ""],
+    ],
+)
+def test_malformed_chunk_reaches_the_application_as_an_incomplete_body(port, pieces):
+    with connect(port, chunked("/environ", *pieces)) as connection:
+        answer = connection.makefile("rb").read()
+    top, _, body = answer.partition(b"\r\n\r\n")
+    assert top.startswith(b"HTTP/1.1 200")
+    environ = json.loads(body)
+    assert (environ[INCOMPLETE], environ["CONTENT_LENGTH"]) == (True, "0")
 
 
 def test_environ_follows_pep_3333(port):
@@ -122,7 +97,7 @@ def test_header_with_an_underscore_is_left_out(port):
         assert "HTTP_X_FORWARDED_FOR" not in json.loads(answer(connection)[1])
 
 
-def test_header_that_comes_twice_goes_out_twice(port):
+def test_repeated_response_header_is_sent_twice(port):
     headers = requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE).raw.headers
     assert headers.getlist("set-cookie") == ["a=1", "b=2"]
 
@@ -145,6 +120,7 @@ def test_fault_of_the_application_is_a_500(port):
     assert fresh(port, "/") == 200
 
 
+@pytest.mark.promise("faults-10")
 def test_half_sent_bodies_hold_no_thread_and_end_in_time(port):
     with ExitStack() as stack:
         halves = [stack.enter_context(connect(port, head("/", 100) + b"{")) for _ in range(50)]
@@ -165,7 +141,7 @@ def test_dripping_body_ends_in_time(port):
     assert fresh(port, "/") == 200
 
 
-def test_client_that_leaves_within_its_body_is_forgotten(port):
+def test_client_disconnecting_within_its_body_is_forgotten(port):
     for _ in range(10):
         connect(port, head("/", 100) + b"{").close()
     assert fresh(port, "/") == 200
@@ -194,12 +170,36 @@ def test_bodies_beyond_the_memory_are_refused_and_small_ones_are_not(port):
         time.sleep(0.1)
 
 
-def test_slow_upload_is_an_error_of_its_reader(port):
+def test_incomplete_chunked_body_frees_its_memory():
+    gateway = Gateway(app, threads=1, bounds=Bounds(memory=MEGABYTE))
+    chunked_body = [(b"transfer-encoding", b"chunked")]
+    scope = {"method": "POST", "raw_path": b"/environ", "query_string": b"", "scheme": "http"}
+    scope |= {"http_version": "1.1", "headers": chunked_body}
+
+    async def answered(*messages):
+        arriving, sent = iter(messages), []
+
+        async def receive():
+            return next(arriving)
+
+        async def send(message):
+            sent.append(message)
+
+        await gateway(scope, receive, send)
+        return sent[0]["status"]
+
+    piece = {"type": "http.request", "body": b"a" * MEGABYTE, "more_body": True}
+    assert asyncio.run(answered(piece, {"type": "http.disconnect"})) == 200
+    parts = [{**piece, "body": b"a" * 100_000}, {**piece, "body": b"a", "more_body": False}]
+    assert asyncio.run(answered(*parts)) == 200
+
+
+def test_slow_upload_raises_in_its_reader(port):
     with connect(port, head("/digest", 8 * MEGABYTE, "Connection: close") + b"a" * 1000) as slow:
         assert answer(slow) == (400, b"The body did not arrive in time.")
 
 
-def test_late_upload_keeps_nothing_of_the_connection():
+def test_late_upload_frees_its_connection():
     """granian ends a connection when what reads its body is freed, so no circle may keep it."""
 
     class Receive:
@@ -231,7 +231,7 @@ def test_late_upload_keeps_nothing_of_the_connection():
         gc.enable()
 
 
-def test_uploads_leave_threads_to_others(port):
+def test_uploads_leave_threads_for_others(port):
     with ExitStack() as stack:
         slow = [
             stack.enter_context(
@@ -240,7 +240,7 @@ def test_uploads_leave_threads_to_others(port):
             for _ in range(4)
         ]
         assert fresh(port, "/") == 200
-        assert sorted(answer(each)[0] for each in slow) == [400, 503, 503, 503]
+        assert sorted(answer(each)[0] for each in slow) == [400, 400, 503, 503]
 
 
 def test_probes_answer_while_all_threads_are_at_work(port):
@@ -255,11 +255,119 @@ def test_probes_answer_while_all_threads_are_at_work(port):
         assert time.monotonic() - started > probed
 
 
-def test_long_response_is_complete_and_its_reader_may_not_stall(port):
+def test_long_response_is_complete_and_its_reader_may_not_stall(port, log):
     body = requests.get(f"http://127.0.0.1:{port}/long", timeout=PATIENCE).content
     assert len(body) == 20 * MEGABYTE
     with ExitStack() as stack:
-        for _ in range(6):  # three times what there are threads
+        for _ in range(12):  # three times what there are threads, and more than there is room for
             request = b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n"
             stack.enter_context(connect(port, request))
-        assert fresh(port, "/") == 200
+        assert [fresh(port, path) for path in ("/", "/livez")] == [200, 200]
+        assert requests.get(f"http://127.0.0.1:{port}/long", timeout=PATIENCE).content == body
+        wait_for(lambda: log().count("response.abandoned") == 12, PATIENCE)
+    written = log()
+    assert "Traceback" not in written[: written.index("response.abandoned")]
+    assert "Abandoned" not in written
+    assert "TimeoutError" not in written
+
+
+def test_response_to_a_stalled_reader_is_left_unfinished(port, log):
+    """A reader that goes on later sees that something is missing."""
+    request = b"GET /long HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connect(port, request) as slow:
+        wait_for(lambda: "response.abandoned" in log(), PATIENCE)
+        received = b"".join(iter(lambda: slow.recv(MEGABYTE), b""))
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert not received.endswith(b"\r\n0\r\n\r\n")
+
+
+def test_response_generation_stops_when_its_client_has_left(port, log):
+    with connect(port, b"GET /dripping HTTP/1.1\r\nHost: localhost\r\n\r\n") as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+    wait_for(lambda: "dripping ended" in log(), PATIENCE)
+    assert "dripping ended early" in log()
+
+
+def test_response_breaking_off_is_left_unfinished_and_logged(port, log):
+    request = b"GET /breaking HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connect(port, request) as client:
+        received = b"".join(iter(lambda: client.recv(MEGABYTE), b""))
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert not received.endswith(b"\r\n0\r\n\r\n")
+    wait_for(lambda: "response.broken" in log() and "ValueError: a fault" in log(), PATIENCE)
+    (line,) = [each for each in log().splitlines() if "response.broken" in each]
+    assert "request_id=the-id" in line
+
+
+def credential(owners):
+    return {"Authorization": owners}
+
+
+def owned(port, owners, seconds, body=b"x"):
+    headers = credential(owners)
+    return post(port, f"/owned/{seconds}", body, headers=headers)
+
+
+@pytest.mark.parametrize("owners", ["acme/{}", "/one", "acme/one"])
+def test_calls_of_one_owner_leave_threads_for_others_and_are_all_answered(port, owners):
+    with ThreadPoolExecutor(16) as pool:
+        calls = [pool.submit(owned, port, owners.format(n), 0.4) for n in range(12)]
+        time.sleep(0.3)
+        other_answers = [owned(port, "other/two", 0.0).text for _ in range(5)]
+        assert sum(each.done() for each in calls) < 6
+        answers = sorted(each.result().text for each in calls)
+    assert other_answers == ["other/two x"] * 5
+    assert answers == sorted(f"{owners.format(n)} x" for n in range(12))
+
+
+def test_call_waiting_too_long_for_its_owners_turn_is_rejected(port):
+    with ThreadPoolExecutor(16) as pool:
+        calls = [pool.submit(owned, port, "acme/one", 4.0) for n in range(10)]
+        time.sleep(0.3)
+        assert owned(port, "acme/two", 0.0).text == "acme/two x"  # a third thread is acme's too
+        answers = Counter((each.result().status_code, each.result().text) for each in calls)
+    assert answers[429, "too many\n"] >= 4
+    assert set(answers) == {(429, "too many\n"), (200, "acme/one x")}
+
+
+def test_calls_waiting_for_a_slow_dependency_hold_no_thread(port):
+    """There are four threads."""
+    with ThreadPoolExecutor(16) as pool:
+        started = time.monotonic()
+        calls = [pool.submit(post, port, "/awaits/3.0", f"{n}") for n in range(12)]
+        time.sleep(0.3)
+        assert [owned(port, "other/two", 0.0).text for _ in range(5)] == ["other/two x"] * 5
+        assert time.monotonic() - started < 3.0
+        answers = sorted((each.result().status_code, each.result().text) for each in calls)
+    assert answers == sorted((200, f"ready {n}") for n in range(12))
+
+
+def test_thread_of_a_long_response_yields_half_of_its_time():
+    """A spinning response of 0.4 s of CPU time takes twice as long by the clock."""
+
+    def spinning(environ, start_response):
+        start_response("200 OK", [])
+        for _ in range(20):
+            until = time.thread_time() + 0.02
+            while time.thread_time() < until:
+                pass
+            yield b"x" * MEGABYTE
+
+    async def request():
+        sizes = []
+
+        async def receive():
+            return await asyncio.Future()  # the client stays
+
+        async def send(message):
+            sizes.append(len(message.get("body", b"")))
+
+        scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "scheme": "http"}
+        scope |= {"http_version": "1.1", "headers": []}
+        started = time.monotonic()
+        await Gateway(spinning, threads=1)(scope, receive, send)
+        return time.monotonic() - started, sum(sizes)
+
+    seconds, size = asyncio.run(request())
+    assert size == 20 * MEGABYTE
+    assert seconds > 0.7

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rme.core.http import idempotency_key
+from rme.core.http.parsing import read_idempotency_key
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from rme.core.http import idempotency_key
         ("a\x00", None),
     ],
 )
-def test_read(header: str, key: str | None) -> None:
-    assert idempotency_key.read(header, 10) == key
+def test_idempotency_key_is_read(header: str, key: str | None) -> None:
+    assert read_idempotency_key(header, 10) == key

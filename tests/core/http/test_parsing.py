@@ -67,7 +67,7 @@ def test_depth_is_bounded(pair):
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_a_body_that_is_deep_or_of_many_values_is_refused_by_every_call(api, path):
+def test_too_deep_or_too_large_body_is_rejected_by_every_call(api, path):
     told = f"body: {MANY}"
     answer = api.call("POST", path, b"[" + b"{}," * VALUES_LIMIT + b"{}]")
     assert (answer.status_code, answer.json()) == (
@@ -94,7 +94,7 @@ def cost(body, call):
     return min(seconds), largest
 
 
-def test_unknown_keys_cost_less_than_reading_them_would(api):
+def test_unknown_keys_are_rejected_faster_than_they_are_parsed(api):
     body = orjson.dumps({f"k{n:06}": 1 for n in range(290_000)})
     assert len(body) > 3_400_000
     read, _ = cost(body, orjson.loads)
@@ -104,7 +104,7 @@ def test_unknown_keys_cost_less_than_reading_them_would(api):
 
 
 @pytest.mark.parametrize("field", ["metadata", "content.data", "to[0]", "push", ""])
-def test_many_members_of_one_object_are_one_error(api, field):
+def test_too_many_members_of_an_object_are_one_error(api, field):
     many = {f"k{n}": "v" for n in range(50_000)}
     body = message(factories.contact(api.org))
     places = {
@@ -129,7 +129,7 @@ def test_the_list_of_errors_is_capped(api):
     assert {each["message"] for each in details} == {"unknown field"}
 
 
-def test_a_body_of_many_texts_with_commas_is_taken(api):
+def test_body_with_many_commas_in_its_text_is_accepted(api):
     text = "one, two, [three], {four}; " * 35_000
     body = message(
         factories.contact(api.org), template=None, content={"subject": "S", "text": text}

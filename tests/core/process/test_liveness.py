@@ -35,12 +35,12 @@ def test_a_process_counts_as_alive_until_its_deadline(begun):
     assert liveness.seconds_left(begun, "sms") is None
 
 
-def test_a_task_may_take_as_long_as_its_own_limit(begun):
+def test_task_counts_as_alive_for_its_own_time_limit(begun):
     app.loader.import_default_modules()
     hourly, usual = "messaging.housekeeping", "messaging.sweep"
     limits = {}
     for task in (hourly, usual):
-        with worker._alive_in_turn(task):
+        with worker._counting_as_alive(task):
             limits[task] = left(begun)
         assert 59 < left(begun) < 60.01
     assert 3658.0 < limits[hourly] < 3660.01
@@ -76,7 +76,7 @@ def test_an_ended_process_does_not_count_and_leaves_no_file(begun):
     assert left(begun) > 59
 
 
-def test_a_file_that_is_about_to_be_written_is_no_sign_of_life(begun):
+def test_empty_heartbeat_file_does_not_count_as_alive(begun):
     (path,) = (begun / "alive").iterdir()
     path.write_text("")
     assert left(begun) < 0

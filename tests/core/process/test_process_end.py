@@ -25,13 +25,13 @@ worker_process.end_process()
 
 
 @pytest.mark.parametrize("process", [WEB, WORKER], ids=["web", "worker"])
-def test_what_a_process_has_counted_is_stored_before_it_ends(redis, settings, process):
+def test_counters_are_stored_before_a_process_ends(redis, settings, process):
     env = {**os.environ, "REDIS_URL": settings.REDIS_URL, "DJANGO_SETTINGS_MODULE": "rme.settings"}
     subprocess.run([sys.executable, "-c", process], cwd=ROOT, env=env, check=True, timeout=60)
     assert counters.read()["ended"] == {(): 3}
 
 
-def test_what_a_process_has_counted_is_stored_with_its_gauges(db, redis):
+def test_counters_are_stored_with_the_gauges_of_a_process(db, redis):
     counters.flush()
     counters.add("quiet")
     counters.add("quiet")

@@ -6,7 +6,7 @@ import sys
 
 PRELUDE = """
 import os, time
-from rme.core.process import time_budget
+from rme.core.process.time_budget import StepOverrun, ProcessPlace, StepTimers, TimedStep
 
 SECONDS = 0.2
 
@@ -17,10 +17,11 @@ def work(seconds):
 
 def short_steps(count):
     for number in range(count):
-        with time_budget.TimedStep(SECONDS, b"short %d" % number):
+        with TimedStep(timers, SECONDS, b"short %d" % number):
             work(0.12)
 
-time_budget.prepare(1)
+place = ProcessPlace()
+timers = StepTimers(place)
 """
 
 
@@ -32,14 +33,14 @@ def _run(program: str) -> str:
 
 def test_long_step_among_short_ones_is_interrupted_alone():
     found = _run("""
-time_budget.begin(0)
-with time_budget.timers(SECONDS):
+place.take()
+with timers.running(SECONDS):
     short_steps(5)
     began = time.process_time()
     try:
-        with time_budget.TimedStep(SECONDS, b"long"):
+        with TimedStep(timers, SECONDS, b"long"):
             work(30)
-    except time_budget.Overrun:
+    except StepOverrun:
         print("interrupted", SECONDS / 2 < time.process_time() - began < 10 * SECONDS)
     short_steps(5)
 work(0.5)  # the timers are off
@@ -52,28 +53,28 @@ def test_process_ends_in_native_code_and_the_next_one_knows_the_step():
     found = _run("""
 child = os.fork()
 if not child:
-    time_budget.begin(0)
-    with time_budget.timers(SECONDS):
+    place.take()
+    with timers.running(SECONDS):
         short_steps(5)
-        with time_budget.TimedStep(SECONDS, b"long"):
+        with TimedStep(timers, SECONDS, b"long"):
             sum(range(10**15))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-print(time_budget.begin(0), time_budget.begin(0))
+print(place.take(), place.take())
 """)
     status, *_, steps = found.splitlines()  # what is logged stands between
     assert (status, steps) == (f"{-signal.SIGPROF}", "b'long' b''")
 
 
-def test_process_that_ends_between_steps_leaves_none():
+def test_process_killed_between_steps_leaves_no_step():
     found = _run("""
 child = os.fork()
 if not child:
-    time_budget.begin(0)
-    with time_budget.timers(SECONDS):
+    place.take()
+    with timers.running(SECONDS):
         short_steps(1)
         sum(range(10**15))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-print(time_budget.begin(0))
+print(place.take())
 """)
     status, *_, step = found.splitlines()
     assert (status, step) == (f"{-signal.SIGPROF}", "b''")

@@ -32,14 +32,14 @@ def state_of(heartbeat):
     return heartbeat.failing, heartbeat.works
 
 
-def test_a_task_begins_with_a_connection_that_is_open(record):
+def test_task_starts_with_an_open_connection(record):
     first = pid()
     end(first)
     assert worker.perform("t", pid) != first
     assert state_of(record()) == ({}, True)
 
 
-def test_a_task_goes_on_once_the_database_is_back(record):
+def test_task_continues_once_the_database_is_back(record):
     tries = []
 
     def job():
@@ -53,7 +53,7 @@ def test_a_task_goes_on_once_the_database_is_back(record):
     assert state_of(record()) == ({}, True)
 
 
-def test_a_task_waits_for_a_primary_that_accepts_writes(record):
+def test_task_waits_for_a_writable_primary(record):
     started = []
 
     def read_only():
@@ -92,7 +92,7 @@ def test_a_bug_is_raised_and_reported(record, redis):
     assert counted["t", "failed"] == counted["t", "succeeded"] == 1
 
 
-def test_heartbeats_are_each_processs_own(redis):
+def test_each_process_has_its_own_heartbeat(redis):
     heartbeats.store(heartbeats.Heartbeat("a:1", {"t": "KeyError"}, works=False, unprompted=True))
     heartbeats.store(heartbeats.Heartbeat("a:2"))
     assert heartbeats.read() == [
@@ -105,7 +105,7 @@ def test_heartbeats_are_each_processs_own(redis):
     assert redis.smembers(heartbeats.WORKERS) == {b"a:2"}
 
 
-def test_late_tasks_are_run_and_leave_no_heartbeat_of_beat(org, api, redis):
+def test_late_tasks_run_without_a_heartbeat_of_beat(org, api, redis):
     from tests import factories
     from tests.rest import message
 
@@ -124,7 +124,7 @@ def test_late_tasks_are_run_and_leave_no_heartbeat_of_beat(org, api, redis):
     assert heartbeats.are_alive(["scheduler"]) == [True]
 
 
-def test_frequent_jobs_of_ones_own_queues_are_looked_for():
+def test_workers_look_for_frequent_jobs_of_their_queues():
     frequent = {e["task"] for e in app.conf.beat_schedule.values() if e["schedule"] < 10}
     app.loader.import_default_modules()
     app.amqp.queues.select([queue.name for queue in app.conf.task_queues])
@@ -137,13 +137,13 @@ def test_frequent_jobs_of_ones_own_queues_are_looked_for():
         app.amqp.queues._consume_from = None
 
 
-def test_a_task_called_as_a_function_is_only_that(record):
+def test_task_called_as_a_function_is_not_recorded(record):
     with connection.execute_wrapper(lambda execute, *given: execute(*given)):
         tasks.sweep()
     assert state_of(record()) == ({}, True)
 
 
-def test_a_task_is_late_whatever_else_comes():
+def test_task_is_late_regardless_of_other_arrivals():
     arrivals = worker.arrivals
     sweep = worker.Expected("messaging.sweep", lambda: None, every=0.1)
     arrivals.note("messaging.sweep")
@@ -173,7 +173,7 @@ def test_processes_share_arrivals():
     assert worker.arrivals.age("messaging.poll") <= time.monotonic() - began - 0.2
 
 
-def test_hint_of_a_job_that_has_just_begun_costs_nothing(db, redis, django_assert_num_queries):
+def test_hint_for_a_job_just_started_costs_no_query(db, redis, django_assert_num_queries):
     assert hints.is_first("messaging.sweep", 60)
     with django_assert_num_queries(0):
         for _ in range(100):
@@ -185,14 +185,14 @@ def test_hint_of_a_job_that_has_just_begun_costs_nothing(db, redis, django_asser
     assert not hints.is_first("messaging.sweep", 60)
 
 
-def test_hint_of_a_job_that_failed_is_not_the_last(db, redis):
+def test_hint_of_a_failed_job_can_be_repeated(db, redis):
     assert hints.is_first("messaging.sweep", 60)
     with pytest.raises(ValueError, match="a fault"):
         worker.perform("messaging.sweep", _fail)
     assert hints.is_first("messaging.sweep", 60)
 
 
-def test_hints_without_redis_are_all_taken(settings):
+def test_every_hint_is_followed_without_redis(settings):
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
     redis_client.cache_clear()
     try:

@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings as django_settings
 from redis import Redis
 
-from rme.core import errors
+from rme.core import absence, errors
 from rme.core.redis import rate_limits
 from rme.core.redis.connection import redis_client
 from rme.core.redis.rate_limits import Grant, Limit, LimitDecision, Limiter
@@ -55,7 +55,7 @@ def test_a_refused_call_is_not_counted(redis, redis_clock):
     assert limiter.take("k", limit).allowed
 
 
-def test_a_cost_of_0_counts_nothing_and_decides_as_a_call_would(redis, redis_clock):
+def test_cost_of_zero_counts_nothing_and_decides_like_a_call(redis, redis_clock):
     limiter = Limiter()
     untouched = LimitDecision(allowed=True, remaining=(3,), resets=(0,))
     assert [limiter.take("k", THREE, cost=0) for _ in range(3)] == [untouched] * 3
@@ -97,13 +97,13 @@ def test_a_fast_limit_is_counted_to_the_microsecond(redis, redis_clock):
         (0, LimitDecision(allowed=False, retry_after=86_400, remaining=(0,), resets=(0,))),
     ],
 )
-def test_a_limit_that_was_changed_keeps_its_use(redis, redis_clock, count, decision):
+def test_changed_limit_keeps_its_usage(redis, redis_clock, count, decision):
     limiter = Limiter()
     limiter.take("k", Limit(10, 86_400), cost=10)
     assert limiter.take("k", Limit(count, 86_400), cost=0) == decision
 
 
-def test_a_rate_that_was_changed_keeps_its_use(redis, redis_clock):
+def test_changed_rate_keeps_its_usage(redis, redis_clock):
     limiter = Limiter()
     assert limiter.grant({"k": (Limit(10, 60), 10)}) == [Grant(10, 6.0)]
     (looked,) = limiter.grant({"k": (Limit(15, 60), 99)}, take=False)
@@ -127,7 +127,7 @@ def test_a_call_is_counted_against_all_limits(redis, redis_clock):
     assert sorted(redis.keys()) == [b"rme:bucket:k:1", b"rme:bucket:k:86400"]
 
 
-def test_a_call_that_one_limit_refuses_is_counted_against_none(redis, redis_clock):
+def test_call_rejected_by_one_limit_counts_against_no_limit(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", DAY, cost=3)
     taken = [limiter.take("k", SECOND, DAY, cost=2) for _ in range(3)]
@@ -153,7 +153,7 @@ def test_a_large_call_passes_an_idle_limit_and_is_paid_for(redis, redis_clock):
     assert limiter.take("k", limit, cost=50).retry_after == 50
 
 
-def test_a_limit_of_none_lets_nothing_pass(redis, redis_clock):
+def test_limit_of_zero_rejects_every_call(redis, redis_clock):
     assert Limiter().take("k", Limit(0, 60)) == LimitDecision(
         allowed=False, retry_after=60, remaining=(0,), resets=(0,)
     )
@@ -176,14 +176,14 @@ def own_connections(redis):
 
 
 @pytest.mark.xdist_group("scripts")
-def test_a_script_that_redis_forgot_is_sent_again(redis, redis_clock):
+def test_script_flushed_from_redis_is_sent_again(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", THREE)
     redis.script_flush()
     assert limiter.take("k", THREE).remaining == (1,)
 
 
-def test_a_connection_that_was_lost_is_made_again(redis, redis_clock):
+def test_lost_connection_is_reopened(redis, redis_clock):
     limiter = Limiter()
     limiter.take("k", THREE)
     for client in own_connections(redis):
@@ -201,6 +201,7 @@ def _take(address, count, results):
     client.close()
 
 
+@pytest.mark.promise("limits-5")
 def test_a_limit_holds_across_processes(redis, settings):
     context = multiprocessing.get_context("fork")
     results = context.Queue()
@@ -218,10 +219,11 @@ def test_a_limit_holds_across_processes(redis, settings):
 @pytest.fixture
 def away_clock(monkeypatch):
     """Return the clock of the pauses in which nobody tries Redis."""
-    return StandingClock(monkeypatch, rate_limits)
+    return StandingClock(monkeypatch, absence)
 
 
-def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at, away_clock):
+@pytest.mark.promise("limits-8")
+def test_calls_pass_at_once_without_redis_and_this_is_logged(redis_at, away_clock):
     limiter = Limiter()
     with tcp.TcpServer(lambda connection, _: None) as closing:
         redis_at(f"redis://127.0.0.1:{closing.port}/0")
@@ -236,7 +238,7 @@ def test_without_redis_calls_pass_at_once_and_the_log_says_so(redis_at, away_clo
     assert limiter.away
 
 
-def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings, away_clock):
+def test_silent_redis_delays_only_one_caller(redis_at, settings, away_clock):
     settings.REDIS_TIMEOUT = 0.5
     with tcp.TcpServer(lambda connection, _: tcp.stall(connection)) as silent:
         redis_at(f"redis://127.0.0.1:{silent.port}/0")
@@ -254,7 +256,7 @@ def test_a_silent_redis_holds_up_one_caller_and_no_more(redis_at, settings, away
     assert max(waits) < 2.5
 
 
-def test_when_redis_is_back_limits_hold_again(redis, redis_clock, settings, redis_at, away_clock):
+def test_limits_apply_again_when_redis_is_back(redis, redis_clock, settings, redis_at, away_clock):
     address = settings.REDIS_URL
     limiter = Limiter()
     redis_at("redis://127.0.0.1:1/0")
@@ -267,7 +269,7 @@ def test_when_redis_is_back_limits_hold_again(redis, redis_clock, settings, redi
     assert not limiter.away
 
 
-def test_threads_that_come_and_go_leave_no_connections_behind(redis):
+def test_ended_threads_leave_no_connections_behind(redis):
     limiter = Limiter()
     before = len(own_connections(redis))
     for _ in range(300):  # more than a pool of connections would make

@@ -41,7 +41,7 @@ def until_it_works(call):
             time.sleep(0.05)
 
 
-def test_all_goes_on_with_the_replica_of_a_killed_primary(use_redis, tmp_path):
+def test_service_continues_with_the_replica_of_a_killed_primary(use_redis, tmp_path):
     watched = Watched(tmp_path)
     watched.start()
     try:
@@ -126,7 +126,7 @@ def test_servers_are_accepted(url):
     assert redis_url.sentinels(url) is None
 
 
-def test_sentinel_address_has_what_server_and_sentinels_need():
+def test_sentinel_address_is_parsed_for_server_and_sentinels():
     url = "rediss+sentinel://me:p%40%2F@a,[::1]:26380/rme/3?sentinel_password=s%26"
     found = redis_url.sentinels(url)
     assert found is not None
@@ -149,7 +149,7 @@ def test_sentinel_address_has_what_server_and_sentinels_need():
 @pytest.mark.parametrize(
     "url", ["redis://a:1,b:2/0", "rediss+cluster://a:1/0", "redis+cluster://a"]
 )
-def test_a_broker_that_is_a_cluster_is_refused(url):
+def test_redis_cluster_as_broker_is_rejected(url):
     with pytest.raises(ImproperlyConfigured, match="CELERY_BROKER_URL is a Redis Cluster"):
         redis_url.broker_settings(url, "CELERY_BROKER_URL")
 

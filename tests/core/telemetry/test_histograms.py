@@ -50,6 +50,6 @@ def test_histograms_of_several_processes_add_up_and_strange_buckets_are_left_out
     assert found["test_seconds_sum", "a", None] == 3.0
 
 
-def test_nothing_is_handed_on_where_nothing_was_counted():
+def test_empty_observation_stores_nothing():
     SECONDS.observe_each([])
     assert shown() == {}

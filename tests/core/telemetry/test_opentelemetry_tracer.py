@@ -15,7 +15,7 @@ from tests.fakes.otlp import Collector
         ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=eu,service.name=mail"}, "mail"),
     ],
 )
-def test_a_service_has_the_name_that_it_was_given(monkeypatch, variables, name):
+def test_service_has_the_configured_name(monkeypatch, variables, name):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     with Collector() as collector:

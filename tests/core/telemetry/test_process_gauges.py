@@ -66,7 +66,7 @@ def test_a_process_stores_its_memory_and_its_connections():
     assert PoolUse(found.in_use, found.idle, found.waiting, found.most).in_use >= bool(stats)
 
 
-def test_what_the_pool_counts_is_handed_on_once():
+def test_pool_counts_are_handed_on_once():
     sums = process_gauges._PoolSums()
     for errors, waited in ((2, 500), (2, 500), (3, 1500), (1, 100), (2, 100)):  # a new pool: 1
         sums.hand_on(WEB, errors, waited)

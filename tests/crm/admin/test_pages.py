@@ -33,7 +33,8 @@ def case_form(org, **more: str):
     return given | {"status": "New", "priority": "Medium"} | more
 
 
-def test_phones_are_kept_as_e164_and_what_is_none_is_refused(org, editor):
+@pytest.mark.promise("embedded-3")
+def test_phones_are_stored_as_e164_and_invalid_ones_are_rejected(org, editor):
     given = {"organization": org.pk, "last_name": "L", "mobile": "(212) 736-5000"}
     assert editor.post(page(Contact, "add"), given).status_code == 302
     assert Contact.objects.get().mobile == "+12127365000"
@@ -46,7 +47,7 @@ def test_phones_are_kept_as_e164_and_what_is_none_is_refused(org, editor):
 
 @pytest.mark.parametrize("field", ["phone", "mobile"])
 @pytest.mark.parametrize("typed", ["079 123 45 67", "555 0100", "+1 079 123 4567", "+999 12345"])
-def test_a_number_that_is_not_valid_is_refused_unaltered(org, editor, field, typed):
+def test_invalid_number_is_rejected_and_shown_unchanged(org, editor, field, typed):
     form = {"organization": org.pk, "last_name": "L", field: typed}
     shown = editor.post(page(Contact, "add"), form).context["adminform"].form
     assert {name: [*each] for name, each in shown.errors.items()} == {field: [NO_PHONE]}
@@ -63,6 +64,7 @@ def test_a_language_must_exist(org, editor, language, taken):
         assert set(shown.context["adminform"].form.errors) == {"language"}
 
 
+@pytest.mark.promise("embedded-3")
 def test_an_accounts_folded_name_follows_its_name(org, editor):
     given = {"organization": org.pk, "name": "Café Müller GmbH"}
     editor.post(page(Account, "add"), given)
@@ -73,6 +75,7 @@ def test_an_accounts_folded_name_follows_its_name(org, editor):
     assert row.name_folded == "acme"
 
 
+@pytest.mark.promise("embedded-4")
 def test_records_are_searched(org, editor):
     # ids are searched too, and an id may have "ada" in it
     factories.contact(org, first_name="Ruth", email="ruth@x.example", mobile="+12125550100")
@@ -82,7 +85,8 @@ def test_records_are_searched(org, editor):
         assert ("ruth@x.example" in shown, "bob@x.example" in shown) == (True, False)
 
 
-def test_a_case_has_comments_by_who_wrote_them(org, editor):
+@pytest.mark.promise("embedded-5")
+def test_case_comments_show_their_author(org, editor):
     editor.post(page(Case, "add"), case_form(org, **inline("First")))
     case = Case.objects.get()
     (first,) = case.comments.all()
@@ -98,7 +102,8 @@ def test_a_case_has_comments_by_who_wrote_them(org, editor):
     assert "text: – → Second" in audited.lines(actor_name="other")
 
 
-def test_a_viewer_comments_nothing(org, editor):
+@pytest.mark.promise("embedded-5")
+def test_viewer_cannot_comment(org, editor):
     editor.post(page(Case, "add"), case_form(org, **inline()))
     case = Case.objects.get()
     viewer = person("viewer", org, Role.VIEWER)

@@ -38,7 +38,8 @@ def errors_of(shown: Any) -> dict[str, list[str]]:
     return {name: [*each] for name, each in shown.context["adminform"].form.errors.items()}
 
 
-def test_a_platform_is_kept_as_it_was_typed(owner, org, odoo):
+@pytest.mark.promise("mapping-1")
+def test_platform_is_stored_as_typed(owner, org, odoo):
     settings = remote.odoo_settings(odoo)
     shown = owner.post(page(Platform, "add"), form(org, "odoo", settings, remote.ODOO_MAPPING))
     assert shown.status_code == 302
@@ -48,6 +49,7 @@ def test_a_platform_is_kept_as_it_was_typed(owner, org, odoo):
     assert kept.mappings == mapping.parse(remote.ODOO_MAPPING)
 
 
+@pytest.mark.promise("mapping-8")
 def test_a_secret_is_neither_shown_nor_lost(owner, org, odoo):
     given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     owner.post(page(Platform, "add"), given)
@@ -61,7 +63,8 @@ def test_a_secret_is_neither_shown_nor_lost(owner, org, odoo):
     assert KEY not in "".join(audited.lines())
 
 
-def test_names_are_compared_with_the_platforms_own(owner, org, odoo):
+@pytest.mark.promise("mapping-3")
+def test_mapped_names_are_checked_against_the_platform(owner, org, odoo):
     wrong = {
         **remote.ODOO_MAPPING,
         "Event": {"object": "event.evnt", "fields": {"name": ["name"]}},
@@ -81,6 +84,7 @@ def test_names_are_compared_with_the_platforms_own(owner, org, odoo):
     assert not Platform.objects.exists()
 
 
+@pytest.mark.promise("mapping-3")
 @pytest.mark.django_db(transaction=True)
 def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
     states = remote.open_transactions(odoo)
@@ -106,7 +110,8 @@ def test_a_platforms_refusal_is_shown(owner, org, odoo, typed, message):
     assert owner.post(page(Platform, "add"), given | {"unchecked": "on"}).status_code == 302
 
 
-def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, odoo, settings):
+@pytest.mark.promise("mapping-7")
+def test_address_that_is_not_opened_is_neither_called_nor_stored(owner, org, odoo, settings):
     settings.OUTBOUND_OPEN_HOSTS = []
     per_thread._local.__dict__.clear()
     for address in (odoo.url, "https://169.254.169.254", "http://odoo.com"):
@@ -117,8 +122,9 @@ def test_an_address_that_is_not_opened_is_neither_called_nor_kept(owner, org, od
     assert (odoo.connections, Platform.objects.exists()) == (0, False)
 
 
+@pytest.mark.promise("mapping-5")
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_is_offered_and_taken(owner, org, preset):
+def test_every_preset_is_offered_and_accepted(owner, org, preset):
     kind, label, raw = (PRESETS[preset].kind, PRESETS[preset].label, PRESETS[preset].mapping)
     assert label in owner.get(page(Platform, "add")).content.decode()
     settings = {
@@ -130,6 +136,7 @@ def test_every_preset_is_offered_and_taken(owner, org, preset):
     assert platforms.get(org.pk).mappings == mapping.parse(raw)
 
 
+@pytest.mark.promise("mapping-2")
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
@@ -148,7 +155,7 @@ def test_every_preset_is_offered_and_taken(owner, org, preset):
         ({"preset": "salesforce"}, "preset"),
     ],
 )
-def test_an_impossible_value_is_reported_beside_its_field(owner, org, odoo, changes, wrong):
+def test_impossible_value_is_an_error_at_its_field(owner, org, odoo, changes, wrong):
     given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     shown = owner.post(page(Platform, "add"), given | changes)
     assert set(errors_of(shown)) == {wrong}
@@ -169,7 +176,7 @@ def test_salesforce_needs_a_secret_or_a_key(owner, org, salesforce):
     assert owner.post(page(Platform, "add"), given).status_code == 302
 
 
-def test_records_are_kept_here_again(owner, org, odoo):
+def test_platform_can_be_switched_back_to_embedded(owner, org, odoo):
     given = form(org, "odoo", remote.odoo_settings(odoo), remote.ODOO_MAPPING)
     owner.post(page(Platform, "add"), given)
     owner.post(page(Platform, "change", org.pk), given | {"kind": "embedded"})
@@ -178,16 +185,17 @@ def test_records_are_kept_here_again(owner, org, odoo):
     assert platforms.get(org.pk).kind == "embedded"
 
 
-def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
+@pytest.mark.promise("mapping-4")
+def test_connection_test_shows_missing_fields_and_objects(owner, org, salesforce):
     settings = remote.salesforce_settings(salesforce)
     given = form(org, "salesforce", settings, remote.SALESFORCE_MAPPING)
     owner.post(page(Platform, "add"), given)
     row = Platform.objects.get()
     assert owner.get(button(Platform, row, "test-connection")).context["found"] == []
-    shown = owner.post(button(Platform, row, "test-connection"))
+    shown = owner.post(button(Platform, row, "test-connection"), follow=True)
     assert shown.context["result"].endswith(" s, and has all that the mapping names.")
     del salesforce.objects["Exhibitor__c"], salesforce.objects["Contact"]["OtherPhone"]
-    shown = owner.post(button(Platform, row, "test-connection"))
+    shown = owner.post(button(Platform, row, "test-connection"), follow=True)
     assert shown.context["result"].endswith(" s, but lacks something.")
     found = {each.kind: each for each in shown.context["found"]}
     assert set(found) == set(mapping.KINDS)
@@ -199,15 +207,17 @@ def test_a_test_shows_what_the_platform_has(owner, org, salesforce):
     assert found["Exhibitor"].problems == ["object: the platform has no Exhibitor__c"]
 
 
-def test_a_test_shows_what_is_wrong(owner, org, salesforce):
+@pytest.mark.promise("mapping-4")
+def test_connection_test_shows_rejected_credentials(owner, org, salesforce):
     settings = remote.salesforce_settings(salesforce, client_secret="wrong")
     given = form(org, "salesforce", settings, remote.SALESFORCE_MAPPING, unchecked="on")
     owner.post(page(Platform, "add"), given)
-    shown = owner.post(button(Platform, Platform.objects.get(), "test-connection"))
+    shown = owner.post(button(Platform, Platform.objects.get(), "test-connection"), follow=True)
     assert shown.context["result"] == "The platform does not take these credentials."
 
 
-def test_a_platform_is_its_owners_alone(org, odoo):
+@pytest.mark.promise("mapping-8")
+def test_platform_is_visible_to_owners_only(org, odoo):
     Platform.objects.create(organization=org, kind="odoo")
     other = factories.organization("other")
     stranger = person("stranger", other, Membership.Role.OWNER)

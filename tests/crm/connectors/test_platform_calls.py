@@ -35,13 +35,15 @@ def caller(wire: Any, known: Circuit | None = None, seconds: float = 60.0) -> Pl
     return made
 
 
+@pytest.mark.promise("salesforce-3")
 def test_a_connection_takes_a_second_and_an_answer_three():
     wire = ScriptedTransport(GOOD)
     caller(wire).call(URL)
     assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(1.0, 3.0)]
 
 
-def test_the_time_that_is_left_bounds_both(monkeypatch):
+@pytest.mark.promise("salesforce-3")
+def test_remaining_time_bounds_both_timeouts(monkeypatch):
     clock = StandingClock(monkeypatch, base)
     wire = ScriptedTransport(GOOD)
     calling = caller(wire, seconds=0.75)
@@ -50,7 +52,8 @@ def test_the_time_that_is_left_bounds_both(monkeypatch):
     assert [(each.connect_timeout, each.timeout) for each in wire.seen] == [(0.5, 0.5)]
 
 
-def test_a_read_is_tried_once_more_and_a_create_never():
+@pytest.mark.promise("salesforce-4")
+def test_read_is_retried_once_and_create_never():
     wire = ScriptedTransport(RESETS, GOOD)
     assert caller(wire).call(URL) is GOOD
     wire = ScriptedTransport(RESETS, RESETS, GOOD)
@@ -72,14 +75,14 @@ def opened(clock: Any = time.monotonic) -> Circuit:
     return known
 
 
-def test_a_platform_that_hangs_is_called_no_more():
+def test_hanging_platform_is_no_longer_called():
     wire, known = ScriptedTransport(GOOD), opened()
     with pytest.raises(PlatformSlow):
         caller(wire, known).call(URL)
     assert wire.seen == []
 
 
-def test_what_comes_soon_or_well_is_no_reason():
+def test_fast_failures_and_slow_successes_leave_the_circuit_closed():
     known = Circuit()
     for took, failed in ((3.0, PlatformSlow), (3.0, PlatformSlow), (0.1, PlatformAway)) * 3:
         known.enter()
@@ -87,6 +90,9 @@ def test_what_comes_soon_or_well_is_no_reason():
     for took, failed in ((3.0, PlatformSlow), (3.0, PlatformSlow), (3.0, None)) * 3:
         known.enter()
         known.leave(took, failed)
+    wire = ScriptedTransport(GOOD)
+    caller(wire, known).call(URL)
+    assert len(wire.seen) == 1
 
 
 def test_one_call_at_a_time_checks_whether_it_is_back():
@@ -106,7 +112,7 @@ def test_one_call_at_a_time_checks_whether_it_is_back():
         known.enter()
 
 
-def test_those_that_still_wait_count_with_the_first_that_failed():
+def test_waiting_calls_open_the_circuit_after_the_first_failure():
     now = [1000.0]
     known = Circuit(lambda: now[0])
     for _ in range(FAILURES):
@@ -120,7 +126,7 @@ def test_those_that_still_wait_count_with_the_first_that_failed():
     known.enter()
 
 
-def test_each_platform_has_its_own():
+def test_each_platform_has_its_own_circuit():
     one = circuit.circuit_of("acme", "https://a.example")
     assert circuit.circuit_of("acme", "https://a.example") is one
     assert circuit.circuit_of("acme", "https://b.example") is not one

@@ -7,10 +7,9 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.accept import Submission, accept_bulk
 from messaging.accept.requests import MESSAGE
+from messaging.domain.contents import TRACEPARENT, ContentBody
 from messaging.models import (
-    TRACEPARENT,
     Category,
-    ContentBody,
     Delivery,
     IdempotencyKey,
     Message,
@@ -18,8 +17,8 @@ from messaging.models import (
     ProviderAccount,
     SenderDomain,
     Suppression,
-    sender_of,
 )
+from messaging.store.encodings import body_of
 from rme.core.http.parsing import parse
 from rme.crm.models import Case
 from tests import factories
@@ -33,6 +32,7 @@ def submit(caller, bodies):
     return orjson.loads(accept_bulk(caller, submissions, key=None, request_id="r").body)
 
 
+@pytest.mark.promise("key-15", "bulk-6")
 @pytest.mark.parametrize("count", [1, 50, 500])
 def test_statements_do_not_grow_with_the_bulk(org, count):
     people = factories.contacts(org, count)
@@ -43,6 +43,7 @@ def test_statements_do_not_grow_with_the_bulk(org, count):
     assert (answer["accepted"], len(captured)) == (count, 4)  # contacts, by index, gates, insert
 
 
+@pytest.mark.promise("gates-3")
 @pytest.mark.parametrize("count", [1, 100])
 def test_statements_do_not_grow_with_the_recipients(org, count):
     people = factories.contacts(org, count)
@@ -53,6 +54,7 @@ def test_statements_do_not_grow_with_the_recipients(org, count):
     assert len(captured) == 4
 
 
+@pytest.mark.promise("answer-1", "answer-12")
 def test_a_single_send_answers_the_send_result(api, org):
     person = factories.contact(org)
     response = api.send(message(person))
@@ -69,6 +71,7 @@ def test_a_single_send_answers_the_send_result(api, org):
     assert response["X-Request-Id"] == "7b0f9f0e-6a53-4a0b-9a53-0d6d8f3c2a11"
 
 
+@pytest.mark.promise("answer-2", "answer-4")
 def test_each_of_several_recipients_has_its_result(api, org):
     ada, bob = factories.contacts(org, 2)
     Suppression.objects.create(
@@ -108,7 +111,8 @@ def test_each_of_several_recipients_has_its_result(api, org):
     }
 
 
-def test_unknown_contact_among_several_is_that_recipients_error(api, org):
+@pytest.mark.promise("request-23")
+def test_unknown_contact_among_several_fails_only_that_recipient(api, org):
     ada = factories.contact(org)
     body = message(ada)
     body["to"].append({"contactId": "nobody"})
@@ -117,6 +121,7 @@ def test_unknown_contact_among_several_is_that_recipients_error(api, org):
     assert answer["recipients"][1]["error"]["code"] == "NOT_FOUND"
 
 
+@pytest.mark.promise("bulk-4")
 def test_one_bad_item_fails_no_other(api, org):
     ada = factories.contact(org)
     response = api.bulk([message(ada), {"channel": "EMAIL"}, message(ada, category="NOPE")])
@@ -131,6 +136,7 @@ def test_one_bad_item_fails_no_other(api, org):
     assert Message.objects.count() == 1
 
 
+@pytest.mark.promise("request-22")
 def test_values_are_stored_as_they_were_given(api, org):
     ada = factories.contact(org)
     note = 'Zoë\t"quoted" \\N {}, line\nbreak 😀 \'; DROP TABLE x --'
@@ -142,6 +148,7 @@ def test_values_are_stored_as_they_were_given(api, org):
     assert stored["variables"] == {"note": note, "n": [1, None]}
 
 
+@pytest.mark.promise("request-4")
 def test_first_reachable_chooses_the_first_usable_channel(api, org):
     ada = factories.contact(org, mobile="")
     Suppression.objects.create(
@@ -152,6 +159,7 @@ def test_first_reachable_chooses_the_first_usable_channel(api, org):
     assert api.send(body).json()["resolvedChannel"] == "PUSH"
 
 
+@pytest.mark.promise("request-3")
 def test_auto_uses_the_channel_order_of_the_category(api, org):
     ada = factories.contact(org)
     Category.objects.create(
@@ -163,6 +171,7 @@ def test_auto_uses_the_channel_order_of_the_category(api, org):
     assert api.send(message(ada, channel="AUTO")).json()["resolvedChannel"] == "SMS"
 
 
+@pytest.mark.promise("answer-11")
 def test_test_application_ends_in_the_simulator(org):
     api = Api(org, mode="TEST")
     ada = factories.contact(org)
@@ -172,6 +181,7 @@ def test_test_application_ends_in_the_simulator(org):
     assert api.get(answer["messageId"])["test"] is True
 
 
+@pytest.mark.promise("request-18")
 def test_from_chooses_among_verified_domains(api, org):
     ada = factories.contact(org)
     SenderDomain.objects.create(organization=org, domain="unverified.example")
@@ -186,7 +196,7 @@ def test_from_chooses_among_verified_domains(api, org):
     )
     taken = api.send(message(ada, **{"from": {"domain": "ACME.example", "name": "Ann"}}))
     content = MessageContent.objects.get(pk=taken.json()["messageId"])
-    assert sender_of(content.body) == {
+    assert body_of(content.body)["sender"] == {
         "domain": "acme.example",
         "local_part": "no-reply",
         "name": "Ann",
@@ -203,6 +213,9 @@ def test_a_content_is_stored_as_its_type_says(api, org):
         content={"subject": "Hi", "text": "Text"},
         push={"ttl": 5},
         context={"variables": {"a": 1}, "recordId": str(case.pk)},
+        channel=None,
+        channels=["EMAIL", "SMS"],
+        **{"from": {"name": "Desk"}},
     )
     request["to"][0]["variables"] = {"b": 2}
     taken = api.send(request).json()["messageId"]
@@ -210,7 +223,8 @@ def test_a_content_is_stored_as_its_type_says(api, org):
     assert body | {"record": None} == {
         "content": {"subject": "Hi", "text": "Text"},
         "push": {"ttl": 5},
-        "sender": ["acme.example", "no-reply", "Acme"],
+        "sender": ["acme.example", "no-reply", "Desk"],
+        "sms_sender": "Desk",
         "record": None,
         "variables": {"a": 1},
         "recipients": {taken: {"b": 2}},
@@ -218,7 +232,8 @@ def test_a_content_is_stored_as_its_type_says(api, org):
     assert set(ContentBody.__annotations__) == {*body, TRACEPARENT}
 
 
-def test_a_request_refused_as_a_whole_stores_nothing(api, org):
+@pytest.mark.promise("errors-27")
+def test_rejected_request_stores_nothing(api, org):
     ada = factories.contact(org)
     for wrong in ({"template": {"name": "nope"}}, {"category": "NOPE"}, {"to": []}):
         response = api.send(message(ada) | wrong, **{"Idempotency-Key": "k"})
@@ -228,6 +243,7 @@ def test_a_request_refused_as_a_whole_stores_nothing(api, org):
     assert not IdempotencyKey.objects.exists()
 
 
+@pytest.mark.promise("templates-7")
 def test_a_missing_required_variable_is_named(api, org):
     ada = factories.contact(org)
     schema = {"type": "object", "required": ["note"], "properties": {"note": {"type": "string"}}}

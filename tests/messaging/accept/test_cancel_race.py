@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 2000
 
 
+@pytest.mark.promise("bulk-11")
 def test_cancel_and_release_of_one_message_have_one_winner(api, org):
     at = (clock.now() + dt.timedelta(hours=1)).isoformat()
     body = message(factories.contact(org), schedule={"mode": "AT", "at": at})
@@ -70,6 +71,7 @@ def scheduled(api, org, *people):
     return api.send(message(*people, schedule={"mode": "AT", "at": at})).json()["messageId"]
 
 
+@pytest.mark.promise("bulk-8")
 @pytest.mark.parametrize("recipients", [1, 3])
 def test_twenty_cancels_at_once_all_succeed(api, org, recipients):
     people = factories.contacts(org, recipients)
@@ -82,7 +84,7 @@ def test_twenty_cancels_at_once_all_succeed(api, org, recipients):
         assert kinds == dict.fromkeys(("accepted", "scheduled", "cancelled"), recipients)
 
 
-def test_a_cancel_that_waited_for_a_release_is_refused(api, org):
+def test_cancel_after_a_concurrent_release_is_rejected(api, org):
     """The statuses are read when the lock is there, not before."""
     key = scheduled(api, org, factories.contact(org))
     answers = []

@@ -31,7 +31,8 @@ def dry_run(api, body, **headers):
     return shown
 
 
-def test_the_result_of_a_request_that_would_be_sent(api, org):
+@pytest.mark.promise("answer-15", "answer-16")
+def test_dry_run_shows_the_result_of_a_valid_request(api, org):
     person = factories.contact(org)
     assert dry_run(api, message(person)) == {
         "messageId": None,
@@ -69,7 +70,8 @@ def test_the_result_of_a_request_that_would_be_sent(api, org):
     }
 
 
-def test_the_error_of_a_request_that_would_be_refused(api, org):
+@pytest.mark.promise("answer-15")
+def test_dry_run_shows_the_error_of_a_blocked_request(api, org):
     person = factories.contact(org)
     row = Suppression.objects.create(
         organization=org, channel="EMAIL", address=person.email, reason="STOP"
@@ -108,6 +110,7 @@ def test_the_error_of_a_request_that_would_be_refused(api, org):
     }
 
 
+@pytest.mark.promise("answer-15")
 def test_the_error_of_a_whole_request(api, org):
     shown = dry_run(api, message(factories.contact(org), category="NOWHERE"))
     assert (
@@ -119,7 +122,8 @@ def test_the_error_of_a_whole_request(api, org):
     assert (shown["wouldSend"], shown["recipients"][0]["status"]) == (False, None)
 
 
-def test_each_recipient_has_its_own_content(api, org):
+@pytest.mark.promise("answer-16")
+def test_each_recipient_gets_content_of_its_variables(api, org):
     ada, grace = factories.contacts(org, 2)
     body = message(ada, grace, channel="SMS")
     body["to"][1]["variables"] = {"note": "for Grace alone €"}
@@ -159,6 +163,7 @@ def test_a_scheduled_send_has_its_time_at_the_top(api, org):
     assert shown["scheduledFor"] is not None
 
 
+@pytest.mark.promise("request-15")
 def test_a_push_is_rendered_for_the_first_device(api, org):
     person = factories.contact(org)
     factories.device(org, person)
@@ -175,7 +180,7 @@ def test_a_push_is_rendered_for_the_first_device(api, org):
     }
 
 
-def test_content_that_cannot_be_rendered_has_an_error(api, org):
+def test_unrenderable_content_has_an_error(api, org):
     factories.template(org, name="loud", text="{{ note | date: note }}" * 200)
     body = message(factories.contact(org), template={"name": "loud", "language": "en_US"})
     body["context"] = {"variables": {"note": "x" * 100_000}}
@@ -197,6 +202,7 @@ def test_a_dry_run_counts_against_no_cap_and_no_ceiling(api, org, redis):
     assert [key for key in redis.scan_iter() if b"sends:" in key] == []
 
 
+@pytest.mark.promise("answer-17")
 @pytest.mark.parametrize("value", ["yes", "", "1"])
 def test_a_value_other_than_true_and_false_is_refused(api, org, value):
     answer = api.call("POST", f"/messages?dryRun={value}", message(factories.contact(org)))
@@ -204,6 +210,7 @@ def test_a_value_other_than_true_and_false_is_refused(api, org, value):
     assert [each["field"] for each in answer.json()["error"]["details"]] == ["dryRun"]
 
 
+@pytest.mark.promise("answer-17")
 def test_an_invalid_request_is_an_error(api, org):
     answer = api.call("POST", "/messages?dryRun=true", {"channel": "EMAIL"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_PAYLOAD")

@@ -10,8 +10,9 @@ from messaging.accept import Call, Submission, idempotency
 from messaging.accept.acceptance import accept_set
 from messaging.accept.grouping import accept_together, is_quick
 from messaging.accept.requests import MESSAGE
-from messaging.accept.results import SendResult, StoredAnswer
+from messaging.accept.results import SendResult
 from messaging.models import Delivery, IdempotencyKey, Message, SendingRules
+from messaging.store.idempotency import StoredAnswer
 from rme.core import errors
 from rme.core.http.parsing import parse
 from tests import factories
@@ -87,7 +88,7 @@ def test_statements_do_not_grow_with_the_set(org, other, count, key, channel, st
     assert [type(result) for result in results] == [SendResult] * (2 * count)
 
 
-def test_a_bad_call_fails_no_other(org):
+def test_invalid_call_in_a_set_is_rejected_alone(org):
     sets, caller = Sets(), factories.caller(org)
     good, also = factories.contacts(org, 2)
     calls = [
@@ -102,7 +103,7 @@ def test_a_bad_call_fails_no_other(org):
     assert Message.objects.count() == 2
 
 
-def test_a_key_that_is_in_the_set_gets_the_stored_answer(org):
+def test_repeated_key_within_a_set_gets_the_stored_answer(org):
     sets, caller = Sets(), factories.caller(org)
     body = message(factories.contact(org))
     calls = [call(caller, body), *(call(caller, body, "order-1") for _ in range(3))]
@@ -113,7 +114,7 @@ def test_a_key_that_is_in_the_set_gets_the_stored_answer(org):
     assert Message.objects.count() == 2
 
 
-def test_a_key_for_another_body_is_refused_alone(org):
+def test_key_reused_for_another_body_is_rejected_alone(org):
     caller = factories.caller(org)
     one, two = factories.contacts(org, 2)
     calls = [call(caller, message(one), "k"), call(caller, message(two), "k")]
@@ -122,7 +123,7 @@ def test_a_key_for_another_body_is_refused_alone(org):
     assert isinstance(second, errors.IdempotencyKeyReused)
 
 
-def test_a_key_of_two_applications_is_two_keys(org, other):
+def test_same_key_of_two_applications_does_not_conflict(org, other):
     calls = [
         call(factories.caller(row), message(factories.contact(row)), "k") for row in (org, other)
     ]
@@ -131,7 +132,7 @@ def test_a_key_of_two_applications_is_two_keys(org, other):
     assert IdempotencyKey.objects.count() == 2
 
 
-def test_a_set_that_fails_is_accepted_one_by_one(org):
+def test_failed_set_is_accepted_one_by_one(org):
     """An expired key that nobody has purged yet breaks the constraint for the whole set."""
     sets, caller = Sets(), factories.caller(org)
     people = factories.contacts(org, 4)
@@ -160,7 +161,7 @@ class Away(Sets):
         raise OperationalError("the connection was lost")
 
 
-def test_a_set_that_may_have_been_stored_is_not_repeated(org):
+def test_possibly_stored_set_is_not_repeated(org):
     sets, caller = Away(), factories.caller(org)
     calls = [call(caller, message(person)) for person in factories.contacts(org, 4)]
     outcomes = accept_together(calls, sets)
@@ -170,7 +171,7 @@ def test_a_set_that_may_have_been_stored_is_not_repeated(org):
     assert Message.objects.count() == 0
 
 
-def test_the_ceiling_of_an_organization_stops_its_own_calls_alone(org, other, redis):
+def test_ceiling_stops_only_calls_of_its_organization(org, other, redis):
     SendingRules.objects.create(organization=org, sends_per_day=3)
     callers = [factories.caller(row) for row in (org, other)]
     people = [factories.contacts(row, 5) for row in (org, other)]
@@ -195,6 +196,6 @@ def test_the_ceiling_of_an_organization_stops_its_own_calls_alone(org, other, re
         ({"context": {"recordId": "x"}}, False),
     ],
 )
-def test_calls_that_may_take_long_are_not_quick(org, fields, quick):
+def test_potentially_slow_calls_are_not_quick(org, fields, quick):
     body = message(factories.contact(org), **fields)
     assert is_quick(call(factories.caller(org), body)) is quick

@@ -159,6 +159,6 @@ def undone(people, run, calls):
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(drawn=st.lists(items, min_size=1, max_size=12))
-def test_a_set_answers_and_stores_what_single_calls_do(people, redis, drawn):
+def test_set_answers_and_stores_the_same_as_single_calls(people, redis, drawn):
     calls = calls_of(people, drawn)
     assert undone(people, accept_set, calls) == undone(people, one_by_one, calls)

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db
 KEY = {"Idempotency-Key": "order-42"}
 
 
+@pytest.mark.promise("key-2", "key-4", "faults-13")
 def test_same_key_gives_the_same_bytes_and_sends_nothing_again(api, org):
     body = message(factories.contact(org))
     first = api.send(body, **KEY)
@@ -28,12 +29,14 @@ def test_same_key_gives_the_same_bytes_and_sends_nothing_again(api, org):
     assert Message.objects.count() == 1
 
 
+@pytest.mark.promise("key-5")
 def test_quoted_and_bare_are_the_same_key(api, org):
     body = message(factories.contact(org))
     first = api.send(body, **KEY)
     assert api.send(body, **{"Idempotency-Key": '"order-42"'}).content == first.content
 
 
+@pytest.mark.promise("errors-18")
 def test_same_key_with_another_request_is_refused(api, org):
     person = factories.contact(org)
     api.send(message(person), **KEY)
@@ -44,6 +47,7 @@ def test_same_key_with_another_request_is_refused(api, org):
     )
 
 
+@pytest.mark.promise("key-1")
 @pytest.mark.parametrize("key", ["", "\x07", "x" * 256, "ümlaut"])
 def test_bad_key_is_named(api, org, key):
     response = api.send(message(factories.contact(org)), **{"Idempotency-Key": key})
@@ -52,6 +56,7 @@ def test_bad_key_is_named(api, org, key):
     ]
 
 
+@pytest.mark.promise("key-2")
 def test_a_refusal_is_replayed_too(api, org):
     person = factories.contact(org)
     entry = Suppression.objects.create(
@@ -63,12 +68,14 @@ def test_a_refusal_is_replayed_too(api, org):
     assert (again.status_code, again.content) == (403, first.content)
 
 
+@pytest.mark.promise("key-12")
 def test_a_failed_validation_does_not_use_the_key(api, org):
     person = factories.contact(org)
     assert api.send(message(person, category="NOPE"), **KEY).status_code == 400
     assert api.send(message(person), **KEY).status_code == 202
 
 
+@pytest.mark.promise("key-10")
 def test_scope_is_organization_and_application(api, org):
     person = factories.contact(org)
     body = message(person)
@@ -77,6 +84,7 @@ def test_scope_is_organization_and_application(api, org):
     assert first["messageId"] != second["messageId"]
 
 
+@pytest.mark.promise("errors-16")
 @pytest.mark.django_db(transaction=True)
 def test_in_progress_while_the_first_runs(api, org):
     body = message(factories.contact(org))
@@ -108,6 +116,7 @@ def test_in_progress_while_the_first_runs(api, org):
     assert api.send(body, **KEY).status_code == 202
 
 
+@pytest.mark.promise("key-8")
 def test_bulk_header_covers_the_whole_call(api, org):
     people = factories.contacts(org, 3)
     first = api.bulk([message(person) for person in people], **KEY)
@@ -117,6 +126,7 @@ def test_bulk_header_covers_the_whole_call(api, org):
     assert Message.objects.count() == 3
 
 
+@pytest.mark.promise("key-9")
 def test_bulk_items_share_the_scope_of_single_sends(api, org):
     ada, bob = factories.contacts(org, 2)
     single = api.send(message(ada), **KEY).json()
@@ -126,6 +136,7 @@ def test_bulk_items_share_the_scope_of_single_sends(api, org):
     assert Message.objects.count() == 2
 
 
+@pytest.mark.promise("key-9")
 def test_the_same_key_twice_in_one_bulk_sends_once(api, org):
     item = message(factories.contact(org)) | {"idempotencyKey": "k"}
     other = {**item, "metadata": {"a": "b"}}
@@ -135,6 +146,7 @@ def test_the_same_key_twice_in_one_bulk_sends_once(api, org):
     assert Message.objects.count() == 1
 
 
+@pytest.mark.promise("key-6")
 @pytest.mark.django_db(transaction=True)
 def test_an_expired_key_may_be_used_again(api, org):
     body = message(factories.contact(org))
@@ -190,6 +202,7 @@ def replayed(call) -> list[tuple[int, bytes, str | None]]:
     return list({answer for each in at_once(answers, 20) for answer in each})
 
 
+@pytest.mark.promise("errors-17")
 @pytest.mark.django_db(transaction=True)
 def test_a_finished_key_is_replayed_to_any_number_at_once(api, org, unlimited):
     body = message(factories.contact(org))
@@ -198,6 +211,7 @@ def test_a_finished_key_is_replayed_to_any_number_at_once(api, org, unlimited):
     assert Message.objects.count() == 1
 
 
+@pytest.mark.promise("errors-17")
 @pytest.mark.django_db(transaction=True)
 def test_a_finished_bulk_is_replayed_to_any_number_at_once(api, org, unlimited):
     items = [message(each) for each in factories.contacts(org, 2)]
@@ -206,6 +220,7 @@ def test_a_finished_bulk_is_replayed_to_any_number_at_once(api, org, unlimited):
     assert Message.objects.count() == 2
 
 
+@pytest.mark.promise("errors-17")
 @pytest.mark.django_db(transaction=True)
 def test_finished_keys_of_items_are_replayed_to_any_number_at_once(api, org, unlimited):
     people = factories.contacts(org, 3)
@@ -215,8 +230,9 @@ def test_finished_keys_of_items_are_replayed_to_any_number_at_once(api, org, unl
     assert Message.objects.count() == 3
 
 
+@pytest.mark.promise("errors-16")
 @pytest.mark.django_db(transaction=True)
-def test_a_key_whose_request_still_waits_is_in_progress(api, org):
+def test_key_of_a_waiting_request_is_in_progress(api, org):
     """`Prefer: wait` stores its message, and with it a first answer, long before it ends."""
     body = message(factories.contact(org))
     waiting = []

@@ -56,6 +56,7 @@ def accepted(answers):
     return Counter(answer.content for answer in rest)
 
 
+@pytest.mark.promise("key-11")
 def test_a_thousand_requests_with_one_key_are_one_message(api, org):
     body = message(factories.contact(org))
     answers = at_once(api, [(body, "order-42")] * 1000)
@@ -67,6 +68,7 @@ def test_a_thousand_requests_with_one_key_are_one_message(api, org):
     assert str(Message.objects.get().pk) == first[0].json()["messageId"]
 
 
+@pytest.mark.promise("key-11")
 def test_a_hundred_keys_used_ten_times_each_are_a_hundred_messages(api, org):
     """Every key is new to all ten at the same time: the race at the start, a hundred times."""
     body = message(factories.contact(org))
@@ -77,6 +79,7 @@ def test_a_hundred_keys_used_ten_times_each_are_a_hundred_messages(api, org):
     assert (Message.objects.count(), IdempotencyKey.objects.count()) == (100, 100)
 
 
+@pytest.mark.promise("key-11")
 def test_a_key_of_many_bulks_at_once_stores_each_item_once(api, org):
     """Items share the scope of single sends; two bulks with the same keys cannot deadlock."""
     people = factories.contacts(org, 5)

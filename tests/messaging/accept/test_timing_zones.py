@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 import whenever
 
-from messaging.accept.timing import at_wall_clock
+from messaging.domain.timing import at_wall_clock
 from tests import factories
 from tests.rest import error, message
 
@@ -54,6 +54,7 @@ def independent(wall: dt.datetime, zone: str) -> dt.datetime:
     return plain.assume_tz(zone, disambiguation="compatible").to_instant().to_stdlib()
 
 
+@pytest.mark.promise("schedule-7")
 def test_every_change_of_every_zone_agrees_with_whenever():
     differing, changes = [], 0
     for name in sorted(available_timezones()):

@@ -12,6 +12,7 @@ from tests import factories
 from tests.rest import error, message, work
 
 
+@pytest.mark.promise("answer-8", "answer-9")
 @pytest.mark.parametrize(
     ("prefer", "seconds"),
     [
@@ -55,7 +56,8 @@ def worker(transactional_db):
 
 @pytest.mark.django_db(transaction=True)
 class TestWaiting:
-    def test_the_answer_comes_when_the_message_was_sent(self, api, org, worker):
+    @pytest.mark.promise("answer-6")
+    def test_answer_comes_once_the_message_is_sent(self, api, org, worker):
         worker()
         answer = api.send(message(factories.contact(org)), Prefer="wait=20")
         body = answer.json()
@@ -69,6 +71,7 @@ class TestWaiting:
         }
         assert str(Delivery.objects.get().message_id) == message_id
 
+    @pytest.mark.promise("errors-24", "key-14", "answer-7")
     def test_a_failure_is_a_provider_error(self, api, org, worker):
         worker()
         person = factories.contact(org, email="reject@simulator.rme.test")
@@ -91,6 +94,7 @@ class TestWaiting:
         assert (again["Idempotent-Replayed"], "Preference-Applied" in again) == ("true", False)
         assert Delivery.objects.count() == 1
 
+    @pytest.mark.promise("answer-8")
     def test_a_message_still_under_way_is_answered_202(self, api, org):
         started = time.monotonic()
         answer = api.send(message(factories.contact(org)), Prefer="wait=1")
@@ -109,7 +113,7 @@ class TestWaiting:
         answer = api.send(message(person), Prefer="wait=20")
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "UNREACHABLE")
 
-    def test_the_error_of_a_gate_that_closed_meanwhile_is_its_own(self, api, org, worker):
+    def test_gate_closed_during_the_wait_answers_with_its_error(self, api, org, worker):
         person = factories.contact(org)
 
         def close():
@@ -128,7 +132,8 @@ class TestWaiting:
         thread.join()
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "SUPPRESSED")
 
-    def test_with_several_recipients_the_last_is_awaited(self, api, org, worker):
+    @pytest.mark.promise("answer-6")
+    def test_answer_waits_for_the_last_of_several_recipients(self, api, org, worker):
         worker()
         good, bad = factories.contacts(org, 2)
         type(bad).objects.filter(pk=bad.pk).update(email="reject@simulator.rme.test")
@@ -138,7 +143,7 @@ class TestWaiting:
         assert statuses[0] in ("SENT", "DELIVERED")
         assert statuses[1] == "FAILED"
 
-    def test_with_too_many_waiting_requests_the_answer_comes_at_once(self, api, org, settings):
+    def test_answer_comes_at_once_with_too_many_waiting_requests(self, api, org, settings):
         taken = [
             waiting._waiting_requests.acquire(blocking=False)
             for _ in range(settings.WAITING_REQUESTS)

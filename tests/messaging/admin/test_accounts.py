@@ -1,4 +1,4 @@
-"""The admin's list of provider accounts: their last hour, pausing and activating them."""
+"""Provider accounts: their last hour in lists, and where the admin leads."""
 
 import pytest
 
@@ -33,9 +33,9 @@ def test_the_list_shows_each_accounts_last_hour(root, org, account):
         account.pk: account_hour.AccountSummary(CircuitState.CLOSED, 3, 1, 1, 7),
         other.pk: account_hour.AccountSummary(CircuitState.CLOSED),
     }
-    text = root.get(page(ProviderAccount, "changelist")).content.decode()
+    text = root.get(f"/admin/console/{org.pk}/providers/").content.decode()
     assert "3 sent: 1 accepted, 1 failed, p95 7 ms" in text
-    assert "nothing sent" in text
+    assert "Nothing sent" in text
     assert account_hour.read_summaries([]) == {}
 
 
@@ -51,35 +51,20 @@ def test_the_list_asks_once_for_all_accounts(root, org, count, django_assert_num
         assert len(account_hour.read_summaries(rows)) == count
 
 
-def test_the_list_pauses_with_a_reason(root, org, account):
-    url, chosen = page(ProviderAccount, "changelist"), {"action": "pause"}
-    chosen["_selected_action"] = [account.pk]
-    for more in ({}, {"reason": " "}):
-        shown = root.post(url, {**chosen, **more})
-        assert account.name in shown.content.decode()
-        account.refresh_from_db()
-        assert (account.state, account.state_reason) == ("ACTIVE", "")
-    root.post(url, {**chosen, "reason": "maintenance"})
-    account.refresh_from_db()
-    assert (account.state, account.state_reason) == ("PAUSED", "maintenance")
+def test_list_redirects_to_the_console(root, account):
+    listed = root.get(page(ProviderAccount, "changelist"))
+    assert listed["Location"] == "/admin/console/providers/"
 
 
-def test_the_list_activates_no_account_that_was_never_found_to_work(root, org, account):
-    other = ProviderAccount.objects.create(
+def test_draft_cannot_be_activated_by_its_form(root, org):
+    row = ProviderAccount.objects.create(
         organization=org, name="new", kind="simulator", channel="SMS", state="DRAFT"
     )
-    ProviderAccount.objects.filter(pk=account.pk).update(state="PAUSED")
-    url, chosen = page(ProviderAccount, "changelist"), {"action": "activate"}
-    chosen["_selected_action"] = [account.pk, other.pk]
-    shown = root.post(url, chosen, follow=True).content.decode()
-    assert "Not activated: new. Check the connection on the account&#x27;s page first." in shown
-    states = ProviderAccount.objects.order_by("pk").values_list("state", flat=True)
-    assert list(states) == ["ACTIVE", "DRAFT"]
-    shown = root.get(page(ProviderAccount, "change", other.pk)).content.decode()
+    shown = root.get(page(ProviderAccount, "change", row.pk)).content.decode()
     assert 'name="state"' not in shown
 
 
-def test_adding_an_account_leads_to_the_console(root, org):
+def test_adding_an_account_redirects_to_the_console(root, org):
     add = page(ProviderAccount, "add")
     assert root.get(add)["Location"] == "/admin/console/providers/"
     assert root.get(add, {"organization": "acme"})["Location"] == "/admin/console/acme/providers/"

@@ -12,7 +12,7 @@ from tests.tenants.admin.scene import page
 pytestmark = pytest.mark.django_db
 
 
-def test_what_people_do_in_the_console_is_queued(root, org):
+def test_changes_in_the_console_queue_webhook_events(root, org):
     endpoint(org, "https://hooks.example.com/", *ChangeType)
     contact = factories.contact(org)
     given = {"organization": org.pk, "channel": "EMAIL", "address": "", "reason": "MANUAL"}

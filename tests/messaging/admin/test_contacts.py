@@ -9,10 +9,9 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.admin import contact_merge
 from messaging.consent import erasure, ledger
-from messaging.consent.gates import current_consent
 from messaging.consent.ledger import ConsentDecision
 from messaging.models import ConsentEntry, Delivery, Suppression
-from messaging.webhooks import endpoints
+from messaging.store.gates import current_consent
 from push.models import Device
 from rme.core.cache import TtlCache
 from rme.crm.models import Case, Contact
@@ -68,7 +67,7 @@ def submit(client, first, second, /, **more):
     return client.post(page(Contact, "changelist"), form)
 
 
-def test_what_belongs_to_the_contact_follows(root, org, two):
+def test_records_of_a_merged_contact_follow_it(root, org, two):
     stays, goes = two
     Api(org).send(message(goes))
     work()
@@ -135,7 +134,7 @@ def test_the_stricter_consent_counts(org, two, kept, gone, result):
     assert ledger.verify(org.pk).broken is None
 
 
-def test_an_objection_to_everything_counts_for_categories_to_come(org, two):
+def test_opt_out_of_everything_applies_to_future_categories(org, two):
     stays, goes = two
     decide(stays, ("EMAIL", "ALL", "OPTED_IN", 2))
     decide(goes, ("EMAIL", "ALL", "OPTED_OUT", 1))
@@ -188,7 +187,6 @@ def test_statements_do_not_grow_with_rows(org):
                 organization=org, number=f"{count}-{number}", subject="S", issue="I", contact=goes
             )
         TtlCache.clear_all()
-        endpoints.subscriptions([org.pk])
         with CaptureQueriesContext(connection) as captured:
             merge(stays, goes)
         found.append(len(captured))
@@ -208,7 +206,7 @@ def test_contacts_of_two_organizations_are_not_merged(root, org, two):
 
 
 @pytest.mark.parametrize("role", ["VIEWER", "OPERATOR"])
-def test_only_people_who_may_change_contacts_merge_them(org, two, role):
+def test_only_people_allowed_to_change_contacts_merge_them(org, two, role):
     stays, goes = two
     stranger = person("s", factories.organization("other"), "OWNER")
     for client in (stranger, person("r", org, role)):
@@ -216,6 +214,6 @@ def test_only_people_who_may_change_contacts_merge_them(org, two, role):
     assert Contact.objects.filter(pk=goes.pk).exists() is (role == "VIEWER")
 
 
-def test_the_page_opens_beside_a_filled_organization(root, org, two):
+def test_page_opens_for_a_filled_organization(root, org, two):
     fill(org)
     assert submit(root, *two).status_code == 200

@@ -61,39 +61,39 @@ def test_the_secret_is_shown_once(root, org):
         ("http://hooks.example.com/", "The address is not https."),
         ("https://10.0.0.1/", "The address is not public."),
         ("https://[::ffff:127.0.0.1]/", "The address is not public."),
-        ("ftp://hooks.example.com/", "This is no address like https://hooks.example.com/rme."),
+        ("ftp://hooks.example.com/", "Must be an address like https://hooks.example.com/rme."),
         (
             "https://u:p@hooks.example.com/",
-            "This is no address like https://hooks.example.com/rme.",
+            "Must be an address like https://hooks.example.com/rme.",
         ),
-        ("https://é.example/", "This is no address like https://hooks.example.com/rme."),
-        ("https://hooks.example.com/a b", "This is no address like https://hooks.example.com/rme."),
-        ("https://hooks.example.com/é", "This is no address like https://hooks.example.com/rme."),
-        ("nonsense", "This is no address like https://hooks.example.com/rme."),
+        ("https://é.example/", "Must be an address like https://hooks.example.com/rme."),
+        ("https://hooks.example.com/a b", "Must be an address like https://hooks.example.com/rme."),
+        ("https://hooks.example.com/é", "Must be an address like https://hooks.example.com/rme."),
+        ("nonsense", "Must be an address like https://hooks.example.com/rme."),
     ],
 )
-def test_an_address_that_would_never_be_called_is_refused(root, org, url, why):
+def test_address_that_cannot_be_called_is_rejected(root, org, url, why):
     assert errors(add(root, org, url=url)) == {"url": [why]}
 
 
-def test_what_the_deployment_opens_may_be_called(root, org, settings):
+def test_host_opened_by_the_deployment_is_accepted(root, org, settings):
     settings.OUTBOUND_OPEN_HOSTS = ["10.0.0.1:8080"]
     assert b"whsec_" in add(root, org, url="http://10.0.0.1:8080/").content
 
 
 @pytest.mark.parametrize("types", [[], ["message.nonsense"], ["sent"]])
-def test_types_are_those_there_are(root, org, types):
+def test_unknown_or_missing_types_are_rejected(root, org, types):
     assert set(errors(add(root, org, types=types))) == {"types"}
 
 
-def test_an_organization_has_so_many_at_most(root, org):
+def test_number_of_endpoints_per_organization_is_limited(root, org):
     for _ in range(endpoints.PER_ORGANIZATION):
         endpoint(org, URL)
     assert errors(add(root, org)) == {"__all__": ["An organization has at most 20 endpoints."]}
     assert b"whsec_" in add(root, factories.organization("other")).content
 
 
-def test_a_change_is_logged_and_keeps_what_workers_write(root, org):
+def test_change_is_audited_and_keeps_values_written_by_workers(root, org):
     row = endpoint(org, URL, "message.sent", failures=3)
     form = {"url": URL, "description": "CRM", "types": ["message.sent", "message.failed"]}
     assert root.post(page(WebhookEndpoint, "change", row.pk), form).status_code == 302
@@ -110,7 +110,7 @@ def test_a_change_is_logged_and_keeps_what_workers_write(root, org):
     ]
 
 
-def test_another_address_begins_anew(root, org):
+def test_changed_address_resets_the_failures(root, org):
     row = endpoint(org, URL, failures=9, failing_since=Now(), free_at=Now() + timedelta(hours=1))
     form = {"url": f"{URL}2", "types": ["message.*"]}
     root.post(page(WebhookEndpoint, "change", row.pk), form)
@@ -135,7 +135,7 @@ def test_a_new_secret_and_the_former_both_sign(root, org, settings):
         assert len(verified(receiver.seen[0], secret, row.secret)) == 2
 
 
-def test_the_last_attempts_are_a_table_without_markup_of_others(root, org, settings):
+def test_last_attempts_are_shown_with_escaped_answers(root, org, settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     with Receiver(500, body=b"<script>x</script>") as receiver:
         row = endpoint(org, receiver.url)
@@ -205,7 +205,7 @@ def test_a_period_is_replayed(root, org):
         ("0001-01-01T00:00Z", "9999-12-31T23:59Z", {"until"}),
     ],
 )
-def test_a_time_that_is_none_or_too_long_is_refused(root, org, since, until, fields):
+def test_invalid_or_too_long_period_is_rejected(root, org, since, until, fields):
     row = endpoint(org, URL)
     asked = {"what": "TIME", "since": since, "until": until}
     response = root.post(button(WebhookEndpoint, row, "replay"), asked)
@@ -238,6 +238,7 @@ def test_readers_press_no_buttons(org, role, name):
     assert WebhookEndpoint.objects.get().secret == row.secret
 
 
+@pytest.mark.promise("webhooks-8")
 def test_health_and_the_first_page_warn(root, org):
     other = factories.organization("other")
     hour = timedelta(hours=1)

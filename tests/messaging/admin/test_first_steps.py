@@ -16,8 +16,8 @@ from messaging.models import (
 from messaging.reports import first_steps
 from rme.core.cache import TtlCache
 from rme.crm.models import Contact
-from rme.tenants import api_keys
 from rme.tenants.models import Organization
+from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.messaging.admin.templates.test_templates import VERSION
 from tests.rest import work
@@ -61,7 +61,7 @@ def test_a_new_organization_has_everything_to_do(root, new):
         assert root.get(step.url).status_code == 200
 
 
-def test_each_step_is_read_from_what_is_there(new):
+def test_each_step_is_derived_from_existing_rows(new):
     domain = SenderDomain.objects.create(organization=new, domain="new.example")
     assert done(new) == {"has_domain"}
     SenderDomain.objects.filter(pk=domain.pk).update(verified_at="2026-01-01T00:00Z")
@@ -120,7 +120,7 @@ def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
         ("blocked@x.example", "{}", "suppression"),
     ],
 )
-def test_a_test_that_cannot_be_sent_says_why(root, org, contact, variables, why):
+def test_failed_test_send_says_why(root, org, contact, variables, why):
     for email in ("twin@x.example", "twin@x.example", "blocked@x.example"):
         factories.contact(org, email=email)
     org.suppression_set.create(channel="EMAIL", address="blocked@x.example", reason="MANUAL")

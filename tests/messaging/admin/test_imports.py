@@ -22,8 +22,8 @@ EXPORT = reverse("admin:messaging_suppression_export")
 REFRESH = b'<meta http-equiv="refresh"'
 
 
-def upload(browser, org, text=TEXT):
-    file = SimpleUploadedFile("list.csv", text.encode())
+def upload(browser, org, text=TEXT, encoding="utf-8"):
+    file = SimpleUploadedFile("list.csv", text.encode(encoding))
     return browser.post(NEW, {"organization": org.pk, "file": file})
 
 
@@ -53,11 +53,11 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     choose(root, run_page(run), "import")
     shown = root.get(run_page(run)).content
     assert REFRESH in shown
-    assert b'aria-valuenow="0"' in shown
+    assert b'max="100" value="0"' in shown
     assert suppression_import.work()
     shown = root.get(run_page(run)).content
     assert REFRESH not in shown
-    assert b'aria-valuenow="100"' in shown
+    assert b'max="100" value="100"' in shown
     assert run_page(run).encode() in root.get(IMPORTS).content
     report = root.get(run_page(run, "import_report"))
     assert report["Content-Type"] == "text/csv; charset=utf-8"
@@ -81,7 +81,7 @@ FOREIGN = (
 )
 
 
-def test_a_file_with_columns_of_its_own_is_tried_and_then_imported(root, org, redis):
+def test_file_with_custom_columns_is_tried_and_then_imported(root, org, redis):
     known = suppressions.NewSuppression(org.pk, "EMAIL", "known@b.example", "STOP", "API")
     suppressions.suppress([known])
     url = upload(root, org, FOREIGN)["Location"]
@@ -109,6 +109,30 @@ def test_a_file_with_columns_of_its_own_is_tried_and_then_imported(root, org, re
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding", "read_as"),
+    [
+        (FOREIGN.replace("x", "é"), "cp1252", "Windows-1252, separated by semicolons"),
+        (FOREIGN.replace(";", "\t"), "utf-16", "UTF-16, separated by tabs"),
+        (FOREIGN.replace(";", ","), "ascii", "UTF-8, separated by commas"),
+        ("sep=|\n" + FOREIGN.replace(";", "|"), "utf-8", "UTF-8, separated by “|”"),
+    ],
+)
+def test_the_pages_of_a_file_say_how_it_was_read(root, org, redis, text, encoding, read_as):
+    url = upload(root, org, text, encoding)["Location"]
+    assert f"It was read as {read_as}." in root.get(url).content.decode()
+    choose(root, url, "try", column_2="note")
+    assert f"Read as {read_as}." in root.get(url).content.decode()
+    assert suppression_import.work()
+    assert f"Read as {read_as}." in root.get(url).content.decode()
+
+
+def test_import_of_an_earlier_release_shows_no_encoding(root, org):
+    run = started(org)
+    SuppressionImport.objects.update(encoding="")
+    assert b"ead as" not in root.get(run_page(run)).content
+
+
+@pytest.mark.parametrize(
     ("columns", "why"),
     [
         ({"column_0": ""}, "No column is channel"),
@@ -117,7 +141,7 @@ def test_a_file_with_columns_of_its_own_is_tried_and_then_imported(root, org, re
         ({"column_2": "nonsense"}, "Select a valid choice"),
     ],
 )
-def test_columns_that_make_no_entry_are_refused(root, org, columns, why):
+def test_invalid_choice_of_columns_is_rejected(root, org, columns, why):
     url = upload(root, org, FOREIGN)["Location"]
     refused = root.post(url, {**CHOSEN, **columns, "do": "import"})
     assert why in refused.content.decode()
@@ -143,7 +167,7 @@ def test_a_large_file_goes_through_the_disk(root, org, redis):
     assert SuppressionImport.objects.get().rows == 60_000
 
 
-def test_a_file_that_cannot_be_read_is_an_error_beside_the_field(root, org):
+def test_unreadable_file_is_an_error_at_the_field(root, org):
     answer = upload(root, org, "nonsense\n")
     assert answer.status_code == 200
     assert b"The file has no rows below its header line." in answer.content
@@ -165,7 +189,7 @@ def test_an_import_is_cancelled(root, org):
     assert audited.summaries() == [("root", "IMPORTED", "cancelled")]
 
 
-def test_who_may_import_and_export(org):
+def test_importing_and_exporting_need_their_roles(org):
     run = started(org)
     found = {}
     for role in Role.values:
@@ -189,7 +213,7 @@ def test_who_may_import_and_export(org):
     assert run.state == "RUNNING"
 
 
-def test_strangers_see_and_do_nothing(org):
+def test_strangers_have_no_access_to_imports(org):
     run = started(org)
     suppressions.suppress(
         [suppressions.NewSuppression(org.pk, "EMAIL", "a@b.example", "STOP", "API")]
@@ -207,7 +231,7 @@ def test_strangers_see_and_do_nothing(org):
     assert (run.state, SuppressionImport.objects.count()) == ("RUNNING", 1)
 
 
-def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
+def test_list_is_exported_with_escaped_formulas(root, org):
     other = factories.organization("other")
     entries = [
         suppressions.NewSuppression(org.pk, "SMS", "+12127365000", "STOP", "API", note="=1+1"),
@@ -224,7 +248,7 @@ def test_the_list_leaves_as_a_file_that_computes_nothing(root, org):
     assert audited.summaries(organization_id=org.pk) == [("root", "EXPORTED", "suppressions")]
 
 
-def test_the_list_of_suppressions_leads_there(root, org):
+def test_suppression_list_links_to_imports_and_exports(root, org):
     shown = root.get(page(Suppression, "changelist")).content.decode()
     assert IMPORTS in shown
     assert EXPORT in shown

@@ -11,6 +11,7 @@ from tests.tenants.admin.scene import page
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("consent-5")
 def test_consent_is_recorded_in_the_console_and_never_changed(root, org):
     response = root.get(page(ConsentEntry, "add"))
     assert (response.status_code, response.url) == (302, "/admin/console/consent/")
@@ -55,13 +56,14 @@ def test_addresses_are_normalised(root, org, channel, typed, kept):
         ({"contact_id": "ada"}, "__all__"),
     ],
 )
-def test_what_is_no_address_is_refused(root, org, fields, wrong):
+def test_malformed_address_is_rejected(root, org, fields, wrong):
     form = suppression(organization=org.pk, **fields)
     errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
     assert set(errors) == {wrong}
 
 
-def test_an_unknown_contact_is_an_error_of_its_field(root, org):
+@pytest.mark.promise("suppressions-2")
+def test_unknown_contact_is_an_error_at_its_field(root, org):
     theirs = factories.contact(factories.organization("other"))
     for contact_id in (str(theirs.pk), "ada"):
         form = suppression(organization=org.pk, address="", contact_id=contact_id)
@@ -80,8 +82,9 @@ def test_an_address_is_listed_once(root, org):
     assert Suppression.objects.count() == 1
 
 
+@pytest.mark.promise("suppressions-13")
 @pytest.mark.parametrize("reason", ["COMPLAINT", "STOP"])
-def test_the_recipients_own_word_is_lifted_only_with_a_reason(root, org, reason):
+def test_suppression_by_the_recipient_is_lifted_only_with_a_reason(root, org, reason):
     row = Suppression.objects.create(
         organization=org, channel="EMAIL", address="a@b.example", reason=reason
     )
@@ -104,6 +107,7 @@ def test_a_manual_entry_needs_no_reason(root, org):
     assert not Suppression.objects.exists()
 
 
+@pytest.mark.promise("devices-19")
 def test_a_token_is_registered_once_and_never_shown(root, org):
     form = {
         "organization": org.pk, "contact_id": "ada", "platform": "ANDROID", "token": "secret-token",

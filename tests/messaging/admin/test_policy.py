@@ -17,7 +17,8 @@ def save(client, org, **fields):
     return client.post(page(SendingRules, "add"), {"organization": org.pk, **FORM, **fields})
 
 
-def test_rules_are_felt_at_once(root, org):
+@pytest.mark.promise("limits-6")
+def test_rules_apply_at_once(root, org):
     assert organization_policy.of(org.pk).sending.sends_per_day == 1_000_000
     answer = save(root, org, sends_per_day="5", sends_per_second="2", quiet_hours=QUIET)
     assert answer.status_code == 302
@@ -44,18 +45,19 @@ def test_rules_are_felt_at_once(root, org):
         ("quiet_hours", '{"SMS": {"from": 2100, "until": null}}'),
     ],
 )
-def test_rules_that_mean_nothing_are_refused(root, org, field, value):
+def test_invalid_rules_are_rejected(root, org, field, value):
     answer = save(root, org, **{field: value})
     assert set(answer.context["adminform"].form.errors) == {field}
     assert not SendingRules.objects.exists()
 
 
 @pytest.mark.parametrize(("role", "status"), [("OWNER", 302), ("OPERATOR", 403), ("VIEWER", 403)])
-def test_owners_alone_set_rules(org, role, status):
+def test_only_owners_set_rules(org, role, status):
     assert save(person("p", org, role), org).status_code == status
 
 
-def test_an_owner_does_not_raise_its_own_limit_of_calls(root, org):
+@pytest.mark.promise("limits-6")
+def test_owner_cannot_raise_the_call_limits(root, org):
     owner = person("o", org, Membership.Role.OWNER)
     form = {
         "name": "Acme", "zone": "UTC", "language": "en_US", "region": "US",

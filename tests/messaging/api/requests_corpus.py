@@ -1,6 +1,7 @@
 """Requests to POST /messages, good, bad and hostile: each has to be answered alike on any way."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,26 +20,46 @@ class Sample(NamedTuple):
     """None: the usual header is left out."""
     target: str = "/rme/v1/messages"
     method: str = "POST"
-    together: bool = True
-    """Whether it is answered by a set."""
+    is_cut: bool = False
+    """Whether its body ends before its end."""
 
 
 def samples(person: str, suppressed: str) -> list[Sample]:
     """Return the requests of an organization with these contacts."""
-    usual = {
+    usual = message(person)
+    text = orjson.dumps(usual)
+    return [
+        *quick_samples(person, suppressed),
+        *_types(text),
+        *_queries(usual, suppressed),
+        *_preferences(usual, suppressed),
+        *_sizes(usual),
+        *_framings(text),
+    ]
+
+
+def quick_samples(person: str, suppressed: str) -> list[Sample]:
+    """Return those of them whose answers depend on no other: they may be sent at once."""
+    usual = message(person)
+    text = orjson.dumps(usual)
+    return [
+        *_messages(usual, suppressed),
+        *_awry(usual),
+        *_bodies(text),
+        *_headers(text),
+        *_unusual(usual, text),
+    ]
+
+
+def message(person: str) -> dict[str, Any]:
+    """Build the request that the others vary."""
+    return {
         "channel": "EMAIL",
         "category": "TRANSACTIONAL",
         "to": [{"contactId": person}],
         "template": {"name": "welcome", "language": "en_US"},
         "context": {"variables": {"note": "hello"}},
     }
-    return [
-        *_messages(usual, suppressed),
-        *_awry(usual),
-        *_bodies(orjson.dumps(usual)),
-        *_headers(orjson.dumps(usual)),
-        *_other_ways(usual, orjson.dumps(usual)),
-    ]
 
 
 def _messages(usual: dict[str, Any], suppressed: str) -> Iterator[Sample]:
@@ -181,25 +202,153 @@ def _headers(usual: bytes) -> Iterator[Sample]:
         yield Sample(usual, {name: text})
 
 
-def _other_ways(usual: dict[str, Any], text: bytes) -> Iterator[Sample]:
-    """Yield what the ordinary way answers alone."""
+def _unusual(usual: dict[str, Any], text: bytes) -> Iterator[Sample]:
+    """Yield requests with other types, queries, hosts, sizes and methods than most have."""
     for kind in (
         *("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"),
         *("application/json; charset=latin-1", "application/json; q=1", "application/jsonx", ""),
     ):
-        yield Sample(text, {"Content-Type": kind}, together=False)
-    yield Sample(text, {"Content-Type": None}, together=False)
-    yield Sample(b"", together=False)
+        yield Sample(text, {"Content-Type": kind})
+    yield Sample(text, {"Content-Type": None})
+    yield Sample(b"")
     for query in ("?dryRun=false", "?dryRun=x", "?x=1", "?dryRun=true&dryRun=true"):
-        yield Sample(text, target=f"/rme/v1/messages{query}", together=False)
+        yield Sample(text, target=f"/rme/v1/messages{query}")
     for preference in ("wait=0", "respond-async", "wait=x"):
-        yield Sample(text, {"Prefer": preference}, together=False)
+        yield Sample(text, {"Prefer": preference})
     for host in ("evil.example", "localhost:x", "localhost, evil.example"):
-        yield Sample(text, {"Host": host}, together=False)
+        yield Sample(text, {"Host": host})
     large = orjson.dumps({**usual, "metadata": {"a": "a" * 64 * 1024}})
-    yield Sample(large, together=False)
-    yield Sample(text, target="/rme/v1/messages/", together=False)
+    yield Sample(large)
+    yield Sample(text, target="/rme/v1/messages/")
     for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "post"):
-        yield Sample(text, method=method, together=False)
+        yield Sample(text, method=method)
     yield Sample(text, target="/rme/v1/%6dessages")
     yield Sample(text, target="/rme/v1/messages?")
+
+
+def _types(text: bytes) -> Iterator[Sample]:
+    for kind in (
+        *("application/json ; charset=UTF-8", "application/json;charset=utf-16", "text/json"),
+        *("application/*", "*/*", "application/json;", "application/json, text/plain", "json"),
+        *("application/json;charset=none", "application/json; version=2", "/", ";", " "),
+        *("multipart/form-data", "application/vnd.api+json", "application/json\t", "APPLICATION/*"),
+    ):
+        yield Sample(text, {"Content-Type": kind})
+        yield Sample(b"{", {"Content-Type": kind, "Authorization": None})
+    for kind in (
+        None,
+        "",
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+    ):
+        yield Sample(b"", {"Content-Type": kind})
+        yield Sample(b"", {"Content-Type": kind, "Content-Length": None})
+    yield Sample(
+        b"a=1", {"Content-Type": "application/x-www-form-urlencoded"}, "/rme/v1/messages?x=1"
+    )
+
+
+def _queries(usual: dict[str, Any], suppressed: str) -> Iterator[Sample]:
+    path, text = "/rme/v1/messages", orjson.dumps(usual)
+    person = usual["to"][0]["contactId"]
+    for fields in (
+        {},
+        {"channel": "SMS"},
+        {"channel": "PUSH"},
+        {"channel": None, "channels": ["PUSH", "SMS", "EMAIL"]},
+        {"category": "NONE"},
+        {"to": [{"contactId": UNKNOWN}]},
+        {"to": [{"contactId": suppressed}]},
+        {"to": [{"contactId": person}, {"contactId": suppressed}]},
+        {"to": [{"contactId": "003xx000004TmiQ"}]},
+        {"template": {"name": "none"}},
+        {"context": None},
+        {"context": {"recordId": "none"}},
+        {"schedule": {"mode": "AT", "at": "2000-01-01T09:00:00Z"}},
+        {"schedule": {"mode": "ORG", "time": "09:30", "date": "2000-01-01"}},
+        {"schedule": {"mode": "LOCAL", "time": "09:30", "date": "2000-01-01"}},
+        {"channel": "AUTO", "from": {"name": "Line\u00e9 of more than eleven"}},
+        {"channel": "SMS", "from": {"name": "Line\u00e9 of more than eleven"}},
+    ):
+        body = orjson.dumps({name: part for name, part in {**usual, **fields}.items() if part})
+        yield Sample(body, target=f"{path}?dryRun=true")
+        yield Sample(body, {"Prefer": "wait=0"})
+    for query in (
+        *("?dryRun=TRUE", "?dryRun=1", "?dryRun=", "?dryRun", "?dryrun=true", "?DRYRUN=true"),
+        *("?dryRun=true&x=1", "?y=1&x=1", "?x=%00", "?dryRun=%00", "?dryRun=true%00", "?%00=1"),
+        *("?&", "?=", "?;", "?%", "?%ff=1", "?dryRun=false&dryRun=true", "?limit=1", "?x=1&x=2"),
+    ):
+        yield Sample(text, target=path + query)
+        yield Sample(b"{", target=path + query)
+    yield Sample(text, {"Authorization": None}, f"{path}?x=1")
+    yield Sample(text, {"Content-Type": "text/plain"}, f"{path}?x=1")
+    yield Sample(text, {"Content-Type": "text/plain"}, f"{path}?dryRun=x")
+    yield Sample(b"", target=f"{path}?dryRun=true")
+    yield Sample(text, {"Idempotency-Key": "k"}, f"{path}?dryRun=true")
+    yield Sample(text, {"Idempotency-Key": ""}, f"{path}?dryRun=true")
+    yield Sample(text, {"Prefer": "wait=1"}, f"{path}?dryRun=true")
+    yield Sample(text[:-1] + b',"metadata":{"a":"\\u0000"}}', target=f"{path}?dryRun=true")
+
+
+def _preferences(usual: dict[str, Any], suppressed: str) -> Iterator[Sample]:
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    scheduled = {**usual, "schedule": {"mode": "AT", "at": f"{tomorrow[:19]}Z"}}
+    refused = {**usual, "to": [{"contactId": suppressed}]}
+    yield Sample(orjson.dumps(usual), {"Prefer": "wait=1"})
+    for wait in ("wait=1", "respond-async, wait=1", "wait=x", "WAIT=2", "wait=-1", ""):
+        for body in (scheduled, refused):
+            yield Sample(orjson.dumps(body), {"Prefer": wait})
+    for _ in range(2):
+        yield Sample(orjson.dumps(scheduled), {"Prefer": "wait=1", "Idempotency-Key": "waits"})
+    yield Sample(orjson.dumps(refused), {"Prefer": "wait=1", "Idempotency-Key": "waits"})
+    yield Sample(b"{", {"Prefer": "wait=1"})
+    yield Sample(b"{", {"Prefer": "wait=1", "Authorization": "Bearer nobody"})
+
+
+def _sizes(usual: dict[str, Any]) -> Iterator[Sample]:
+    limit = 5 * 1024 * 1024
+    text = orjson.dumps(usual)
+    large = orjson.dumps({**usual, "metadata": {"a": "a" * 100_000}})
+    yield Sample(large, {"Authorization": None})
+    yield Sample(large, {"Idempotency-Key": "large"})
+    yield Sample(large[:-1])
+    yield Sample(large, target="/rme/v1/messages?dryRun=true")
+    yield Sample(text[:-1] + b" " * 100_000 + b"}")
+    yield Sample(text[:-1] + b" " * 100_000 + b"}", {"Idempotency-Key": "large too"})
+    for size in (limit, limit + 1, limit + 2 * 1024 * 1024):
+        body = text[:-1] + b" " * (size - len(text)) + b"}"
+        yield Sample(body)
+        yield Sample(body, {"Content-Length": None, "Transfer-Encoding": "chunked"})
+        yield Sample(body, {"Authorization": None})
+        yield Sample(body, {"Host": "evil.example"})
+        yield Sample(body, target="/rme/v1/messages?x=1")
+        yield Sample(body, {"Content-Type": "text/plain"})
+
+
+def _framings(text: bytes) -> Iterator[Sample]:
+    chunked: dict[str, str | None] = {"Content-Length": None, "Transfer-Encoding": "chunked"}
+    yield Sample(text, chunked)
+    yield Sample(b"", chunked)
+    yield Sample(text, {**chunked, "Prefer": "wait=0"})
+    yield Sample(text, chunked, is_cut=True)
+    yield Sample(text, {**chunked, "Host": "evil.example"}, is_cut=True)
+    yield Sample(text, {**chunked, "Authorization": None}, is_cut=True)
+    yield Sample(text, is_cut=True)
+    for coding in ("gzip", "gzip, chunked", "CHUNKED", " chunked "):
+        yield Sample(text, {"Content-Length": None, "Transfer-Encoding": coding})
+        yield Sample(text, {"Transfer-Encoding": coding})
+    for host in (None, "", "localhost:80", "127.0.0.1", "localhost:99999", "LOCALHOST", "[::1]"):
+        yield Sample(text, {"Host": host})
+        yield Sample(b"{", {"Host": host, "Authorization": None, "X-Request-Id": REQUEST_ID})
+    yield Sample(text, {"Host": "evil.example", "Prefer": "wait=1"}, "/rme/v1/messages?x=1")
+    for method in ("GET", "HEAD"):
+        yield Sample(b"", target="/rme/v1/messages?limit=0", method=method)
+        yield Sample(text, {"Authorization": None}, method=method)
+    yield Sample(text, {"Origin": "https://evil.example"}, method="OPTIONS")
+    yield Sample(text, {"Access-Control-Request-Method": "POST"}, method="OPTIONS")
+    yield Sample(text, {"X-Http-Method-Override": "POST"}, method="PUT")
+    yield Sample(text, method="TRACE")
+    yield Sample(text, target="/rme/v1//messages")
+    yield Sample(text, target="/rme/v1/messages;x")
+    yield Sample(text, target="/rme/v1/MESSAGES")

@@ -9,7 +9,7 @@ from django.urls import get_resolver
 from messaging.models import SendingRules
 from messaging.policy import send_limits
 from messaging.policy.organization_policy import of
-from rme.core import errors
+from rme.core import absence, errors
 from rme.core.cache import TtlCache
 from rme.core.redis import rate_limits
 from rme.core.redis.connection import redis_client
@@ -36,6 +36,7 @@ def standing(response):
     return response.status_code, response.get("RateLimit"), response.get("RateLimit-Policy")
 
 
+@pytest.mark.promise("calls-13", "limits-7")
 def test_every_answer_has_the_remaining_calls_of_the_organization(org, api):
     assert standing(api.call("GET", "/health"))[2] == POLICY
     limit(org, calls_per_day=864)  # by the default limit a call is given back after 86 ms
@@ -55,12 +56,14 @@ def test_every_answer_has_the_remaining_calls_of_the_organization(org, api):
         assert second == f'"second";r={100 - count};t=1'
 
 
+@pytest.mark.promise("limits-2")
 def test_a_call_without_a_valid_token_is_not_counted(org, api):
     answer = api.call("GET", "/messages", Authorization="Bearer nobody")
     assert standing(answer) == (401, None, None)
     assert redis_client().keys("rme:bucket:calls:*") == []
 
 
+@pytest.mark.promise("calls-14", "errors-23", "limits-3")
 @pytest.mark.parametrize(
     ("fields", "wait", "rate"),
     [
@@ -78,6 +81,7 @@ def test_a_call_above_the_limit_is_refused_with_retry_after(org, api, fields, wa
     assert (answer["Retry-After"], answer["RateLimit"]) == (str(wait), rate)
 
 
+@pytest.mark.promise("key-13")
 def test_a_refused_call_does_not_use_its_key(org, api, redis):
     limit(org, calls_per_day=1)
     body = message(factories.contact(org))
@@ -88,6 +92,7 @@ def test_a_refused_call_does_not_use_its_key(org, api, redis):
     assert (answer.status_code, answer.get("Idempotent-Replayed")) == (202, None)
 
 
+@pytest.mark.promise("bulk-5")
 def test_a_bulk_is_one_call(org, api):
     limit(org, calls_per_day=2)
     people = factories.contacts(org, 3)
@@ -96,7 +101,8 @@ def test_a_bulk_is_one_call(org, api):
     assert api.call("GET", GONE).status_code == 429
 
 
-def test_organizations_tests_and_health_count_apart(org, api):
+@pytest.mark.promise("limits-2")
+def test_limits_are_separate_for_organizations_test_mode_and_health(org, api):
     other = Api(factories.organization("other"))
     testing = Api(org, mode="TEST")
     limit(org, calls_per_day=1)
@@ -109,6 +115,7 @@ def test_organizations_tests_and_health_count_apart(org, api):
     assert other.call("GET", GONE).status_code == 404
 
 
+@pytest.mark.promise("limits-3")
 def test_programs_of_one_organization_share_its_limits(org, api):
     limit(org, calls_per_day=1)
     other = Api(org)
@@ -116,8 +123,9 @@ def test_programs_of_one_organization_share_its_limits(org, api):
     assert other.call("GET", GONE).status_code == 429
 
 
-def test_without_redis_calls_pass_and_all_remains(org, api, settings, redis_clock, monkeypatch):
-    clock = StandingClock(monkeypatch, rate_limits)
+@pytest.mark.promise("limits-8")
+def test_calls_pass_without_redis_and_count_nothing(org, api, settings, redis_clock, monkeypatch):
+    clock = StandingClock(monkeypatch, absence)
     assert api.call("GET", GONE).status_code == 404  # the token is known now
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
@@ -134,9 +142,10 @@ def test_without_redis_calls_pass_and_all_remains(org, api, settings, redis_cloc
     assert [api.call("GET", GONE).status_code for _ in range(2)] == [404, 429]
 
 
+@pytest.mark.promise("calls-13", "limits-2")
 def test_every_rest_call_is_metered():
     assert django_settings.REST_FRAMEWORK["DEFAULT_THROTTLE_CLASSES"] == [
-        "rme.tenants.call_limits.CallThrottle"
+        "rme.tenants.oauth.call_limits.CallThrottle"
     ]
     (rest,) = [p for p in get_resolver().url_patterns if str(p.pattern) == "rme/v1/"]
     classes = [p.callback.cls for p in rest.url_patterns if p.name != "openapi"]
@@ -151,12 +160,14 @@ def sending(org, **fields):
     return of(org.pk).sending
 
 
+@pytest.mark.promise("limits-7")
 def test_without_rules_a_million_messages_a_day_may_be_sent(org):
     taken = [send_limits.take(org.pk, of(org.pk).sending, count) for count in (500, 500)]
     assert [each.remaining for each in taken] == [(999_500,), (999_000,)]
 
 
-def test_a_ceiling_counts_messages_all_or_none(org):
+@pytest.mark.promise("bulk-5", "limits-4")
+def test_ceiling_admits_all_messages_of_a_call_or_none(org):
     rules = sending(org, sends_per_day=10)
     assert [send_limits.take(org.pk, rules, count).allowed for count in (6, 6, 4)] == [
         True,
@@ -169,7 +180,8 @@ def test_a_ceiling_counts_messages_all_or_none(org):
     assert raised.value.message == send_limits.CEILING_REACHED
 
 
-def test_a_ceiling_that_was_raised_has_room_at_once(org):
+@pytest.mark.promise("limits-1")
+def test_raised_ceiling_has_room_at_once(org):
     used = replace(sending(org), sends_per_day=10)
     assert send_limits.take(org.pk, used, 10).allowed
     assert not send_limits.take(org.pk, used, 1).allowed
@@ -177,13 +189,15 @@ def test_a_ceiling_that_was_raised_has_room_at_once(org):
     assert [send_limits.take(org.pk, raised, count).allowed for count in (5, 1)] == [True, False]
 
 
-def test_a_bulk_above_the_ceiling_of_a_second_passes_once_and_holds_up_the_next(org):
+@pytest.mark.promise("limits-4")
+def test_bulk_above_the_ceiling_per_second_passes_once_and_delays_the_next(org):
     rules = sending(org, sends_per_second=100)
     assert send_limits.take(org.pk, rules, 500).allowed
     assert send_limits.take(org.pk, rules, 1).retry_after == 5
     assert send_limits.take(org.pk, rules, 500).retry_after == 5
 
 
+@pytest.mark.promise("answer-11")
 def test_sends_of_test_applications_count_against_no_ceiling(org):
     rules = sending(org, sends_per_day=1)
     assert send_limits.take(org.pk, rules, 500, test=True) == LimitDecision(allowed=True)
@@ -191,7 +205,8 @@ def test_sends_of_test_applications_count_against_no_ceiling(org):
     assert send_limits.take(org.pk, rules, 1).allowed
 
 
-def test_organizations_have_ceilings_of_their_own(org):
+@pytest.mark.promise("limits-4")
+def test_organizations_have_their_own_ceilings(org):
     rules = sending(org, sends_per_day=1)
     other = factories.organization("other")
     assert send_limits.take(org.pk, rules, 1).allowed

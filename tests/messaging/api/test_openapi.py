@@ -84,7 +84,10 @@ TELLS_OF_EACH = {
 }
 CURSOR = "cursor: not a cursor of ours"  # only we know which are
 ADDRESS = "address: not an address on the channel [A-Z]+"  # E.164 is more than a pattern
+# JSON Schema can't bound the numbers in values of any kind.
+LONG_NUMBER = r"[\s\S]+: is a number of more than 64 bits: write it as a string"
 SENDS = (
+    LONG_NUMBER,
     "category: no such category",
     r"to\[[0-9]+\].contactId: the same contact twice",
     "channels: the same channel twice",  # `EMAIL` and `email`
@@ -94,7 +97,7 @@ SENDS = (
     r"schedule\.time: this time has passed there",
 )
 WRONG_URL = (
-    "url: this is no address like https://hooks.example.com/rme",
+    "url: must be an address like https://hooks.example.com/rme",
     "url: the address is not (https|public)",
     "url: an organization has at most 20 endpoints",
 )
@@ -114,7 +117,10 @@ REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ),
     ("/rme/v1/templates", "GET"): (CURSOR,),
     # where the template is there for several
-    ("/rme/v1/templates/{name}/render", "POST"): ("channel: must be one of [A-Z, ]+",),
+    ("/rme/v1/templates/{name}/render", "POST"): (
+        "channel: must be one of [A-Z, ]+",
+        LONG_NUMBER,
+    ),
     ("/rme/v1/suppressions", "POST"): (ADDRESS, "expiresAt: must be ahead, by less than 100 years"),
     ("/rme/v1/suppressions", "GET"): (CURSOR, ADDRESS),
     ("/rme/v1/suppressions", "DELETE"): (
@@ -177,6 +183,7 @@ def described():
     return read
 
 
+@pytest.mark.promise("discovery-2")
 def test_every_operation_is_described(org):
     operations = described().get_all_operations()
     found = {(each.ok().path, each.ok().method.upper()) for each in operations}
@@ -205,6 +212,7 @@ def one_connection():
         signal.connect(close_old_connections)
 
 
+@pytest.mark.promise("calls-16", "discovery-7")
 @pytest.mark.parametrize(("path", "method", "mode"), MODES)
 def test_every_answer_conforms_to_the_description(org, path, method, mode):
     api = Api(org)
@@ -267,7 +275,7 @@ def _says_only_what_no_schema_tells(path, method, answer):
         assert re.fullmatch(allowed, text), text
 
 
-def test_docs_page_has_a_policy_of_its_own():
+def test_docs_page_has_its_own_content_security_policy():
     policies = []
     for path in ("/rme/v1/docs", "/rme/v1/docs", "/rme/v1/docs?script="):
         page = Client().get(path)
@@ -283,6 +291,7 @@ def test_docs_page_has_a_policy_of_its_own():
     assert re.findall(rb"<script(?! src=)|<style>|\son\w+=|\sstyle=", page.content) == []
 
 
+@pytest.mark.promise("discovery-5")
 def test_docs_work_offline():
     page = Client().get("/rme/v1/docs")
     assert page.status_code == 200

@@ -1,4 +1,4 @@
-"""POST /messages by sets, in the gateway, beside the ordinary way: the answers are the same."""
+"""POST /messages by the web server's sets and by WSGI: both store and answer the same."""
 
 import asyncio
 import re
@@ -6,20 +6,22 @@ import re
 import orjson
 import pytest
 from django.core.wsgi import get_wsgi_application
-from django.db import OperationalError, connections
+from django.db import connections
 
 from messaging.api.messages import SINGLE_SENDS
 from messaging.models import IdempotencyKey, Message, Suppression
-from rme.core.db import availability
 from rme.core.http import request_records
 from rme.core.http.chunked import ChunkedBodies
 from rme.core.http.gateway import Gateway
 from rme.core.http.set_frame import FramedSets
+from rme.core.process.admission import NOBODY
 from rme.core.redis import counters
 from rme.core.redis.connection import redis_client
-from rme.tenants.models import Organization
+from rme.tenants.models import Application, Organization
+from rme.tenants.oauth import authentication
 from tests import factories
-from tests.messaging.api.requests_corpus import Sample, samples
+from tests.messaging.api.requests_corpus import Sample, quick_samples, samples
+from tests.messaging.delivery.slow_scene import database_away, wait_for
 from tests.rest import Api, message
 
 pytestmark = [
@@ -51,8 +53,10 @@ class Caller:
         Suppression.objects.create(
             organization=row, channel="EMAIL", address=people[1].email, reason="COMPLAINT"
         )
-        self.samples = samples(*(str(person.pk) for person in people))
+        ids = [str(person.pk) for person in people]
+        self.samples, self.quick_samples = samples(*ids), quick_samples(*ids)
         self.person = people[0]
+        self.peer = "127.0.0.1"
         self.token = Api(row).token
         sets = {SINGLE_SENDS.route: handler} if handler else {}
         app = ChunkedBodies(get_wsgi_application())
@@ -78,12 +82,14 @@ class Caller:
                 for name, text in headers.items()
                 if text is not None
             ],
-            "client": ("127.0.0.1", 50000),
+            "client": (self.peer, 50000),
             "server": ("127.0.0.1", 8000),
         }
         sent = []
 
         async def receive():
+            if sample.is_cut:
+                return {"type": "http.disconnect"}
             return {"type": "http.request", "body": sample.body, "more_body": False}
 
         async def send(part):
@@ -102,12 +108,18 @@ class Caller:
 
     def close(self):
         pools = [self.gateway.pool, *self.gateway.pools.values()]
-        for pool in [*pools, *(queue.thread for queue in self.gateway.sets.values())]:
-            pool.submit(connections.close_all).result()
-            pool.shutdown()
+        threads = [self.gateway.refusing, *(q.thread for q in self.gateway.sets.values())]
+        closed = [pool.submit(NOBODY, connections.close_all) for pool in pools]
+        closed += [each.submit(connections.close_all) for each in threads]
+        for each in closed:
+            each.result()
+        for each in [*pools, *threads]:
+            each.shutdown()
 
 
 def shown(sent):
+    if not sent:
+        return None  # its client left
     start, *rest = sent
     headers = sorted(
         (name.decode().lower(), value.decode("latin-1")) for name, value in start["headers"]
@@ -118,7 +130,7 @@ def shown(sent):
 
 @pytest.fixture
 def callers(org):
-    """Return a caller by sets and one by the ordinary way, of organizations that are alike."""
+    """Return a caller by sets and one by WSGI, of organizations that are alike."""
     other = factories.organization("other")
     factories.welcome(other)
     Organization.objects.update(calls_per_second=1000)
@@ -132,18 +144,14 @@ def handler_of(caller):
     return caller.gateway.sets[SINGLE_SENDS.route].handler
 
 
-def test_a_set_answers_as_the_ordinary_way_does(callers, monkeypatch):
-    by_set, ordinary = callers
-    differing = []
+def test_sets_store_and_answer_the_same_as_wsgi(callers, monkeypatch):
+    by_set, by_wsgi = callers
     monkeypatch.setattr(request_records.buffer, "is_on", True)
-    for one, two in zip(by_set.samples, ordinary.samples, strict=True):
-        before = len(handler_of(by_set).sizes)
-        found, expected = by_set.answers([one]), ordinary.answers([two])
-        together = len(handler_of(by_set).sizes) > before
-        if found != expected or together != one.together:
-            differing.append((one.body[:80], one.headers, together, found, expected))
-    assert differing == []
-    assert len(by_set.samples) > 150
+    answers = [by_set.answers([sample]) for sample in by_set.quick_samples]
+    assert answers == [by_wsgi.answers([sample]) for sample in by_wsgi.quick_samples]
+    assert len(answers) > 150
+    is_send = [each.method == "POST" for each in by_set.quick_samples]
+    assert len(handler_of(by_set).sizes) == sum(is_send) - 1  # one has another path
     counts = [Message.objects.filter(organization_id=name).count() for name in ("acme", "other")]
     assert counts[0] == counts[1] > 30
     keys = IdempotencyKey.objects.order_by("key")
@@ -163,11 +171,24 @@ def test_a_set_answers_as_the_ordinary_way_does(callers, monkeypatch):
     assert len(recorded["acme"]) > 130
 
 
-def test_requests_at_once_get_what_each_gets_alone(callers):
+@pytest.mark.parametrize("categories", [[], ["MARKETING"]])
+def test_set_rejects_messages_not_granted_to_the_application(callers, categories):
+    by_set, by_wsgi = callers
+    Application.objects.update(send_categories=categories)
+    for each in callers:
+        authentication.forget(each.token)
+    found = by_set.answers(by_set.quick_samples[:1])
+    assert found == by_wsgi.answers(by_wsgi.quick_samples[:1])
+    status, _, body = found[0]
+    name = "SEND:TRANSACTIONAL" if categories else "SEND"
+    assert (status, f"lacks the permission {name}." in body) == (403, True)
+
+
+def test_simultaneous_requests_get_the_same_answers_as_single_ones(callers):
     """The state of the limit differs: calls that go by themselves are counted in another order."""
-    by_set, ordinary = callers
-    found = by_set.answers(by_set.samples)
-    expected = [ordinary.answers([sample])[0] for sample in ordinary.samples]
+    by_set, by_wsgi = callers
+    found = by_set.answers(by_set.quick_samples)
+    expected = [by_wsgi.answers([sample])[0] for sample in by_wsgi.quick_samples]
     assert max(handler_of(by_set).sizes) == 64
 
     def without_limits(answers):
@@ -196,23 +217,19 @@ def usual(caller):
     return orjson.dumps(message(caller.person))
 
 
-def test_all_get_503_while_the_database_is_away(callers, monkeypatch):
+def test_requests_get_503_while_the_database_is_down(callers):
     by_set, _ = callers
     good = Sample(usual(by_set))
     by_set.answers([good])
-
-    def lost():
-        raise OperationalError("the connection was lost")
-
-    monkeypatch.setattr(availability, "refresh", lost)
-    answers = by_set.answers([good, good])
+    with database_away():
+        answers = by_set.answers([good, good])
     assert [status for status, *_ in answers] == [503, 503]
     assert all("('retry-after', '5')" in headers for _, headers, _ in answers)
-    monkeypatch.undo()
-    assert [status for status, *_ in by_set.answers([good])] == [202]
+    wait_for(lambda: [status for status, *_ in by_set.answers([good])] == [202])
 
 
 def test_each_request_is_counted_for_metrics(callers):
+    assert callers
     for caller in callers:
         counters.flush()
         redis_client().delete(counters.KEY)
@@ -225,7 +242,7 @@ def test_each_request_is_counted_for_metrics(callers):
         assert sum(found["rme_accept_seconds_bucket"].values()) == 1
 
 
-def test_a_call_that_goes_by_itself_waits_for_a_thread_in_bounded_time(callers, settings):
+def test_call_outside_of_a_set_waits_for_a_thread_in_bounded_time(callers, settings):
     by_set = callers[0]
     people = factories.contacts(by_set.person.organization, 2)
     several = Sample(orjson.dumps(message(*people)))

@@ -9,7 +9,6 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.reports import configuration
-from messaging.webhooks import endpoints
 from tests import audited, factories
 from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint, verified
 from tests.rest import Api, error, instant, message
@@ -26,7 +25,8 @@ def create(api, **fields):
     return made.json()
 
 
-def test_an_endpoint_is_created_with_a_secret_that_is_shown_once(api, org):
+@pytest.mark.promise("webhooks-12")
+def test_endpoint_secret_is_shown_once_on_creation(api, org):
     made = api.call("POST", PATH, GIVEN)
     row = WebhookEndpoint.objects.get()
     shown = {
@@ -72,10 +72,10 @@ def test_an_endpoint_is_changed_disabled_and_enabled(api, org):
         "PATCH", f"{PATH}/{key}", {"url": other, "types": ["message.*", "message.*"]}
     ).json()
     assert (changed["url"], changed["types"]) == (other, ["message.*"])
-    assert endpoints.subscriptions({org.pk})[org.pk][0].types == {"message.*"}
+    assert WebhookEndpoint.objects.get(pk=key).types == ["message.*"]
     off = api.call("PATCH", f"{PATH}/{key}", {"enabled": False}).json()
     assert (off["enabled"], off["disabledReason"]) == (False, "By an application.")
-    assert endpoints.subscriptions({org.pk}) == {org.pk: ()}
+    assert not WebhookEndpoint.objects.get(pk=key).enabled
     assert [each for each in configuration.findings([org.pk]) if "WEBHOOK" in each.code] == []
     WebhookEndpoint.objects.update(failures=3, failing_since=datetime.now(UTC))
     on = api.call("PATCH", f"{PATH}/{key}", {"enabled": True}).json()
@@ -142,14 +142,14 @@ def test_failed_deliveries_or_a_period_are_replayed(api, org):
     [
         ({**GIVEN, "url": "http://hooks.example.com/"}, "url", "the address is not https"),
         ({**GIVEN, "url": "https://127.0.0.1/"}, "url", "the address is not public"),
-        ({**GIVEN, "url": "nowhere"}, "url", "this is no address like https://hooks.example.com/rme"),
+        ({**GIVEN, "url": "nowhere"}, "url", "must be an address like https://hooks.example.com/rme"),
         ({**GIVEN, "types": ["message.lost"]}, "types[0]", "no such event type"),
         ({"types": ["message.*"]}, "url", "is required"),
         ({**GIVEN, "types": None}, "types", "must be a list"),
         ({**GIVEN, "secret": "own"}, "secret", "unknown field"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_an_endpoint_is_named(api, body, field, why):
+def test_invalid_endpoint_is_rejected_with_its_field(api, body, field, why):
     refused = api.call("POST", PATH, body)
     assert refused.json() == error("INVALID_PAYLOAD", f"{field}: {why}", (field, why))
     assert refused.status_code == 400
@@ -169,7 +169,7 @@ def test_what_is_wrong_with_an_endpoint_is_named(api, body, field, why):
         ({"failed": True}, "failed", "unknown field"),
     ],
 )
-def test_what_is_wrong_with_a_replay_is_named(api, body, field, why):
+def test_invalid_replay_is_rejected_with_its_field(api, body, field, why):
     refused = api.call("POST", f"{PATH}/{create(api)['id']}/replay", body).json()["error"]
     (detail,) = refused["details"]
     assert (refused["code"], detail["field"]) == ("INVALID_PAYLOAD", field)
@@ -208,8 +208,9 @@ CALLS = [
 ]
 
 
+@pytest.mark.promise("webhooks-12")
 @pytest.mark.parametrize(("method", "action", "body"), CALLS)
-def test_a_strangers_token_gets_404_as_for_what_does_not_exist(api, org, method, action, body):
+def test_endpoint_of_another_organization_is_not_found(api, org, method, action, body):
     theirs = endpoint(factories.organization("other"), URL)
     before = list(WebhookEndpoint.objects.values())
     answers = [
@@ -238,6 +239,10 @@ def test_each_change_is_in_the_audit_without_a_secret(api, org):
     assert "whsec_" not in str(told)
 
 
-def test_there_is_one_permission_for_live_and_test_applications(org, api):
-    key = create(api)["id"]
-    assert Api(org, "TEST").call("GET", f"{PATH}/{key}").status_code == 200
+def test_live_and_test_applications_have_separate_endpoints(org, api):
+    live, test = create(api)["id"], create(Api(org, "TEST"))["id"]
+    found = [
+        [each.call("GET", f"{PATH}/{key}").status_code for key in (live, test)]
+        for each in (api, Api(org, "TEST"))
+    ]
+    assert found == [[200, 404], [404, 200]]

@@ -14,9 +14,9 @@ from django.conf import settings
 
 django.setup()
 
-from messaging.archive import job, moving, removal, rewriting  # noqa: E402, F401 (before the fork)
-from rme.core.db import clock  # noqa: E402
-from tests.messaging.archive.archive_scene import LATER  # noqa: E402
+from messaging.archive import job, moving, removal, rewriting  # noqa: F401 (before the fork)
+from rme.core.db import clock
+from tests.messaging.archive.archive_scene import LATER
 
 
 def run(function: str) -> None:

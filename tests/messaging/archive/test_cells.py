@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from messaging.archive import hand_over, parquet, records
 from messaging.archive.hand_over import MovedMessages
@@ -11,8 +12,8 @@ from messaging.models import ArchiveErasure, ArchiveFile
 from rme.core import ids
 from rme.core.db import clock
 from rme.tenants.models import Placement
+from tests.cells.placement_scene import cell, place
 from tests.messaging.archive import archive_scene as scene
-from tests.tenants.cells.placement_scene import cell, place
 
 __all__ = ["cell"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("cell")]
@@ -44,14 +45,14 @@ def pending(org, ada, archive, settings):
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_nothing_is_done_for_an_organization_that_moves(org, pending, archive, phase, settings):
+def test_archive_of_a_moving_organization_is_left_alone(org, pending, archive, phase, settings):
     settings.ARCHIVE_RETENTION_DAYS = 99
     place(org, phase)
     scene.move()
     assert (rows(), files(archive), scene.left()) == pending
 
 
-def test_all_is_done_where_it_is_served(org, pending, archive):
+def test_erasures_run_in_the_cell_that_serves_the_organization(org, pending, archive):
     Placement.objects.create(organization_id="other", phase="MOVED", cell="us")
     scene.move()
     (_, erasures), before = rows(), pending[1]
@@ -60,24 +61,23 @@ def test_all_is_done_where_it_is_served(org, pending, archive):
     assert scene.states() == ["LIVE", "REMOVED", "REMOVED", "REMOVED"]
 
 
-def test_messages_stay_if_the_organization_is_paused_while_its_file_is_written(
-    org, ada, archive, monkeypatch
-):
+def test_messages_stay_if_the_organization_is_paused_while_its_file_is_written(org, ada, archive):
     """The row of the file was copied: the cell that the organization is in removes the file."""
     keys = [ids.parse(key) for key in scene.send(org, [ada], 2)]
     found, versions = records.load(keys)
-    before, write = scene.left(), hand_over.stores.write
+    before = scene.left()
 
-    def write_while_it_is_paused(path, content):
-        place(org, Phase.PAUSED)
-        return write(path, content)
+    def pause_once_announced(execute, sql, *arguments):
+        result = execute(sql, *arguments)
+        if sql.startswith(f'INSERT INTO "{ArchiveFile._meta.db_table}"'):
+            place(org, Phase.PAUSED)  # committed with the row, before the file is written
+        return result
 
-    monkeypatch.setattr(hand_over.stores, "write", write_while_it_is_paused)
     table, batch = parquet.table_of(found), MovedMessages(keys, versions)
-    for _ in range(2):  # the second time no file is announced
-        assert hand_over.write(org.pk, table, erased=[], batches=[batch]) is None
-        assert (scene.left(), scene.states()) == (before, ["WRITING"])
-    monkeypatch.undo()
+    with connection.execute_wrapper(pause_once_announced):
+        for _ in range(2):  # the second time no file is announced
+            assert hand_over.write(org.pk, table, erased=[], batches=[batch]) is None
+            assert (scene.left(), scene.states()) == (before, ["WRITING"])
     Placement.objects.all().delete()
     scene.move()
     assert scene.states() == ["LIVE", "REMOVED"]

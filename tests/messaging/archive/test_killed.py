@@ -48,7 +48,7 @@ def read(api, keys):
     return [api.get(f"{key}?include=trace") for key in keys], listed
 
 
-def test_a_message_is_in_one_place_wherever_the_job_dies(api, org, ada, archive, killed):
+def test_message_is_in_one_place_wherever_the_job_is_killed(api, org, ada, archive, killed):
     keys = scene.send(org, [ada], 4)
     Delivery.objects.filter(message_id=keys[2]).update(status="UNKNOWN", due_at=None)
     assert killed("nothing") == "ended"  # three of them
@@ -72,7 +72,7 @@ def test_a_message_is_in_one_place_wherever_the_job_dies(api, org, ada, archive,
     assert read(api, keys) == before
 
 
-def test_an_erasure_goes_on_wherever_the_job_dies(api, org, ada, bob, archive, killed):
+def test_erasure_continues_wherever_the_job_is_killed(api, org, ada, bob, archive, killed):
     keys = scene.send(org, [ada, bob], 4)
     assert killed("nothing") == "ended"
     [old] = scene.live()

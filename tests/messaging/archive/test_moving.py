@@ -52,7 +52,7 @@ def test_a_file_holds_a_day_of_an_organization(org, ada, bob, archive):
     ],
     ids=["unknown", "scheduled", "fallback", "changed"],
 )
-def test_what_has_not_ended_stays(org, ada, archive, fields):
+def test_unfinished_message_is_not_archived(org, ada, archive, fields):
     keys = scene.send(org, [ada], 2)
     late = clock.now() + timedelta(days=50)
     given = {name: late if callable(value) else value for name, value in fields.items()}
@@ -62,7 +62,7 @@ def test_what_has_not_ended_stays(org, ada, archive, fields):
     assert scene.live()[0].messages == 1
 
 
-def test_what_has_a_content_or_a_late_event_stays(api, org, ada, archive):
+def test_message_with_content_or_late_event_is_not_archived(api, org, ada, archive):
     scene.send(org, [ada])
     Event.objects.filter(type="delivered").update(at=clock.now() + timedelta(days=50))
     api.send(message(ada))
@@ -71,7 +71,7 @@ def test_what_has_a_content_or_a_late_event_stays(api, org, ada, archive):
     assert (Message.objects.count(), scene.live()) == (2, [])
 
 
-def test_what_ends_late_joins_the_file_of_its_day(api, org, ada, archive):
+def test_message_that_ends_late_joins_the_file_of_its_day(api, org, ada, archive):
     keys = scene.send(org, [ada], 3)
     before = [api.get(key) for key in keys]
     Delivery.objects.filter(message_id=keys[1]).update(status="UNKNOWN", due_at=None)
@@ -123,9 +123,7 @@ def change_message(keys):
 
 
 @pytest.mark.parametrize("change", [change_status, add_event, change_event, change_message])
-def test_what_changes_between_reading_and_handing_over_stays_in_the_table(
-    org, ada, archive, change
-):
+def test_message_changed_after_reading_stays_in_the_table(org, ada, archive, change):
     keys = [ids.parse(key) for key in scene.send(org, [ada], 2)]
     found, versions = records.load(keys)
     change(keys)
@@ -137,7 +135,7 @@ def test_what_changes_between_reading_and_handing_over_stays_in_the_table(
     assert (scene.left(), scene.live()[0].messages) == ((0, 0, 0, 0), 2)
 
 
-def test_a_store_that_fails_keeps_everything_and_is_reported(org, ada, archive):
+def test_failing_store_is_reported_and_loses_nothing(org, ada, archive):
     archive.parent.mkdir(exist_ok=True)
     scene.send(org, [ada])
     before = scene.left()
@@ -157,7 +155,7 @@ def test_a_store_that_fails_keeps_everything_and_is_reported(org, ada, archive):
     assert checks.run()["archive"].status == "ok"
 
 
-def test_a_job_that_is_behind_is_reported(org, archive):
+def test_archive_job_running_late_is_reported(org, archive):
     job.run(now=clock.now())
     assert checks.run()["archive"].status == "ok"
     late = clock.now() - timedelta(days=2)

@@ -1,5 +1,6 @@
 """What is archived is read as before: by id, in the history, and on the console's pages."""
 
+import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -8,8 +9,8 @@ from django.urls import reverse
 from messaging.archive import scan
 from messaging.models import ArchiveFile, Delivery, Message, Suppression
 from messaging.reports import delivery_list, queries
-from messaging.reports.delivery_list import DeliveryFilter
-from messaging.reports.history import HistoryFilter
+from messaging.store.reports.deliveries import DeliveryFilter
+from messaging.store.reports.history import HistoryFilter
 from rme.core import ids
 from rme.tenants.models import User
 from tests import factories
@@ -134,7 +135,7 @@ def test_pages_of_the_history_continue_into_the_archive(org, ada, mixed, name, l
     assert [str(row.message_id) for row in rows] == expected
 
 
-def test_a_range_of_time_reaches_only_as_far(org, mixed):
+def test_time_range_limits_archived_and_live_messages(org, mixed):
     moments = [ids.moment(ids.parse(key)) for key in mixed]
     since, until = moments[1], moments[5]
     expected = [key for key, at in zip(mixed, moments, strict=True) if since <= at < until]
@@ -152,7 +153,7 @@ def test_a_page_reads_a_limited_number_of_row_groups(org, mixed, monkeypatch):
     assert [k for page in pages(org, 50) for k in page] == list(reversed(mixed))
 
 
-def test_a_page_of_recent_messages_asks_the_index_alone(org, ada, archive):
+def test_page_of_recent_messages_reads_no_archive_file(org, ada, archive):
     scene.send(org, [ada], 3)
     scene.move()
     Message.objects.all().delete()
@@ -163,7 +164,7 @@ def test_a_page_of_recent_messages_asks_the_index_alone(org, ada, archive):
     assert len(made) == 4
 
 
-def test_the_console_shows_what_is_archived(client, org, ada, archive):
+def test_console_shows_archived_messages(client, org, ada, archive):
     [key] = scene.send(org, [ada])
     client.force_login(User.objects.create_superuser("root"))
     page = reverse("console:message", args=[org.pk, key])
@@ -171,8 +172,10 @@ def test_the_console_shows_what_is_archived(client, org, ada, archive):
     scene.move()
     after = client.get(page)
     assert after.status_code == 200
-    for name in ("headline", "moments", "lines", "raw"):
+    for name in ("headline", "moments", "lines"):
         assert after.context[name] == before.context[name]
+    record = client.get(reverse("console:message_record", args=[org.pk, key])).context["record"]
+    assert orjson.loads(record)["message"]["message_id"] == key
     assert (after.context["is_archived"], after.context["resendable"]) == (True, 0)
     found = client.get(reverse("console:messages", args=[org.pk]))
     assert [str(line.row.message_id) for line in found.context["lines"]] == [key]
@@ -182,7 +185,7 @@ def test_the_console_shows_what_is_archived(client, org, ada, archive):
     assert key in search.content.decode()
 
 
-def test_what_cannot_be_read_is_503(api, org, ada, archive):
+def test_unreadable_archive_file_answers_503(api, org, ada, archive):
     [key] = scene.send(org, [ada])
     scene.move()
     [file] = scene.live()

@@ -57,9 +57,7 @@ def test_messages_are_archived_in_a_bucket_and_read_from_it(api, org, ada, bucke
 
 
 @pytest.mark.django_db
-def test_a_store_that_is_away_is_503_and_keeps_what_is_to_be_moved(
-    api, org, ada, settings, archive
-):
+def test_unreachable_store_answers_503_and_keeps_its_messages(api, org, ada, settings, archive):
     [key] = scene.send(org, [ada])
     scene.move()
     env = {**ENV, "ARCHIVE_S3_ENDPOINT": f"http://127.0.0.1:{free_port()}"}

@@ -31,7 +31,8 @@ def listed(api, query=""):
     return api.call("GET", f"/consent{query}").json()
 
 
-def test_one_entry_is_answered_and_kept(api, org):
+@pytest.mark.promise("calls-6", "consent-3", "consent-7")
+def test_single_entry_is_answered_and_stored(api, org):
     person = factories.contact(org)
     given = entry(
         person,
@@ -63,7 +64,7 @@ def test_a_source_may_be_stated(api, org):
     assert response.json()["source"] == "IMPORT"
 
 
-def test_without_a_time_it_was_now_and_the_later_call_decides(api, org):
+def test_entry_without_a_time_happens_now_and_the_later_call_counts(api, org):
     person = factories.contact(org)
     for status in ("OPTED_IN", "OPTED_OUT", "OPTED_IN"):
         last = record(api, entry(person, status=status)).json()
@@ -77,6 +78,7 @@ def test_a_time_a_little_ahead_counts_as_now(api, org):
     assert made["occurredAt"] == made["recordedAt"]
 
 
+@pytest.mark.promise("consent-9")
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
@@ -96,7 +98,7 @@ def test_a_time_a_little_ahead_counts_as_now(api, org):
         ({"contactId": 7}, "contactId", "must be a string"),
     ],
 )
-def test_what_is_wrong_is_named(api, org, fields, field, why):
+def test_invalid_field_is_named(api, org, fields, field, why):
     response = record(api, entry(factories.contact(org), **fields))
     (detail,) = response.json()["error"]["details"]
     assert (response.status_code, detail["field"]) == (400, field)
@@ -113,10 +115,11 @@ def test_more_than_a_minute_ahead_is_refused(api, org):
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"entries": {}}, {"entries": []}])
-def test_a_body_that_is_neither_is_refused(api, body):
+def test_body_that_is_neither_entry_nor_list_is_rejected(api, body):
     assert record(api, body).status_code == 400
 
 
+@pytest.mark.promise("calls-3")
 def test_an_unknown_contact_answers_like_another_organizations(api):
     stranger = factories.contact(factories.organization("other"))
     expected = error("NOT_FOUND", "contactId: no such contact", ("contactId", "no such contact"))
@@ -127,6 +130,7 @@ def test_an_unknown_contact_answers_like_another_organizations(api):
         assert (response.status_code, response.json()) == (404, expected)
 
 
+@pytest.mark.promise("consent-8", "consent-10")
 def test_many_are_answered_in_order_and_a_bad_one_fails_no_other(api, org):
     ada, bob = factories.contacts(org, 2)
     response = record(
@@ -157,7 +161,8 @@ def test_many_are_answered_in_order_and_a_bad_one_fails_no_other(api, org):
     assert {each["requestId"] for each in refused} == {REQUEST_ID}
 
 
-def test_501_entries_are_refused_as_a_whole(api, org):
+@pytest.mark.promise("consent-8")
+def test_501_entries_are_rejected(api, org):
     response = record(api, {"entries": [entry(factories.contact(org))] * 501})
     assert response.status_code == 400
     assert not ConsentEntry.objects.exists()
@@ -174,6 +179,7 @@ def test_statements_do_not_grow_with_the_entries(api, org, count, django_assert_
         assert len(listed(api)["consent"]) == count
 
 
+@pytest.mark.promise("consent-11", "consent-12")
 def test_the_present_entries_and_the_history(api, org):
     person = factories.contact(org)
     when = ["2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z", "2026-02-01T00:00:00Z"]
@@ -186,13 +192,14 @@ def test_the_present_entries_and_the_history(api, org):
     assert listed(api, "?history=true")["consent"] == [late, newest, first]
 
 
-def test_of_one_instant_the_objection_is_present(api, org):
+def test_opt_out_wins_at_the_same_instant(api, org):
     person, at = factories.contact(org), "2026-01-01T00:00:00Z"
     out = record(api, entry(person, status="OPTED_OUT", occurredAt=at)).json()
     record(api, entry(person, occurredAt=at))
     assert listed(api)["consent"] == [out]
 
 
+@pytest.mark.promise("consent-12")
 def test_filters(api, org):
     Category.objects.create(organization=org, name="NEWS")
     ada, bob = factories.contacts(org, 2)
@@ -212,6 +219,7 @@ def test_filters(api, org):
         assert listed(api, query) == {"consent": expected, "nextCursor": None}, query
 
 
+@pytest.mark.promise("consent-12")
 @pytest.mark.parametrize("history", ["true", "false"])
 def test_pages_are_stable_while_entries_arrive(api, org, history):
     people = factories.contacts(org, 7)
@@ -245,6 +253,7 @@ def test_bad_filters_are_named(api, query, field):
     assert [d["field"] for d in response.json()["error"]["details"]] == [field]
 
 
+@pytest.mark.promise("calls-4")
 def test_another_organization_sees_nothing(api, org):
     person = factories.contact(org)
     record(api, entry(person))
@@ -253,7 +262,7 @@ def test_another_organization_sees_nothing(api, org):
         assert listed(stranger, query) == {"consent": [], "nextCursor": None}
 
 
-def test_what_was_recorded_opens_the_gate(api, org):
+def test_recorded_opt_in_allows_sending(api, org):
     person = factories.contact(org)
     wanted = {
         "channel": "EMAIL",

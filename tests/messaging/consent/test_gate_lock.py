@@ -11,6 +11,7 @@ from django.db import connections, transaction
 from messaging.consent import ledger
 from messaging.consent.ledger import ConsentDecision
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Suppression
 from rme.core.db import clock
@@ -19,8 +20,9 @@ from tests import factories
 from tests.rest import all_events, message, work
 
 
+@pytest.mark.promise("gates-2")
 @pytest.mark.django_db
-def test_a_thousand_that_decided_after_the_accept_get_nothing(api, org):
+def test_thousand_contacts_opting_out_after_accept_are_sent_nothing(api, org):
     people = factories.contacts(org, 1000)
     for half in (people[:500], people[500:]):
         assert api.bulk([message(person) for person in half]).json()["accepted"] == 500
@@ -55,8 +57,9 @@ def test_a_thousand_that_decided_after_the_accept_get_nothing(api, org):
     }
 
 
+@pytest.mark.promise("gates-2")
 @pytest.mark.django_db(transaction=True)
-def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
+def test_messages_claimed_after_a_committed_suppression_are_not_sent(api, org):
     """Two hundred times beside a running send. What was claimed before may be on its way."""
     people = factories.contacts(org, 200)
     api.bulk([message(person) for person in people])
@@ -71,7 +74,7 @@ def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
             began = time.perf_counter()
             claim = claims.claim(org.pk, "EMAIL", 0, 1)
             claimed_at.update({each.contact_id: began for each in claim.deliveries})
-            deliver.deliver([claim], outbound_transport(), receipts.apply)
+            deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
         connections.close_all()
 
     thread = threading.Thread(target=send)
@@ -100,7 +103,7 @@ def test_nothing_claimed_after_a_suppression_was_committed_is_sent(api, org):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("reason", ["COMPLAINT", "HARD_BOUNCE"])
-def test_a_suppression_under_way_and_not_committed_holds_nothing_up(api, org, reason):
+def test_uncommitted_suppression_does_not_delay_sends(api, org, reason):
     """The gate neither sees it nor waits for it."""
     person = factories.contact(org)
     api.send(message(person))

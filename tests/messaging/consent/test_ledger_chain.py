@@ -8,8 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from messaging.consent import ledger
-from messaging.consent.gates import current_consent
 from messaging.models import ConsentEntry
+from messaging.store.gates import current_consent
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +44,7 @@ def test_an_empty_chain_holds(org):
     assert run("--org", "acme") == "acme: 0 entries hold, 0 of them erased; head -\n"
 
 
+@pytest.mark.promise("consent-6")
 @pytest.mark.parametrize(
     "change",
     [
@@ -63,7 +64,7 @@ def test_an_empty_chain_holds(org):
         {"contact_id": "", "evidence": {"erased": "0" * 64}},
     ],
 )
-def test_any_change_to_a_line_shows(org, recorded, change):
+def test_any_changed_entry_is_detected(org, recorded, change):
     first, second, _ = recorded
     ConsentEntry.objects.filter(pk=second.pk).update(**change)
     assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, second.pk)
@@ -74,18 +75,19 @@ def test_any_change_to_a_line_shows(org, recorded, change):
     assert output.getvalue() == f"acme: entry {second.pk} does not fit; the 1 before it do.\n"
 
 
-def test_a_line_taken_out_shows(org, recorded):
+@pytest.mark.promise("consent-6")
+def test_removed_entry_is_detected(org, recorded):
     first, second, third = recorded
     second.delete()
     assert ledger.verify(org.pk) == ledger.Verification(1, 0, first.digest, third.pk)
 
 
-def test_a_chain_of_several_batches_holds(org):
+def test_chain_longer_than_a_batch_is_verified(org):
     ledger.record(org.pk, [decision()] * (2 * ledger.VERIFY_BATCH + 1))
     assert ledger.verify(org.pk).entries == 2 * ledger.VERIFY_BATCH + 1
 
 
-def test_one_organization_alone_may_be_checked(org, recorded):
+def test_one_organization_can_be_checked_separately(org, recorded):
     other = factories.organization("other")
     ledger.record(other.pk, [decision()])
     ConsentEntry.objects.filter(organization=other).update(status="OPTED_OUT")
@@ -96,7 +98,8 @@ def test_one_organization_alone_may_be_checked(org, recorded):
         run("--org", "nobody")
 
 
-def test_erasing_a_person_leaves_the_chain_whole(org, recorded):
+@pytest.mark.promise("consent-5")
+def test_erasing_a_person_keeps_the_chain_valid(org, recorded):
     other = factories.organization("other")
     ledger.record(other.pk, [decision()])
     head = recorded.last().digest
@@ -126,7 +129,7 @@ def test_a_changed_entry_is_detected_after_the_erasure(org, recorded):
     assert ledger.verify(org.pk).broken == third.pk
 
 
-def test_the_chain_goes_on_after_a_machine_whose_clock_is_ahead(org):
+def test_chain_continues_after_an_entry_from_a_fast_clock(org):
     (first,) = ledger.record(org.pk, [decision()])
     ahead = UUID("ffff" + str(first.pk)[4:])
     ConsentEntry.objects.get(pk=first.pk).delete()
@@ -146,6 +149,7 @@ def test_a_time_ahead_does_not_outlast_a_later_objection(org):
     assert present.allows("ada", "EMAIL", "MARKETING", opt_in=True) is False
 
 
+@pytest.mark.promise("consent-6")
 def test_each_entry_holds_the_digest_of_the_one_before(org):
     for _ in range(2):
         ledger.record(org.pk, [decision()] * 2)

@@ -43,6 +43,7 @@ def earlier(org, person, days, *, soft=True, status="FAILED", channel="SMS", add
     )
 
 
+@pytest.mark.promise("webhooks-5")
 def test_five_in_a_row_suppress_the_number_for_a_while(org, api, scene):
     person = factories.contact(org)
     for days in (8, 6, 4, 2):
@@ -90,7 +91,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize("scene_name", SCENES)
-def test_what_is_no_row_of_five_suppresses_nothing(org, api, scene, scene_name):
+def test_fewer_than_five_soft_bounces_in_a_row_suppress_nothing(org, api, scene, scene_name):
     person = factories.contact(org)
     SCENES[scene_name](org, person)
     scene.send(api, person)
@@ -98,7 +99,7 @@ def test_what_is_no_row_of_five_suppresses_nothing(org, api, scene, scene_name):
     assert not Suppression.objects.exists()
 
 
-def test_a_failure_that_is_not_soft_counts_nothing(org, api, scene):
+def test_failure_other_than_a_soft_bounce_is_not_counted(org, api, scene):
     person = factories.contact(org)
     for days in (8, 6, 4, 2):
         earlier(org, person, days)
@@ -108,7 +109,7 @@ def test_a_failure_that_is_not_soft_counts_nothing(org, api, scene):
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_all_of_a_batch_are_one_query(org, api, count, django_assert_num_queries):
+def test_batch_of_any_size_needs_one_query(org, api, count, django_assert_num_queries):
     people = factories.contacts(org, count)
     for person in people:
         for days in (8, 6, 4, 2, 0):
@@ -121,7 +122,8 @@ def test_all_of_a_batch_are_one_query(org, api, count, django_assert_num_queries
         assert soft_bounces.find_dead_addresses([], datetime.now(UTC)) == []
 
 
-def test_a_code_that_no_table_has_is_kept_and_counted(org, api, scene, redis):
+@pytest.mark.promise("webhooks-4")
+def test_unknown_code_is_stored_and_counted(org, api, scene, redis):
     message_id = scene.send(api, factories.contact(org))
     report(scene, "failed", "30999")
     assert (state(), events(message_id)) == ("FAILED", ["accepted", "sent", "failed"])

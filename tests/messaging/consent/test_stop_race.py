@@ -10,6 +10,7 @@ from django.db import connection, connections, transaction
 
 from messaging.consent import gate_lock
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Suppression
 from rme.core import ids
@@ -27,7 +28,8 @@ def write_stop(scene, number):
     assert scene.call(fakes.twilio(scene.url, "", form)) == 200
 
 
-def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
+@pytest.mark.promise("gates-1")
+def test_no_attempt_begins_after_a_committed_stop(api, org, scene):
     people = factories.contacts(org, TIMES)
     for start in range(0, TIMES, 500):
         api.bulk([message(person, channel="SMS") for person in people[start : start + 500]])
@@ -37,7 +39,7 @@ def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
         began = datetime.now(UTC)
         claim = claims.claim(org.pk, "SMS", 0, AT_ONCE)
         claimed_at.update({each.contact_id: began for each in claim.deliveries})
-        deliver.deliver([claim], scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
 
     stopped_at = race(people, lambda person: write_stop(scene, person.mobile), send)
     send()  # what a round left behind
@@ -56,7 +58,8 @@ def test_nothing_begins_after_a_stop_was_committed(api, org, scene):
     assert begun
 
 
-def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
+@pytest.mark.promise("gates-1")
+def test_attempts_wait_for_an_uncommitted_stop(api, org, scene):
     """The gates are looked at when it is decided, and not before."""
     person = factories.contact(org)
     api.send(message(person, channel="SMS"))
@@ -78,7 +81,7 @@ def test_attempts_wait_for_a_stop_that_is_under_way(api, org, scene):
     held.wait(10)
     claim = claims.claim(org.pk, "SMS", 0)
     going.set()
-    deliver.deliver([claim], scene.transport, receipts.apply)
+    deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
     thread.join()
     assert scene.server.seen == []
     assert Delivery.objects.get().status == "BLOCKED"

@@ -18,7 +18,7 @@ def entry(org, address, **fields):
     return suppressions.NewSuppression(org.pk, "EMAIL", address, "MANUAL", "API", **fields)
 
 
-def test_no_cell_of_an_export_is_a_formula(org):
+def test_exported_cells_are_never_formulas(org):
     phone = suppressions.NewSuppression(org.pk, "SMS", "+12127365000", "STOP", "API")
     notes = ["=1+1", "+1", "-1", "@SUM(A1)", "'=1", "two\nlines", 'a "b", c', "plain"]
     noted = [entry(org, f"n{i}@b.example", note=note) for i, note in enumerate(notes)]
@@ -70,7 +70,8 @@ def test_the_commands_import_and_export(org, tmp_path):
         stdout=output, stderr=progress,
     )  # fmt: skip
     assert output.getvalue() == (
-        "in.csv: 4 of 4 rows. 3 added, 0 replaced, 0 there already, 1 bad.\n"
+        "in.csv: 4 of 4 rows. 3 added, 0 replaced, 0 there already, 1 bad. "
+        "Read as UTF-8, separated by commas.\n"
     )
     assert progress.getvalue() == "\r4 of 4 rows\n"
     assert report.read_text() == ("line,field,why\n5,address,not an address on the channel EMAIL\n")
@@ -80,7 +81,7 @@ def test_the_commands_import_and_export(org, tmp_path):
     assert out.read_text() == "".join(suppression_export.export(org.pk)).replace("\r\n", "\n")
 
 
-def test_the_commands_refuse_what_they_cannot_do(org, tmp_path):
+def test_commands_reject_unknown_organization_and_malformed_file(org, tmp_path):
     file = tmp_path / "in.csv"
     file.write_text("nonsense\n")
     no_org = ("--org", "nobody")

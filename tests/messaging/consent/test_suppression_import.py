@@ -52,6 +52,28 @@ def test_rows_become_entries_in_their_normal_form(org):
     assert bad(run) == []
 
 
+def test_unmatched_quotes_do_not_swallow_the_rows_between_them(org):
+    between = "".join(f"EMAIL,ada{number}@example.com,,,,\n" for number in range(600))
+    run = start(
+        org,
+        HEADER + f'EMAIL,first@example.com,,,"open,\n{between}EMAIL,last@example.com,,,an inch"\n',
+    )
+    finish()
+    assert Suppression.objects.filter(address__startswith="ada").count() == 600
+    assert counts(run)[:2] == ("DONE", 602)
+
+
+@pytest.mark.parametrize("rows", [1, 9])
+def test_import_ends_with_its_last_part_for_any_row_count(org, rows):
+    """A former release counted lines, and took a row of several lines for several."""
+    run = start(org, mails(range(4)), part_lines=2)
+    SuppressionImport.objects.update(rows=rows)
+    for _ in range(10):
+        suppression_import.work()
+    assert (counts(run)[0], len(stored(org))) == ("DONE", 4)
+
+
+@pytest.mark.promise("suppressions-2")
 def test_a_row_of_an_unknown_contact_is_bad(org):
     theirs = factories.contact(factories.organization("other"))
     ours = factories.contact(org)
@@ -92,7 +114,7 @@ def test_files_as_programs_write_them(org, content):
     assert stored(org) == {("EMAIL", "a@b.example", "", "MANUAL", "", None, "IMPORT")}
 
 
-def test_what_is_there_stays_or_takes_the_stronger_reason(org):
+def test_existing_entry_keeps_or_takes_the_stronger_reason(org):
     fields = {"organization": org, "channel": "EMAIL", "source": "ADMIN"}
     Suppression.objects.create(address="a@b.example", reason="COMPLAINT", **fields)
     Suppression.objects.create(address="c@d.example", reason="MANUAL", **fields)
@@ -153,13 +175,16 @@ def test_bad_rows_are_reported_and_fail_no_other(org):
         ('channel,"address\nEMAIL,a@b.example\n', "The first line has quotes that do not match."),
         (HEADER, "The file has no rows below its header line."),
         (HEADER + "\n,,,,\n", "The file has no rows below its header line."),
-        (HEADER.encode() + b"EMAIL,a@b.example,,,caf\xe9,\n", "Line 2 is not UTF-8: save the file "
-         "as such."),
-        (HEADER.encode("utf-16"), "Line 1 is not UTF-8: save the file as such."),
+        (HEADER.encode() + "EMAIL,ö@b.example\n".encode() + b"EMAIL,a@b.example,,,caf\xe9,\n",
+         "Line 3 is not UTF-8: save the file as UTF-8."),
+        (HEADER.encode() + b"EMAIL,a@b.example,,,\x81,\n", "Line 2 is not UTF-8: save the file "
+         "as UTF-8."),
+        (HEADER.encode("utf-16") + b"a\xd8,", "The file is not valid UTF-16: save it as UTF-8."),
+        (HEADER.encode("utf-16")[:-1], "The file is not valid UTF-16: save it as UTF-8."),
         (HEADER + "x" * 20_000, "Line 2 is longer than 16,384 bytes."),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_refused_whole(org, content, why):
+def test_unreadable_file_is_rejected(org, content, why):
     with pytest.raises(suppression_import.Unreadable) as refused:
         start(org, content)
     assert str(refused.value) == why
@@ -177,7 +202,7 @@ def test_a_file_is_imported_part_by_part(org):
 
 
 @pytest.mark.parametrize("lines", [1, 50, 500])
-def test_a_part_asks_as_often_whatever_it_holds(org, lines):
+def test_import_part_needs_the_same_queries_for_any_size(org, lines):
     start(org, mails(range(lines)))
     run = start(org, mails(range(lines)))
     suppression_import.work()
@@ -211,7 +236,7 @@ def test_a_part_imported_twice_gives_the_same(org):
     assert list(Suppression.objects.order_by("pk").values()) == before
 
 
-def test_an_import_that_is_cancelled_stops_where_it_is(org):
+def test_cancelled_import_stops_at_its_position(org):
     run = start(org, "channel,address\nEMAIL,nobody\n" + "EMAIL,a@b.example\n" * 19, part_lines=10)
     suppression_import.work()
     assert not suppression_import.cancel("other", run.pk)
@@ -222,7 +247,7 @@ def test_an_import_that_is_cancelled_stops_where_it_is(org):
     assert bad(run) == [("2", "address", "not an address on the channel EMAIL")]
 
 
-def test_the_task_imports_what_waits(org, redis):
+def test_task_runs_waiting_imports(org, redis):
     run = start(org, mails(range(25)), part_lines=10)
     tasks.import_suppressions()
     assert counts(run)[0] == "DONE"
@@ -272,3 +297,31 @@ def test_an_import_killed_half_way_is_resumed():
     assert counts(run) == ("DONE", 20_001, 20_001, 20_000, 0, 0, 1)
     assert Suppression.objects.count() == 20_000
     assert bad(run) == [("20002", "address", "not an address on the channel EMAIL")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("separator_line", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_file_as_spreadsheets_save_it_is_read(org, encoding, delimiter, separator_line, end):
+    rows = [
+        ["channel", "address", "note"],
+        ["EMAIL", "a@b.example", '"Grüße, ""x""; so'],
+        ["EMAIL", "c@b.example", '"one'],
+        ['two, ;"'],
+        ["SMS", "+12127365000", "é"],
+    ]
+    rows[1][2] += '"'
+    lines = [*(["sep=" + delimiter] if separator_line else []), *map(delimiter.join, rows)]
+    run = start(org, end.join(lines).encode(encoding), part_lines=2)
+    finish()
+    assert (counts(run), bad(run)) == (("DONE", 3, 3, 3, 0, 0, 0), [])
+    run.refresh_from_db()
+    separator = {",": "commas", ";": "semicolons", "\t": "tabs"}[delimiter]
+    name = {"cp1252": "Windows-1252"}.get(encoding, encoding.upper()[:6].rstrip("-"))
+    assert run.read_as == f"{name}, separated by {separator}"
+    assert {(address, note) for _, address, _, _, note, *_ in stored(org)} == {
+        ("a@b.example", 'Grüße, "x"; so'),
+        ("c@b.example", "one two, ;"),
+        ("+12127365000", "é"),
+    }

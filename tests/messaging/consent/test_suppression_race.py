@@ -8,8 +8,9 @@ from django.db import connections, transaction
 
 from messaging.consent import erasure, gate_lock, suppression_import
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
+from messaging.domain.receipts import Receipt
 from messaging.feedback import callbacks, receipts
-from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from rme.crm.models import Contact
@@ -68,14 +69,15 @@ def by_simulator(api, org, scene):
     api.send(message(factories.contact(org, email="complaint@simulator.rme.test")))
     claim = claims.claim(org.pk, "EMAIL", 0)
     found: list[Receipt] = []
-    deliver.deliver([claim], scene.transport, found.extend)
+    deliver.deliver([claim], scene.transport, this_process(), found.extend)
     return lambda: receipts.apply(found)
 
 
+@pytest.mark.promise("gates-1")
 @pytest.mark.parametrize(
     "way", [by_api, by_form, by_import, by_hard_bounce, by_soft_bounce, by_simulator]
 )
-def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
+def test_suppressing_waits_for_sends_that_checked_the_gates(api, org, scene, way):
     suppress = way(api, org, scene)
 
     def do() -> None:
@@ -95,7 +97,7 @@ def test_who_suppresses_waits_for_those_who_have_looked(api, org, scene, way):
     assert Suppression.objects.count() == 1
 
 
-def test_an_erasure_that_waits_for_the_gate_lock_has_no_row(api, org):
+def test_erasure_waiting_for_the_gate_lock_holds_no_row_locks(api, org):
     """Who holds the lock writes to suppressions next: the two would wait for each other."""
     someone = factories.contact(org)
     api.send(message(someone))
@@ -120,7 +122,7 @@ def test_an_erasure_that_waits_for_the_gate_lock_has_no_row(api, org):
     assert not Suppression.objects.exists()
 
 
-def test_other_receipts_wait_for_nobody(api, org, scene):
+def test_other_receipts_do_not_wait_for_the_gate_lock(api, org, scene):
     scene.send(api, factories.contact(org))
     report(scene, "failed", "30008", Attempt.objects.get().pk)
     thread = threading.Thread(target=lambda: [callbacks.apply_due(), connections.close_all()])
@@ -132,12 +134,13 @@ def test_other_receipts_wait_for_nobody(api, org, scene):
     assert Delivery.objects.get().status == "FAILED"
 
 
-def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
+@pytest.mark.promise("gates-1")
+def test_no_attempt_begins_after_a_committed_hard_bounce(api, org, scene):
     """Of a message before, by a report, against the next message's send."""
     people = factories.contacts(org, TIMES)
     api.bulk([message(each, channel="SMS") for each in people])
     while (claim := claims.claim(org.pk, "SMS", 0, 50)).deliveries:
-        deliver.deliver([claim], scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
     api.bulk([message(each, channel="SMS") for each in people])
     first = {d.contact_id: d for d in Delivery.objects.filter(status="SENT")}
     attempts = dict(Attempt.objects.values_list("delivery_id", "id"))
@@ -148,7 +151,7 @@ def test_nothing_begins_after_a_hard_bounce_was_committed(api, org, scene):
 
     def send() -> None:
         claim = claims.claim(org.pk, "SMS", 0, AT_ONCE)
-        deliver.deliver([claim], scene.transport, receipts.apply)
+        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
 
     bounced_at = race(people, bounce, send)
 

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 # --- adding one ---------------------------------------------------------------------------------
+@pytest.mark.promise("suppressions-1", "suppressions-4")
 def test_an_entry_is_added_in_its_normal_form(api):
     answer = add(
         api, channel="email", address=" Ada@BÜCHER.example ", reason="hard_bounce", note="by hand",
@@ -40,6 +41,7 @@ def test_an_entry_is_added_in_its_normal_form(api):
     )  # fmt: skip
 
 
+@pytest.mark.promise("suppressions-1")
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -48,7 +50,7 @@ def test_an_entry_is_added_in_its_normal_form(api):
         ({"channel": "ALL", "address": "212-736-5000"}, {"address": "+12127365000"}),
     ],
 )
-def test_what_an_entry_may_name(api, given, kept):
+def test_entry_is_stored_with_its_given_fields(api, given, kept):
     answer = api.call("POST", "/suppressions", given)
     expected = shown(Suppression.objects.get(), channel=given["channel"], **kept)
     assert (answer.status_code, answer.json()) == (201, expected)
@@ -62,6 +64,7 @@ def test_an_entry_may_name_a_contact(api, org, channel):
     assert (answer.status_code, answer.json()) == (201, expected)
 
 
+@pytest.mark.promise("suppressions-2")
 def test_an_unknown_contact_is_not_found(api):
     """A mistyped id must not look like protection. Another organization's is as unknown."""
     theirs = str(factories.contact(factories.organization("other")).pk)
@@ -73,13 +76,15 @@ def test_an_unknown_contact_is_not_found(api):
     assert not Suppression.objects.exists()
 
 
+@pytest.mark.promise("suppressions-4")
 def test_a_phone_number_is_read_in_the_organizations_region(db):
     api = Api(factories.organization("swiss", region="CH"))
     answer = add(api, channel="SMS", address="079 123 45 67")
     assert answer.json()["address"] == "+41791234567"
 
 
-def test_an_entry_that_is_there_stays_as_it_is(api, org):
+@pytest.mark.promise("suppressions-8")
+def test_existing_entry_stays_unchanged(api, org):
     entry = row(org, note="first", source="ADMIN")
     answer = add(api, address="ADA@example.com", note="second", expiresAt="2099-01-01T00:00:00Z")
     expected = shown(entry, note="first", source="ADMIN")
@@ -89,6 +94,7 @@ def test_an_entry_that_is_there_stays_as_it_is(api, org):
 ORDER = ["COMPLAINT", "STOP", "HARD_BOUNCE", "MANUAL"]
 
 
+@pytest.mark.promise("suppressions-9")
 @pytest.mark.parametrize("there", ORDER)
 @pytest.mark.parametrize("given", ORDER)
 def test_a_stronger_reason_replaces_a_weaker_one(api, org, there, given):
@@ -116,7 +122,8 @@ def test_a_stronger_reason_never_shortens_an_entry(api, org, there, given, kept)
     assert (answer.status_code, answer.json()) == (200, expected)
 
 
-def test_an_expired_entry_does_not_count_as_there(api, org):
+@pytest.mark.promise("gates-5")
+def test_expired_entry_counts_as_absent(api, org):
     old = row(org, reason="COMPLAINT", note="old", expires_at=timezone.now() - timedelta(1))
     assert listed(api) == {"suppressions": [], "nextCursor": None}
     for query in (f"/{old.pk}", f"?id={old.pk}", "?channel=EMAIL&address=ada@example.com"):
@@ -156,6 +163,7 @@ BAD = [
 ]
 
 
+@pytest.mark.promise("calls-16")
 @pytest.mark.parametrize(("fields", "field", "why"), BAD)
 def test_a_bad_entry_is_refused_by_its_field(api, fields, field, why):
     answer = add(api, **fields)
@@ -164,7 +172,7 @@ def test_a_bad_entry_is_refused_by_its_field(api, fields, field, why):
     assert not Suppression.objects.exists()
 
 
-def test_what_is_added_is_not_written_to(api, org):
+def test_suppressed_address_is_not_sent_to(api, org):
     ada = factories.contact(org)
     add(api, address=ada.email)
     refused = api.send(message(ada))
@@ -177,13 +185,14 @@ def test_what_is_added_is_not_written_to(api, org):
 FIELDS = ["channel", "address", "contactId", "reason", "note", "expiresAt", "entries", "anything"]
 
 
+@pytest.mark.promise("calls-18")
 @EFFORT
 @hypothesis.given(
     name=hypothesis.strategies.sampled_from(FIELDS),
     value=JSON,
     many=hypothesis.strategies.booleans(),
 )
-def test_any_value_in_any_field_is_an_answer_that_names_it(db, name, value, many):
+def test_any_value_in_any_field_is_stored_or_rejected_with_details(db, name, value, many):
     from rme.tenants.models import Organization
 
     found = Organization.objects.filter(pk="acme").first()

@@ -12,10 +12,11 @@ pytestmark = pytest.mark.django_db
 
 
 # --- lifting ------------------------------------------------------------------------------------
+@pytest.mark.promise("suppressions-10")
 @pytest.mark.parametrize(
     "query", ["/{0.pk}", "?id={0.pk}", "?channel=email&address=Ada@example.com"]
 )
-def test_an_entry_is_lifted(api, org, query):
+def test_suppression_is_lifted(api, org, query):
     entry, other = row(org), row(org, channel="ALL")
     answer = lift(api, query.format(entry))
     assert (answer.status_code, answer.content) == (204, b"")
@@ -25,6 +26,7 @@ def test_an_entry_is_lifted(api, org, query):
     assert (again.status_code, again.json()) == (404, UNKNOWN)
 
 
+@pytest.mark.promise("suppressions-10")
 def test_a_contacts_entry_is_lifted(api, org):
     row(org, channel="ALL", address="", contact_id="c1")
     assert lift(api, "?channel=PUSH&contactId=c1").status_code == 404
@@ -32,8 +34,9 @@ def test_a_contacts_entry_is_lifted(api, org):
     assert not Suppression.objects.exists()
 
 
+@pytest.mark.promise("errors-15", "suppressions-12")
 @pytest.mark.parametrize("reason", ["COMPLAINT", "STOP"])
-def test_the_recipients_own_word_stays(api, org, reason):
+def test_suppression_by_the_recipient_cannot_be_lifted(api, org, reason):
     entry = row(org, reason=reason)
     text = "Only the recipient or an admin may lift this suppression."
     for query in (f"/{entry.pk}", f"?id={entry.pk}", "?channel=EMAIL&address=ada@example.com"):
@@ -42,6 +45,7 @@ def test_the_recipients_own_word_stays(api, org, reason):
     assert Suppression.objects.get() == entry
 
 
+@pytest.mark.promise("suppressions-11")
 @pytest.mark.parametrize(
     "query",
     [
@@ -53,7 +57,7 @@ def test_the_recipients_own_word_stays(api, org, reason):
         f"?id={NO_ENTRY}&channel=EMAIL",
     ],
 )
-def test_nothing_ever_lifts_them_all(api, org, query):
+def test_lifting_without_id_or_address_is_rejected(api, org, query):
     row(org)
     why = "give id, or channel with one of address and contactId"
     answer = lift(api, query)
@@ -62,6 +66,7 @@ def test_nothing_ever_lifts_them_all(api, org, query):
     assert Suppression.objects.count() == 1
 
 
+@pytest.mark.promise("errors-11", "suppressions-10")
 @pytest.mark.parametrize("query", ["/nonsense", "?id=nonsense", f"/{NO_ENTRY}", "/a%00b"])
 def test_an_unknown_id_is_not_found(api, query):
     answer = lift(api, query)
@@ -69,7 +74,8 @@ def test_an_unknown_id_is_not_found(api, query):
 
 
 # --- another organization -----------------------------------------------------------------------
-def test_another_organizations_entries_are_not_there(api, org):
+@pytest.mark.promise("calls-4")
+def test_entries_of_another_organization_are_not_found(api, org):
     other = factories.organization("other")
     theirs = [
         row(other),

@@ -8,7 +8,8 @@ from tests.rest import error
 pytestmark = pytest.mark.django_db
 
 
-def test_the_newest_come_first_page_by_page(api):
+@pytest.mark.promise("suppressions-6")
+def test_newest_suppressions_come_first_across_pages(api):
     add_many(api, *entries(5))
     everything = listed(api)
     assert [entry["address"] for entry in everything["suppressions"]] == sorted(
@@ -31,6 +32,7 @@ def test_the_newest_come_first_page_by_page(api):
     assert [entry for page in pages for entry in page] == everything["suppressions"]
 
 
+@pytest.mark.promise("suppressions-6")
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -74,12 +74,12 @@ def test_a_suppressed_address_without_a_contact_is_found(root, org):
 
 
 @pytest.mark.parametrize("term", ["nobody", "%", "_", "'", "\0", "x" * 400])
-def test_what_is_not_there_is_not_found(root, org, term):
+def test_unknown_term_finds_nothing(root, org, term):
     factories.contact(org)
     assert found(root, term) == {}
 
 
-def test_nobody_finds_anything_of_another_organization(org):
+def test_search_finds_nothing_of_another_organization(org):
     ada = factories.contact(org)
     Api(org).send(message(ada))
     stranger = person("s", factories.organization("other"), Membership.Role.OWNER)

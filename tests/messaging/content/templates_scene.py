@@ -4,14 +4,15 @@ from collections import deque
 from math import inf
 
 from messaging.delivery import claims, prepare
+from messaging.domain.channels import Channel
 from messaging.policy import organization_policy
-from rme.core.channels import Channel
+from rme.core.process.time_budget import StepTimers
 
 
 def composed(org, channel=Channel.EMAIL):
     """Claim what is ready and give the texts that would go out, by their recipients' addresses."""
     claim = claims.claim(org.pk, channel, 0)
-    preparation = prepare.Preparation(claim, organization_policy.of(org.pk))
+    preparation = prepare.Preparation(claim, organization_policy.of(org.pk), None, StepTimers())
     hand = preparation.take(deque(claim.deliveries), len(claim.deliveries), inf)
     return {s.address: [content for _, content in s.contents] or s.detail for s in hand}
 

@@ -42,6 +42,7 @@ def filled(org):
     return first
 
 
+@pytest.mark.promise("templates-1", "templates-9")
 def test_list_of_templates_is_by_name_language_channel_and_version(api, filled):
     filled.refresh_from_db()
     answer = page(api)
@@ -70,6 +71,7 @@ def test_list_of_templates_is_by_name_language_channel_and_version(api, filled):
     assert answer["templates"][3]["updatedAt"] == iso(draft.created_at)
 
 
+@pytest.mark.promise("templates-9")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -87,7 +89,8 @@ def test_filters(api, filled, query, expected):
     assert keys(api, query) == expected
 
 
-def test_pages_are_stable_while_versions_come_and_go(api, org, filled):
+@pytest.mark.promise("templates-9")
+def test_pages_are_stable_while_versions_change(api, org, filled):
     first = page(api, "?limit=3")
     TemplateVersion.objects.filter(template__name="code", version=2).delete()
     factories.template(org, "SMS", name="a-new-one", text="x")
@@ -149,6 +152,7 @@ def test_bad_filters_are_named(api, query, field):
     assert [d["field"] for d in response.json()["error"]["details"]] == [field]
 
 
+@pytest.mark.promise("calls-4")
 def test_a_stranger_has_no_access(org):
     stranger = Api(factories.organization("other"))
     assert page(stranger) == {"templates": [], "nextCursor": None}

@@ -21,7 +21,7 @@ def partial(org, name, text):
     return Partial.objects.create(organization=org, name=name, text=text)
 
 
-def test_partial_is_the_organizations_own(api, org, ada):
+def test_partial_belongs_to_its_organization(api, org, ada):
     partial(org, "footer", "© {{ year }} Acme")
     partial(factories.organization("other"), "footer", "theirs")
     factories.template(org, name="p", text="Hi\n{% render 'footer', year: 2026 %}")
@@ -38,7 +38,7 @@ def test_partial_of_another_organization_is_missing(org):
     assert not TemplateVersion.objects.filter(template__name="p", state="ACTIVE").exists()
 
 
-def test_partial_that_changed_is_sent_as_it_is_now(api, org, ada):
+def test_changed_partial_is_used_at_send(api, org, ada):
     footer = partial(org, "footer", "old")
     factories.template(org, name="p", text="Hi {% render 'footer' %}")
     body = message(ada, template={"name": "p", "language": "en_US"})
@@ -51,7 +51,7 @@ def test_partial_that_changed_is_sent_as_it_is_now(api, org, ada):
     assert sent_text(org) == "Hi new"
 
 
-def test_partial_that_is_gone_fails_the_messages_that_need_it_alone(api, org, ada):
+def test_deleted_partial_fails_only_the_messages_using_it(api, org, ada):
     partial(org, "footer", "x")
     factories.template(org, name="p", text="Hi {% render 'footer' %}")
     needing = api.send(message(ada, template={"name": "p", "language": "en_US"})).json()

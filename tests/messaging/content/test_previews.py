@@ -26,6 +26,7 @@ def rendered(api, name="welcome", **wanted):
     return response.json()
 
 
+@pytest.mark.promise("templates-10")
 def test_email_as_it_would_be_sent(api, org):
     ada = factories.contact(org)
     event = Event.objects.create(organization=org, name="Congress & more", starts_at=AT)
@@ -59,6 +60,7 @@ def test_email_as_it_would_be_sent(api, org):
     }
 
 
+@pytest.mark.promise("templates-11")
 def test_sms_with_its_size(api):
     assert rendered(api, channel="SMS", variables={"note": "10 €"}) == {
         **NOTHING,
@@ -73,6 +75,7 @@ def test_sms_with_its_size(api):
     }
 
 
+@pytest.mark.promise("templates-10")
 def test_push_with_its_data(api, org):
     factories.template(org, "PUSH", name="p", title="T {{ a }}", body="B", data={"id": "{{ b }}"})
     assert rendered(api, "p", variables={"a": 1, "b": "x"}) == {
@@ -89,6 +92,7 @@ def test_push_with_its_data(api, org):
     }
 
 
+@pytest.mark.promise("templates-10")
 def test_missing_variables_and_warnings_are_listed(api, org):
     factories.template(
         org,
@@ -121,7 +125,7 @@ def test_expensive_sms_says_why(api):
     ]
 
 
-def test_any_version_can_be_seen(api, org):
+def test_any_version_can_be_rendered(api, org):
     first = factories.template(org, "SMS", name="v", text="first {{ a }}")
     templates.activate(templates.add_draft(first.template, {"text": "second"}))
     templates.add_draft(first.template, {"text": "draft"})
@@ -141,7 +145,7 @@ def test_draft_of_mjml_is_compiled_for_it(api, org):
     assert answer["text"] == "Hi <A>\n"
 
 
-def test_draft_that_does_not_parse_says_where(api):
+def test_unparsable_draft_says_where(api):
     template = Template.objects.get(channel="SMS")
     templates.add_draft(template, {"text": "a\n{{ b"})
     response = render(api, channel="SMS", version=2)
@@ -155,7 +159,7 @@ def test_draft_that_does_not_parse_says_where(api):
     )
 
 
-def test_template_that_does_not_fit_the_data_says_why(api, org):
+def test_template_failing_on_the_data_says_why(api, org):
     factories.template(org, "SMS", name="d", text="{{ 1 | divided_by: n }}")
     response = render(api, "d", variables={"n": 0})
     why = "line 1: divided_by: can't divide by 0"
@@ -165,6 +169,7 @@ def test_template_that_does_not_fit_the_data_says_why(api, org):
     )
 
 
+@pytest.mark.promise("templates-12")
 @pytest.mark.parametrize(
     ("missing", "channel", "others"),
     [
@@ -175,7 +180,7 @@ def test_template_that_does_not_fit_the_data_says_why(api, org):
     ],
 )
 @pytest.mark.parametrize("version", [None, 1])
-def test_without_a_channel_the_first_that_has_one_is_rendered(
+def test_first_channel_with_a_version_is_rendered_by_default(
     api, missing, channel, others, version
 ):
     Template.objects.filter(channel__in=missing).delete()
@@ -188,7 +193,7 @@ def test_without_a_channel_the_first_that_has_one_is_rendered(
     )
 
 
-def test_a_channel_that_is_named_needs_no_warning(api):
+def test_named_channel_needs_no_warning(api):
     answer = rendered(api, language="en_US", channel="SMS", variables={"note": "hello"})
     assert (answer["channel"], answer["warnings"]) == ("SMS", [])
 
@@ -211,14 +216,14 @@ def test_a_channel_in_another_language_is_not_named(api, org):
         ("theirs", {}, "active template theirs in en_US for EMAIL, SMS, PUSH"),
     ],
 )
-def test_template_that_is_not_there_or_anothers_is_not_found(api, name, wanted, text):
+def test_unknown_or_foreign_template_is_not_found(api, name, wanted, text):
     factories.template(factories.organization("other"), "SMS", name="theirs", text="x")
     response = render(api, name, **wanted)
     expected = error("TEMPLATE_NOT_FOUND", f"There is no {text}.")
     assert (response.status_code, response.json()) == (404, expected)
 
 
-def test_contact_that_is_not_there_or_anothers_is_not_found(api):
+def test_unknown_or_foreign_contact_is_not_found(api):
     theirs = factories.contact(factories.organization("other"))
     for contact_id in ("nobody", str(theirs.pk)):
         response = render(api, channel="SMS", contactId=contact_id)
@@ -251,7 +256,8 @@ def test_bad_requests_are_named(api, wanted, field):
     assert [d["field"] for d in response.json()["error"]["details"]] == [field]
 
 
-def test_render_stores_and_sends_nothing_and_costs_a_few_statements(api, org):
+@pytest.mark.promise("templates-13")
+def test_render_only_reads_with_few_statements(api, org):
     ada = factories.contact(org)
     event = Event.objects.create(organization=org, name="Congress", starts_at=AT)
     wanted = {

@@ -26,6 +26,7 @@ def in_languages(org, *languages, name="greeting", channel="EMAIL"):
 
 
 # --- languages -----------------------------------------------------------------------------------
+@pytest.mark.promise("request-12", "templates-8")
 @pytest.mark.parametrize(
     ("fallback", "there", "asked", "chosen"),
     [
@@ -66,6 +67,7 @@ def test_language_at_accept_at_render_and_at_send(org, ada, fallback, there, ask
     assert sent_text(org) == f"text in {chosen}"
 
 
+@pytest.mark.promise("request-12")
 def test_language_left_out_is_the_organizations_for_people_without_one(api, org):
     in_languages(org, "en_US", "de")
     nobody = factories.contact(org, language="")
@@ -81,7 +83,8 @@ def states(version):
     return dict(version.template.versions.values_list("version", "state"))
 
 
-def test_version_that_was_archived_is_made_active_again(api, org, ada):
+@pytest.mark.promise("templates-1")
+def test_archived_version_can_be_activated_again(api, org, ada):
     first = factories.template(org, name="v", text="first")
     second = templates.add_draft(first.template, {"subject": "s", "text": "second"})
     body = message(ada, template={"name": "v", "language": "en_US"})
@@ -99,7 +102,8 @@ def test_version_that_was_archived_is_made_active_again(api, org, ada):
     assert templates.add_draft(first.template, {"text": "third"}).version == 3
 
 
-def test_version_that_does_not_parse_leaves_the_active_one_alone(org):
+@pytest.mark.promise("templates-6")
+def test_unparsable_version_does_not_replace_the_active_one(org):
     first = factories.template(org, name="v", text="first")
     second = templates.add_draft(first.template, {"subject": "{{ a", "text": "{% if %}"})
     with pytest.raises(InvalidPayload) as raised:

@@ -23,9 +23,8 @@ def ada(org):
     return factories.contact(org, language="de_CH", zone="Europe/Zurich")
 
 
-def test_contact_organization_and_sender_give_their_fields_and_no_variable_replaces_them(
-    api, org, ada
-):
+@pytest.mark.promise("templates-5")
+def test_fields_of_contact_organization_and_sender_cannot_be_overridden(api, org, ada):
     names = {
         "contact": ["id", "first_name", "last_name", "name", "email", "mobile", "language", "zone"],
         "org": ["id", "name", "brand_color"],
@@ -152,11 +151,14 @@ def records(org, ada):
     ]
 
 
-def test_record_of_any_kind_gives_its_fields(api, org, ada):
+@pytest.mark.promise("request-16")
+def test_record_of_any_kind_provides_its_fields(api, org, ada):
     factories.template(
         org, name="any", text="{{ record.type }} {{ record.name }}{{ record.subject }}"
     )
-    for row, fields in records(org, ada):
+    rows = records(org, ada)
+    assert [type(row) for row, _ in rows] == [*RECORD_FIELDS]
+    for row, fields in rows:
         named = {"name": "any", "language": "en_US"}
         body = message(ada, template=named, context={"recordId": str(row.pk)})
         message_id = api.send(body).json()["messageId"]
@@ -173,7 +175,8 @@ def test_fields_of_records_are_documented():
         assert f"| `{model.__name__}` | {names} |" in lines
 
 
-def test_record_is_sent_as_it_was_when_the_message_was_accepted(api, org, ada):
+@pytest.mark.promise("request-16")
+def test_record_is_rendered_as_of_accept(api, org, ada):
     event = Event.objects.create(organization=org, name="Congress", starts_at=AT)
     source = "{{ record.name }} {{ record.starts_at | date: '%d %B %Y, %H:%M' }}"
     factories.template(org, name="invitation", text=source)
@@ -187,8 +190,9 @@ def test_record_is_sent_as_it_was_when_the_message_was_accepted(api, org, ada):
     assert sent_text(org) == "Congress 04 May 2026, 09:30"
 
 
+@pytest.mark.promise("request-17")
 @pytest.mark.parametrize("record_id", ["nothing", "01a1fb37-a4a4-7470-9fc2-6927566e64b5", "other"])
-def test_record_that_is_not_there_or_anothers_is_not_found(api, org, ada, record_id):
+def test_unknown_or_foreign_record_is_not_found(api, org, ada, record_id):
     if record_id == "other":
         other = factories.organization("other")
         record_id = str(Account.objects.create(organization=other, name="Theirs").pk)

@@ -34,7 +34,8 @@ def strict(person, **variables):
     })  # fmt: skip
 
 
-def test_variables_that_are_missing_or_of_another_type_are_named_at_accept(api, org, ada):
+@pytest.mark.promise("templates-7")
+def test_missing_or_mistyped_variables_are_named_at_accept(api, org, ada):
     factories.template(org, name="strict", text=TEXT, variables=SCHEMA)
     missing = api.send(strict(ada, code="A"))
     assert missing.status_code == 400
@@ -63,7 +64,7 @@ def test_default_of_the_schema_is_sent_unless_one_is_given(api, org, ada):
     assert sent_text(org) == "own 1 stern"
 
 
-def test_default_that_does_not_fit_keeps_a_version_from_becoming_active(org):
+def test_version_with_an_invalid_default_is_not_activated(org):
     schema = {"properties": {"n": {"type": "integer", "default": "many"}}}
     with pytest.raises(InvalidPayload) as raised:
         factories.template(org, name="bad", text="x", variables=schema)

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from messaging.content import tracked_links
-from messaging.content.links import BadLink
 from messaging.content.tracked_links import CLICK, MAX_URL_LENGTH, OPEN, Target
+from messaging.links import BadLink
 
 DELIVERY = UUID("01a1fe52-0000-7000-8000-000000000001")
 LINK = re.compile(r"http://localhost:8000/t/c/([A-Za-z0-9_-]+)")
@@ -32,6 +32,11 @@ def clicks(html: str) -> str:
         ("<a href=http://x.example>x</a>", '<a href="[http://x.example]">x</a>'),
         ("<A class=b HREF = 'HTTPS://x.example'>", '<A class=b HREF = "[HTTPS://x.example]">'),
         ('<a href="https://x.example/?a=1&amp;b=2">', '<a href="[https://x.example/?a=1&b=2]">'),
+        (
+            '<a href="https://x.example/list?a=1&region=eu&currency=EUR">',
+            '<a href="[https://x.example/list?a=1&region=eu&currency=EUR]">',
+        ),
+        ("<a href=https://x.example/?a&copy=1>", '<a href="[https://x.example/?a&copy=1]">'),
         ('<a href=" https://x.example ">', '<a href="[https://x.example]">'),
         ('<a href="https://x.example/ü?q=ß">', '<a href="[https://x.example/ü?q=ß]">'),
         (
@@ -45,7 +50,7 @@ def clicks(html: str) -> str:
         ),
     ],
 )
-def test_links_of_the_web_lead_by_way_of_us(html: str, expected: str) -> None:
+def test_web_links_are_rewritten_for_tracking(html: str, expected: str) -> None:
     assert clicks(html) == expected
 
 
@@ -87,7 +92,7 @@ def test_links_of_the_web_lead_by_way_of_us(html: str, expected: str) -> None:
         "",
     ],
 )
-def test_everything_else_stays_as_it_was(html: str) -> None:
+def test_other_links_stay_unchanged(html: str) -> None:
     assert tracked_links.track(html, DELIVERY, opens=False, clicks=True) == html
 
 
@@ -132,13 +137,13 @@ def test_no_token_can_be_changed() -> None:
     "text",
     ["", "x", "A" * 43, "A" * 9000, "é" * 50, "%00" * 20, "." * 50, "A" * 44 + "=", "A" * 45],
 )
-def test_junk_is_no_token(text: str) -> None:
+def test_malformed_token_is_rejected(text: str) -> None:
     for kind in (OPEN, CLICK):
         with pytest.raises(BadLink):
             tracked_links.read(kind, text)
 
 
-def test_a_token_is_of_one_kind() -> None:
+def test_token_is_valid_for_one_kind_only() -> None:
     with pytest.raises(BadLink):
         tracked_links.read(OPEN, token())
     image = tracked_links.open_url(DELIVERY).rpartition("/")[2]

@@ -51,7 +51,7 @@ NEVER_GIVEN = {"entries", "anything"}
         ("/templates/welcome/render", RENDER, 200),
     ],
 )
-def test_any_value_in_any_field_is_an_answer_that_names_it(org, path, body, status):
+def test_any_value_in_any_field_is_stored_or_rejected_with_details(org, path, body, status):
     api, person = Api(org), factories.contact(org)
     usual = {name: value for name, value in body.items() if name not in NEVER_GIVEN}
     if "contactId" in usual:

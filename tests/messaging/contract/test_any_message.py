@@ -1,6 +1,7 @@
 """Any JSON in any field of a message, and any bytes in its place, are an answer."""
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from rme.tenants.models import Organization
@@ -27,9 +28,10 @@ FIELDS = [
 ]
 
 
+@pytest.mark.promise("calls-18")
 @EFFORT
 @hypothesis.given(name=st.sampled_from(FIELDS), value=JSON)
-def test_any_value_in_any_field_is_an_answer_that_names_it(db, name, value):
+def test_any_value_in_any_field_is_stored_or_rejected_with_details(db, name, value):
     org, api = _world()
     body = message(factories.contact(org)) | {name: value}
     response = api.send(body)
@@ -50,6 +52,7 @@ def _world():
     return org, Api(org)
 
 
+@pytest.mark.promise("calls-18")
 @EFFORT
 @hypothesis.given(body=st.binary(max_size=200))
 def test_any_bytes_are_an_answer(db, body):

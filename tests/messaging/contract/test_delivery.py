@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
+from messaging.domain.channels import Channel
+from messaging.domain.policy import BUILT_IN
+from messaging.domain.statuses import TRANSITIONS, Status, aggregate
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, Pause, Suppression
-from messaging.models.statuses import TRANSITIONS, Status, aggregate
-from messaging.policy import organization_policy
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted
@@ -31,6 +32,7 @@ SOURCES = Path(__file__).parents[3]
 # --- statuses -------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("events-4")
 def test_the_table_of_statuses_is_the_contracts():
     assert {status: set(following) for status, following in TRANSITIONS.items()} == {
         "ACCEPTED": {"SENDING", "BLOCKED", "EXPIRED", "FAILED"},
@@ -46,7 +48,8 @@ def test_the_table_of_statuses_is_the_contracts():
     }
 
 
-def test_of_two_statuses_the_earlier_of_the_contracts_list_is_the_messages():
+@pytest.mark.promise("events-7")
+def test_message_status_is_the_first_of_its_deliveries_in_contract_order():
     order = ["SENDING", "SCHEDULED", "UNKNOWN", "DELIVERED", "SENT", "FAILED", "EXPIRED"]
     order += ["CANCELLED", "BLOCKED"]
     for place, first in enumerate(order):
@@ -68,6 +71,7 @@ def _writes_a_status(source):
     )
 
 
+@pytest.mark.promise("events-5")
 def test_no_other_place_writes_a_status():
     found = [
         str(path.relative_to(SOURCES))
@@ -76,22 +80,26 @@ def test_no_other_place_writes_a_status():
         if "migrations" not in path.parts and _writes_a_status(path.read_text())
     ]
     assert found == [
-        "messaging/accept/idempotency.py",  # the status of an answer
         "messaging/content/drafts.py",  # the texts of template versions
+        "messaging/content/partials.py",  # the columns of partials and their versions
         "messaging/content/publishing.py",  # the columns of template versions, of which none is so
         "messaging/content/templates.py",
-        "messaging/models/transitions.py",
         "messaging/policy/domain_checks.py",  # what a check of a sender domain found
-        "messaging/webhooks/delivery_log.py",  # the status of a webhook delivery
-        "messaging/webhooks/outbox.py",
+        "messaging/store/idempotency.py",  # the status of an answer
+        "messaging/store/transitions.py",
+        "messaging/store/webhooks/claims.py",  # the status of a webhook delivery
+        "messaging/store/webhooks/replays.py",
+        "messaging/webhooks/delivery_log.py",
         "messaging/webhooks/replays.py",
+        "rme/tenants/access/guess_limits.py",  # how often somebody guessed
     ]
 
 
+@pytest.mark.promise("events-6", "reliability-9")
 @pytest.mark.parametrize(
     "kinds", [["open"], ["click"], ["delivered", "open"], ["open", "delivered", "sent"]]
 )
-def test_an_open_or_click_implies_a_delivery_however_often_it_is_reported(api, org, script, kinds):
+def test_repeated_opens_and_clicks_imply_one_delivery(api, org, script, kinds):
     script("mail", Accepted())
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
@@ -103,6 +111,7 @@ def test_an_open_or_click_implies_a_delivery_however_often_it_is_reported(api, o
     assert delivery().status == "DELIVERED"
 
 
+@pytest.mark.promise("suppressions-5")
 @pytest.mark.parametrize(
     ("kind", "reason"), [("bounced", "HARD_BOUNCE"), ("complained", "COMPLAINT")]
 )
@@ -121,6 +130,7 @@ def test_a_bounce_or_complaint_reported_later_suppresses_the_address(
 # --- pauses ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("gates-9")
 @pytest.mark.parametrize(
     ("paused", "waits"),
     [
@@ -135,7 +145,7 @@ def test_a_bounce_or_complaint_reported_later_suppresses_the_address(
         ({"ends_at": datetime(2026, 1, 1, tzinfo=UTC)}, False),
     ],
 )
-def test_a_pause_holds_what_it_names(api, org, paused, waits):
+def test_pause_holds_only_matching_messages(api, org, paused, waits):
     Pause.objects.create(organization=org, reason="maintenance", **paused)
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
@@ -147,10 +157,11 @@ def test_a_pause_holds_what_it_names(api, org, paused, waits):
 # --- categories -----------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("request-8", "routes-19")
 def test_transactional_and_marketing_are_as_the_contract_has_them():
     shown = {
         name: (rules.opt_in, rules.resend_unknown, rules.expires_after, rules.cap)
-        for name, rules in organization_policy.BUILT_IN.items()
+        for name, rules in BUILT_IN.items()
     }
     assert shown == {
         "TRANSACTIONAL": (False, True, timedelta(hours=24), None),
@@ -158,6 +169,7 @@ def test_transactional_and_marketing_are_as_the_contract_has_them():
     }
 
 
+@pytest.mark.promise("routes-19")
 def test_a_message_expires_by_its_category(api, org):
     Category.objects.create(
         organization=org, name="TRANSACTIONAL", regime="OPT_OUT", expires_after=600
@@ -168,8 +180,9 @@ def test_a_message_expires_by_its_category(api, org):
     assert abs(row.expires_at - created - timedelta(seconds=600)) < timedelta(milliseconds=1)
 
 
+@pytest.mark.promise("gates-8")
 @pytest.mark.django_db(transaction=True)
-def test_the_cap_lets_through_again_when_its_window_is_over(api, org):
+def test_cap_allows_messages_again_after_its_window(api, org):
     Category.objects.create(
         organization=org, name="NEWS", regime="OPT_OUT", cap_count=1, cap_window=3600
     )
@@ -182,7 +195,8 @@ def test_the_cap_lets_through_again_when_its_window_is_over(api, org):
         assert api.send(body).status_code == status
 
 
-def test_a_cap_is_looked_at_again_before_it_leaves(api, org, script):
+@pytest.mark.promise("gates-8")
+def test_cap_is_checked_again_before_sending(api, org, script):
     script("mail", Accepted())
     content = {"subject": "News", "text": "All of them"}
     category = Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
@@ -199,6 +213,7 @@ def test_a_cap_is_looked_at_again_before_it_leaves(api, org, script):
 # --- fairness -------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("faults-19")
 def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, org):
     other = factories.organization("other")
     factories.template(other)
@@ -210,12 +225,13 @@ def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, or
     for _ in range(2):  # rounds
         for priority, organization_id in claims.choose(claims.ready(Channel.EMAIL)):
             window = claims.claim(organization_id, "EMAIL", priority, claims.WINDOW)
-            deliver.deliver([window], outbound_transport(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
             served.append(organization_id)
     assert sorted(served[:2]) == ["acme", "other"]
     assert Attempt.objects.filter(organization_id="other").count() == 1
 
 
+@pytest.mark.promise("faults-20")
 def test_a_password_reset_goes_before_a_million_news_of_another(api, org):
     other = factories.organization("other")
     factories.template(other)
@@ -228,6 +244,7 @@ def test_a_password_reset_goes_before_a_million_news_of_another(api, org):
     assert claims.choose(claims.ready(Channel.EMAIL)) == [(0, "other")]
 
 
+@pytest.mark.promise("faults-12")
 def test_the_oldest_of_a_category_goes_first(api, org, script):
     script("mail", Accepted())
     people = factories.contacts(org, 20)
@@ -237,6 +254,7 @@ def test_the_oldest_of_a_category_goes_first(api, org, script):
     assert [to for _, to in Scripted.sent] == [person.email for person in people]
 
 
+@pytest.mark.promise("events-13")
 def test_a_page_of_the_history_has_fifty_messages_by_default(api, org):
     people = factories.contacts(org, 51)
     api.bulk([message(person) for person in people])

@@ -19,6 +19,7 @@ def check(response, status, expected):
     assert response["Content-Type"] == "application/json"
 
 
+@pytest.mark.promise("calls-11", "errors-1", "errors-3")
 def test_invalid_payload_names_each_field(api):
     check(
         api.send({"channel": "FAX", "to": [{"contactId": 5, "x": 1}], "template": {"name": "a"}}),
@@ -34,6 +35,7 @@ def test_invalid_payload_names_each_field(api):
     )
 
 
+@pytest.mark.promise("errors-3")
 def test_malformed_json_says_where(api):
     response = api.send(b'{"channel": ')
     assert response.status_code == 400
@@ -41,6 +43,7 @@ def test_malformed_json_says_where(api):
     assert "line 1 column" in response.json()["error"]["message"]
 
 
+@pytest.mark.promise("calls-17")
 def test_nul_is_refused_with_its_place(api):
     check(
         api.send(b'{"context": {"variables": {"a": ["x", "\\u0000"]}}}'),
@@ -53,10 +56,12 @@ def test_nul_is_refused_with_its_place(api):
     )
 
 
+@pytest.mark.promise("calls-17")
 def test_lone_surrogate_is_refused(api):
     assert api.send(b'{"channel": "\\ud800"}').json()["error"]["code"] == "INVALID_PAYLOAD"
 
 
+@pytest.mark.promise("calls-12")
 def test_unknown_query_parameter_is_refused(api):
     check(
         api.call("GET", "/messages?contactid=5"),
@@ -88,6 +93,7 @@ def test_unauthorized_says_why(api, header, challenge):
     assert response["WWW-Authenticate"] == challenge
 
 
+@pytest.mark.promise("errors-11", "errors-27", "request-23")
 def test_not_found_contact_names_the_field(api):
     body = message()
     body["to"] = [{"contactId": "nobody"}]
@@ -101,6 +107,7 @@ def test_not_found_contact_names_the_field(api):
     assert Message.objects.count() == 0
 
 
+@pytest.mark.promise("errors-11")
 @pytest.mark.parametrize("identifier", ["nope", "01A1FB37-A4A4-7470-9FC2-6927566E64B5", "%00"])
 def test_not_found_message(api, identifier):
     for method in ("GET", "DELETE"):
@@ -111,10 +118,12 @@ def test_not_found_message(api, identifier):
         )
 
 
+@pytest.mark.promise("errors-11")
 def test_not_found_path(api):
     check(api.call("GET", "/nope"), 404, error("NOT_FOUND", "There is no such path."))
 
 
+@pytest.mark.promise("errors-12")
 def test_method_not_allowed_names_the_allowed_methods(api):
     response = api.call("PUT", "/messages")
     check(response, 405, error("METHOD_NOT_ALLOWED", "This path does not take that method."))
@@ -154,6 +163,7 @@ def test_every_path_is_swept():
     assert [f"/{route}" for route in routes] == list(ROUTES)
 
 
+@pytest.mark.promise("errors-12")
 @pytest.mark.parametrize("wrong", ["", "?nope=1", "?limit=x&limit=y", "?dryRun=maybe", "?q=%00"])
 @pytest.mark.parametrize("path", ROUTES)
 def test_method_not_allowed_precedes_all_other_errors(api, path, wrong):
@@ -174,13 +184,14 @@ def test_a_caller_without_a_token_is_refused_before_the_method(api):
     assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHORIZED")
 
 
+@pytest.mark.promise("errors-13")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "path",
     ["", "/", "//", "/nope", "/nope/", "/messages/", "/messages/x/", "/messages/x/y", "/Messages",
      "/../admin", "/nope?a=b", "?a=b", "/%00", "/%ff", "/templates/x/render/", "/openapi.json/"],
 )  # fmt: skip
-def test_an_unknown_path_is_not_found_whatever_the_method(api, path, method):
+def test_unknown_path_is_not_found_for_any_method(api, path, method):
     response = api.call(method, path)
     assert response.status_code == 404
     assert response["Content-Type"] == "application/json"
@@ -189,11 +200,12 @@ def test_an_unknown_path_is_not_found_whatever_the_method(api, path, method):
         assert response.json() == error("NOT_FOUND", "There is no such path.")
 
 
-def test_a_neighbour_of_the_base_path_is_a_page():
+def test_path_next_to_the_base_path_is_an_html_page():
     response = Client().get("/rme/v1x")
     assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
 
 
+@pytest.mark.promise("errors-14", "bulk-9")
 def test_not_cancellable(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     check(
@@ -203,11 +215,13 @@ def test_not_cancellable(api, org):
     )
 
 
+@pytest.mark.promise("calls-15")
 def test_payload_too_large(api):
     response = api.send(b'{"x": "' + b"a" * (5 * 1024 * 1024) + b'"}')
     check(response, 413, error("PAYLOAD_TOO_LARGE", "The body is larger than 5 MiB."))
 
 
+@pytest.mark.promise("errors-20")
 def test_unsupported_media_type(api):
     response = api.call("POST", "/messages", b"a=b", **{"Content-Type": "text/plain"})
     check(
@@ -217,6 +231,7 @@ def test_unsupported_media_type(api):
     )
 
 
+@pytest.mark.promise("errors-26", "faults-4")
 @pytest.mark.django_db(transaction=True)
 def test_unavailable_when_the_database_is_away(api, org, settings):
     person = factories.contact(org)
@@ -237,6 +252,7 @@ def _away(execute, sql, params, many, context):
     raise OperationalError("server closed the connection unexpectedly")
 
 
+@pytest.mark.promise("errors-25")
 @pytest.mark.django_db(transaction=True)
 def test_an_internal_error_contains_no_internals(api, org):
     def broken(*_):
@@ -248,6 +264,7 @@ def test_an_internal_error_contains_no_internals(api, org):
     check(response, 500, error("INTERNAL_ERROR", "Something went wrong on our side."))
 
 
+@pytest.mark.promise("calls-2")
 def test_another_organization_gets_not_found(api, org):
     person = factories.contact(org)
     message_id = api.send(message(person)).json()["messageId"]

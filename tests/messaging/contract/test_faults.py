@@ -1,6 +1,8 @@
 """Messages while a component is unavailable, runs twice, or has a wrong clock."""
 
 import datetime as dt
+import os
+import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -12,17 +14,20 @@ from celery import current_app
 from django.db import OperationalError, connection
 
 from messaging import providers
-from messaging.delivery import claims, deliver, fairness, sweeper, tasks
+from messaging.delivery import claims, deliver, sweeper, tasks
+from messaging.delivery.tasks import this_process
+from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
+from messaging.store import due_organizations
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
-from tests import factories
+from tests import databases, factories
 from tests.rest import all_events, error, events, message, work
+from tests.service import ROOT
 from tests.stopwatch import Stopwatch
 from tests.threads import at_once
 
@@ -59,39 +64,43 @@ def _connect_anew():
     current_app._pool = current_app.amqp._producer_pool = None
 
 
+@pytest.mark.promise("reliability-2", "faults-2")
 def test_without_redis_a_send_is_accepted_and_found_when_it_is_back(api, org, redis, settings):
     person = factories.contact(org)
     with redis_away(settings):
         answer = api.send(message(person))
-        assert fairness.waiting_channels() == ["EMAIL"]
+        assert due_organizations.waiting_channels() == ["EMAIL"]
     assert answer.status_code == 202
-    assert redis.exists("rme:bell:EMAIL") == 0
+    assert redis.exists("rme:wakeup:EMAIL") == 0
     tasks.sweep()
-    assert redis.exists("rme:bell:EMAIL") == 1  # a worker is called
+    assert redis.exists("rme:wakeup:EMAIL") == 1  # a worker is called
     work()
     assert events(answer.json()["messageId"]) == ["accepted", "sent", "delivered"]
 
 
-def test_a_redis_that_was_emptied_loses_no_message(api, org, redis):
+@pytest.mark.promise("reliability-2", "faults-2")
+def test_emptied_redis_loses_no_message(api, org, redis):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     redis.flushdb()
     tasks.sweep()
-    assert redis.exists("rme:bell:EMAIL") == 1
+    assert redis.exists("rme:wakeup:EMAIL") == 1
     tasks.send_ready("EMAIL")
     assert events(message_id) == ["accepted", "sent", "delivered"]
 
 
+@pytest.mark.promise("faults-3")
 def test_without_a_broker_a_send_is_accepted(api, org, redis):
     with broker_away():
         with Stopwatch() as watch:
             answer = api.send(message(factories.contact(org)))
         assert watch.seconds < 3  # kombu would try again for six seconds
     assert (answer.status_code, answer.json()["status"]) == (202, "ACCEPTED")
-    redis.delete("rme:bell:EMAIL")  # as it is by itself, three seconds later
+    redis.delete("rme:wakeup:EMAIL")  # as it is by itself, three seconds later
     tasks.sweep()
-    assert redis.exists("rme:bell:EMAIL") == 1
+    assert redis.exists("rme:wakeup:EMAIL") == 1
 
 
+@pytest.mark.promise("reliability-3")
 def test_tasks_have_no_ids_and_no_time(org, api, redis):
     """What is enqueued names a channel, at once, and nothing that could be lost."""
     api.send(message(factories.contact(org), channel="SMS"))
@@ -101,7 +110,8 @@ def test_tasks_have_no_ids_and_no_time(org, api, redis):
     assert (headers["eta"], headers["retries"]) == (None, 0)
 
 
-def test_a_202_is_committed_whole(api, org):
+@pytest.mark.promise("key-15", "reliability-1")
+def test_202_means_all_rows_are_committed(api, org):
     key = {"Idempotency-Key": "k"}
     message_id = api.send(message(factories.contact(org)), **key).json()["messageId"]
     counts = [model.objects.count() for model in (Message, Delivery, IdempotencyKey)]
@@ -112,13 +122,14 @@ def test_a_202_is_committed_whole(api, org):
 # --- anything may run twice -----------------------------------------------------------------------
 
 
+@pytest.mark.promise("reliability-7")
 @pytest.mark.django_db(transaction=True)
 def test_workers_side_by_side_send_each_message_once(api, org):
     api.bulk([message(person) for person in factories.contacts(org, 300)])
 
     def send_some():
         while (window := claims.claim(org.pk, "EMAIL", 0, 20)).deliveries:
-            deliver.deliver([window], outbound_transport(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
 
     at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}
@@ -130,8 +141,9 @@ def test_workers_side_by_side_send_each_message_once(api, org):
     }
 
 
+@pytest.mark.promise("reliability-8")
 @pytest.mark.django_db(transaction=True)
-def test_sweeps_side_by_side_do_each_thing_once(api, org):
+def test_concurrent_sweeps_do_everything_once(api, org):
     at = (clock.now() + dt.timedelta(hours=1)).isoformat()
     body = {"schedule": {"mode": "AT", "at": at}}
     factories.template(org, name="offer", category="NEWS")
@@ -154,8 +166,9 @@ def test_sweeps_side_by_side_do_each_thing_once(api, org):
 # --- clocks ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("faults-14")
 @pytest.mark.parametrize("minutes", [-10, 10])
-def test_a_machine_with_a_wrong_clock_sends_nothing_early_and_ends_no_lease(api, org, minutes):
+def test_wrong_machine_clock_causes_no_early_send_and_ends_no_lease(api, org, minutes):
     true = dt.datetime.now(dt.UTC)
     person = factories.contact(org)
     api.send(message(person))
@@ -191,8 +204,9 @@ def full_disk(table):
             cursor.execute("DROP FUNCTION no_room CASCADE")
 
 
+@pytest.mark.promise("faults-16")
 @pytest.mark.django_db(transaction=True)
-def test_a_full_disk_accepts_nothing_and_uses_no_key(api, org):
+def test_full_disk_rejects_messages_without_using_their_key(api, org):
     body, key = message(factories.contact(org)), {"Idempotency-Key": "k"}
     with full_disk(Message._meta.db_table):
         refused = api.send(body, **key)
@@ -206,6 +220,7 @@ def test_a_full_disk_accepts_nothing_and_uses_no_key(api, org):
     assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
 
 
+@pytest.mark.promise("faults-16")
 @pytest.mark.django_db(transaction=True)
 def test_a_full_disk_while_sending_loses_nothing(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
@@ -230,11 +245,33 @@ class Hungry(Provider):
         raise AssertionError
 
 
-def test_memory_that_runs_out_while_sending_leaves_a_window_in_doubt(api, org, monkeypatch):
+SEND_WITHOUT_MEMORY = """
+import django
+django.setup()
+from messaging import providers
+from messaging.delivery import tasks
+from tests.messaging.contract.test_faults import Hungry
+
+providers.REGISTRY["hungry"] = Hungry
+tasks.send_ready("EMAIL")
+"""
+
+
+@pytest.mark.promise("faults-17")
+@pytest.mark.django_db(transaction=True)
+def test_process_out_of_memory_while_sending_leaves_its_window_unknown(
+    api, org, settings, monkeypatch
+):
+    """The process ends, as by a kill."""
     monkeypatch.setitem(providers.REGISTRY, "hungry", Hungry)
     row = ProviderAccount.objects.create(organization=org, name="a", kind="hungry", channel="EMAIL")
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
-    work()
+    database = databases.url_of(connection.settings_dict["NAME"])
+    env = os.environ | {"DATABASE_URL": database, "REDIS_URL": settings.REDIS_URL}
+    code = [sys.executable, "-c", SEND_WITHOUT_MEMORY]
+    assert subprocess.run(code, cwd=ROOT, env=env, check=False).returncode == os.EX_SOFTWARE
+    Delivery.objects.update(due_at=clock.now())  # the lease runs out
+    sweeper.reclaim()
     assert Delivery.objects.get().status == "UNKNOWN"
     row.delete()
     TtlCache.clear_all()

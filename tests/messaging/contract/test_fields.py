@@ -4,13 +4,14 @@ import warnings
 from enum import StrEnum
 from typing import Annotated
 
+import orjson
 import pytest
 from pydantic import ValidationError
 
 from rme.core.http.fields import ENUMERATED, Schema, Upper
 from tests import factories
 from tests.push.subscriptions import Browser
-from tests.rest import error, message
+from tests.rest import error, message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -84,3 +85,41 @@ def test_an_enumeration_is_read_by_its_values_and_listed_in_place():
         "title": "Colour",
         "type": "string",
     }
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        2**64,
+        -(2**63) - 1,
+        123456789012345678901234567890,
+        -123456789012345678901234567890,
+    ],
+)
+def test_integer_that_would_be_rounded_is_rejected_with_its_field(api, org, number):
+    body = message(factories.contact(org), context={"variables": {"note": "x", "a": [{"b": 0}]}})
+    text = orjson.dumps(body).replace(b'{"b":0}', b'{"b":%d}' % number)
+    why = "is a number of more than 64 bits: write it as a string"
+    field = "context.variables.a[0].b"
+    answers = [api.send(text), api.call("POST", "/messages?dryRun=true", text)]
+    assert [(each.status_code, each.json()) for each in answers] == [
+        (400, error("INVALID_PAYLOAD", f"{field}: {why}", (field, why)))
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (b"18446744073709551615", "18446744073709551615"),
+        (b"-9223372036854775808", "-9223372036854775808"),
+        (b'"123456789012345678901234567890"', "123456789012345678901234567890"),
+        (b"1e25", "1e+25"),
+    ],
+)
+def test_other_numbers_are_accepted_unchanged(api, org, handed, given, shown):
+    body = message(factories.contact(org), context={"variables": {"note": 0}})
+    assert (
+        api.send(orjson.dumps(body).replace(b'"note":0', b'"note":%b' % given)).status_code == 202
+    )
+    work()
+    assert [mail.text for mail in handed] == [f"Note: {shown}"]

@@ -20,7 +20,8 @@ KEY = {"Idempotency-Key": "order-42"}
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def test_a_replay_has_the_first_ones_body_and_its_own_request_id(api, org):
+@pytest.mark.promise("key-3")
+def test_replay_has_the_first_body_and_its_own_request_id(api, org):
     person = factories.contact(org, email="")
     first = api.send(message(person), **KEY)
     other = "0d6d8f3c-6a53-4a0b-9a53-7b0f9f0e2a11"
@@ -39,19 +40,22 @@ def test_a_replay_has_the_first_ones_body_and_its_own_request_id(api, org):
     )
 
 
-def test_white_space_makes_no_other_request(api, org):
+@pytest.mark.promise("key-4")
+def test_whitespace_does_not_change_the_request(api, org):
     body = message(factories.contact(org))
     first = api.send(body, **KEY)
     again = api.send(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n", **KEY)
     assert (again.status_code, again.content) == (202, first.content)
 
 
+@pytest.mark.promise("key-1")
 def test_a_key_may_be_of_255_characters(api, org):
     body, key = message(factories.contact(org)), {"Idempotency-Key": "k" * 255}
     assert api.send(body, **key).content == api.send(body, **key).content
 
 
-def test_a_key_lives_for_a_day_after_the_latest_time_of_its_message(api, org):
+@pytest.mark.promise("key-6", "key-7")
+def test_key_expires_a_day_after_the_latest_send_time(api, org):
     ada, bob = factories.contact(org, zone="Asia/Kolkata"), factories.contact(org, zone="UTC")
     day = (clock.now() + dt.timedelta(days=30)).date().isoformat()
     schedule = {"mode": "LOCAL", "time": "09:30", "date": day}
@@ -69,6 +73,7 @@ def test_a_key_lives_for_a_day_after_the_latest_time_of_its_message(api, org):
     )
 
 
+@pytest.mark.promise("key-14")
 def test_a_message_without_a_provider_does_not_use_the_key(api, org):
     body = message(factories.contact(org), channel="SMS")
     Organization.objects.filter(pk=org.pk).update(simulator=False)
@@ -85,6 +90,7 @@ def test_a_message_without_a_provider_does_not_use_the_key(api, org):
 # --- bulks ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("bulk-3")
 def test_a_bulk_is_answered_in_its_order(api, org):
     ada = factories.contact(org)
     response = api.bulk([message(ada), {**message(ada), "channel": "FAX"}, message(ada)])
@@ -112,6 +118,7 @@ def test_a_bulk_is_answered_in_its_order(api, org):
     assert len(results) == 3
 
 
+@pytest.mark.promise("bulk-1")
 @pytest.mark.parametrize(
     ("envelope", "field", "why"),
     [
@@ -123,13 +130,14 @@ def test_a_bulk_is_answered_in_its_order(api, org):
         ([], "body", "must be an object"),
     ],
 )
-def test_a_bad_envelope_is_refused_whole(api, envelope, field, why):
+def test_malformed_envelope_is_rejected(api, envelope, field, why):
     response = api.call("POST", "/messages/bulk", envelope)
     (detail,) = response.json()["error"]["details"]
     assert (response.status_code, detail["field"]) == (400, field)
     assert why in (None, detail["message"])
 
 
+@pytest.mark.promise("bulk-2")
 def test_a_bulk_has_at_most_5000_recipients(api, org):
     people = factories.contacts(org, 100)
     full = [message(*people) for _ in range(50)]

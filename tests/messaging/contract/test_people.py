@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from messaging.models import ConsentEntry, Suppression
-from rme.tenants import authentication
+from rme.tenants.oauth import authentication
 from tests import factories
 from tests.rest import message
 
@@ -14,6 +14,7 @@ SOURCES = ["API", "ADMIN", "PREFERENCE_PAGE", "ONE_CLICK", "SMS_KEYWORD", "IMPOR
 REASONS = ["HARD_BOUNCE", "COMPLAINT", "STOP", "UNSUBSCRIBE", "INVALID_ADDRESS", "MANUAL"]
 
 
+@pytest.mark.promise("consent-4", "consent-10")
 @pytest.mark.parametrize("source", SOURCES)
 def test_an_entry_of_consent_may_state_any_source(api, org, source):
     given = {
@@ -28,11 +29,13 @@ def test_an_entry_of_consent_may_state_any_source(api, org, source):
     assert ConsentEntry.objects.get().source == source
 
 
+@pytest.mark.promise("consent-4", "suppressions-3")
 def test_the_sources_and_reasons_are_the_contracts():
     assert set(ConsentEntry.Source.values) == set(SOURCES)
     assert set(Suppression.Reason.values) == set(REASONS)
 
 
+@pytest.mark.promise("gates-4", "suppressions-3")
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_suppression_may_state_any_reason_and_bars_any_category(api, org, reason):
     person = factories.contact(org)
@@ -45,6 +48,7 @@ def test_a_suppression_may_state_any_reason_and_bars_any_category(api, org, reas
     assert other.status_code == 202  # another channel's address
 
 
+@pytest.mark.promise("consent-11")
 def test_a_late_entry_does_not_change_the_present_state(api, org):
     person = factories.contact(org)
     entry = {
@@ -61,16 +65,19 @@ def test_a_late_entry_does_not_change_the_present_state(api, org):
     assert api.send(message(person)).json()["error"]["code"] == "NO_CONSENT"
 
 
+@pytest.mark.promise("tokens-3")
 def test_ids_and_secrets_of_programs_are_letters_and_digits(api):
     assert all(
         text.isascii() and text.isalnum() for text in (api.application.client_id, api.secret)
     )
 
 
+@pytest.mark.promise("tokens-17")
 def test_a_token_is_cached_for_half_a_minute_at_most():
     assert authentication.CACHE_SECONDS == authentication._tokens.seconds == 30
 
 
+@pytest.mark.promise("discovery-6")
 def test_the_token_endpoint_is_described_without_a_token():
     described = Client().get("/.well-known/oauth-authorization-server")
     assert described.status_code == 200

@@ -22,7 +22,9 @@ CODES = {
     "UNAUTHORIZED": 401,
     "NO_CONSENT": 403,
     "SUPPRESSED": 403,
+    "FORBIDDEN": 403,
     "FREQUENCY_CAPPED": 403,
+    "DUPLICATE_ADDRESS": 409,
     "TEMPLATE_NOT_FOUND": 404,
     "NOT_FOUND": 404,
     "METHOD_NOT_ALLOWED": 405,
@@ -41,12 +43,14 @@ CODES = {
 }
 
 
+@pytest.mark.promise("errors-2")
 def test_each_code_has_its_status():
     assert {code: kind.status for code, kind in errors.by_code().items()} == CODES
 
 
+@pytest.mark.promise("calls-9")
 @pytest.mark.parametrize("given", ["abc", "", "7b0f9f0e", "x" * 5000])
-def test_a_request_id_that_is_no_uuid_is_replaced(api, given):
+def test_malformed_request_id_is_replaced(api, given):
     response = api.call("GET", "/messages/none", **{"X-Request-Id": given})
     made = response["X-Request-Id"]
     assert str(uuid.UUID(made)) == made
@@ -55,11 +59,13 @@ def test_a_request_id_that_is_no_uuid_is_replaced(api, given):
     }
 
 
+@pytest.mark.promise("calls-8")
 def test_a_request_id_is_kept_on_every_answer(api):
     for method, path in (("GET", "/messages"), ("GET", "/nope"), ("PUT", "/messages")):
         assert api.call(method, path)["X-Request-Id"] == REQUEST_ID
 
 
+@pytest.mark.promise("calls-6", "calls-7")
 def test_names_are_read_in_any_case_and_answered_in_upper_case(api, org):
     body = message(
         factories.contact(org),
@@ -87,14 +93,16 @@ def described(db):
     return answer.json()
 
 
+@pytest.mark.promise("discovery-1", "discovery-5")
 def test_the_description_is_openapi_31_and_needs_no_token(described):
     assert described["openapi"].startswith("3.1")
     assert Client().get("/rme/v1/docs").status_code == 200
 
 
-ALWAYS = {"400", "401", "405", "429", "500", "503"}
+ALWAYS = {"400", "401", "403", "405", "429", "500", "503"}
 
 
+@pytest.mark.promise("discovery-3")
 @pytest.mark.parametrize(
     ("method", "path", "statuses"),
     [
@@ -124,6 +132,7 @@ def examples(described):
             yield from ((path, example) for example in schema.get("examples", []))
 
 
+@pytest.mark.promise("discovery-4")
 def test_the_examples_of_the_description_work(org, api, described):
     factories.contact(org, pk="01a1fb37-a4a4-7470-9fc2-6927566e64b5")
     for channel in ("EMAIL", "SMS"):
@@ -145,20 +154,24 @@ def probe(path):
     return answer.status_code, answer.content
 
 
-def test_livez_touches_nothing(django_assert_num_queries):
+@pytest.mark.promise("health-9")
+def test_livez_needs_no_query(django_assert_num_queries):
     with django_assert_num_queries(0):
         assert probe("/livez") == (200, b"ok\n")
 
 
+@pytest.mark.promise("health-10")
 def test_readyz_is_ready():
     assert probe("/readyz") == (200, b"ok\n")
 
 
+@pytest.mark.promise("health-10")
 def test_readyz_waits_for_migrations():
     MigrationRecorder.Migration.objects.filter(app="messaging").delete()
     assert probe("/readyz") == (503, b"migrations\n")
 
 
+@pytest.mark.promise("health-10")
 def test_readyz_reports_that_the_database_is_unavailable():
     def away(*_):
         raise OperationalError("server closed the connection unexpectedly")
@@ -171,7 +184,8 @@ def test_readyz_reports_that_the_database_is_unavailable():
 # --- organizations --------------------------------------------------------------------------------
 
 
-def test_another_organizations_contact_answers_as_one_that_does_not_exist(api, org):
+@pytest.mark.promise("calls-3")
+def test_contact_of_another_organization_answers_like_an_unknown_one(api, org):
     theirs = factories.contact(factories.organization("other"))
     answers = []
     for contact_id in (str(theirs.pk), "nobody"):
@@ -182,6 +196,7 @@ def test_another_organizations_contact_answers_as_one_that_does_not_exist(api, o
     assert answers[0][0] == 404
 
 
+@pytest.mark.promise("calls-2", "key-10")
 def test_another_organizations_message_is_not_cancelled_nor_repeated(api, org):
     schedule = {"mode": "LOCAL", "time": "09:00"}
     body = message(factories.contact(org), schedule=schedule)
@@ -193,6 +208,7 @@ def test_another_organizations_message_is_not_cancelled_nor_repeated(api, org):
     assert api.get(mine)["status"] == "SCHEDULED"
 
 
+@pytest.mark.promise("errors-23", "key-13")
 def test_a_reached_ceiling_has_retry_after_and_uses_no_key(api, org, redis):
     SendingRules.objects.create(organization=org, sends_per_day=1)
     TtlCache.clear_all()

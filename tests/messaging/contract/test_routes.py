@@ -8,10 +8,11 @@ import pytest
 from messaging.consent import ledger
 from messaging.delivery import claims, sweeper
 from messaging.delivery.accounts import routing
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.outgoing import OutgoingDelivery
+from messaging.domain.policy import BUILT_IN
+from messaging.domain.statuses import Status
 from messaging.feedback import receipts
 from messaging.models import Delivery, ProviderAccount
-from messaging.models.statuses import Status
 from messaging.policy import organization_policy
 from rme.core.outcomes import Accepted, Gone, Retryable, Unknown
 from tests import factories
@@ -30,6 +31,7 @@ def account(org, name, channel, **fields):
     )
 
 
+@pytest.mark.promise("routes-1")
 @pytest.mark.parametrize(
     ("channel", "fields", "provider"),
     [
@@ -40,7 +42,7 @@ def account(org, name, channel, **fields):
         ("EMAIL", {"email": "ada@notbig.example"}, "all"),
     ],
 )
-def test_an_account_takes_what_it_matches(api, org, channel, fields, provider):
+def test_account_takes_only_matching_addresses(api, org, channel, fields, provider):
     account(org, "swiss", "SMS", priority=1, match=["+41"])
     account(org, "world", "SMS", priority=2)
     account(org, "big", "EMAIL", priority=1, match=["big.example"])
@@ -49,6 +51,7 @@ def test_an_account_takes_what_it_matches(api, org, channel, fields, provider):
     assert answer.json()["provider"] == provider
 
 
+@pytest.mark.promise("routes-2")
 def test_accounts_go_by_priority_and_by_weight_within_one(org):
     account(org, "last", "EMAIL", priority=3)
     account(org, "light", "EMAIL", priority=2, weight=1)
@@ -69,6 +72,7 @@ def test_accounts_go_by_priority_and_by_weight_within_one(org):
     assert 2800 < orders["first", "heavy", "light", "last"] < 3200  # three of four
 
 
+@pytest.mark.promise("answer-5", "events-9")
 def test_the_route_may_change_after_the_answer_and_the_message_shows_it(api, org, script):
     script("first", Retryable("451 busy"), priority=1)
     script("second", Accepted(), priority=2)
@@ -97,9 +101,7 @@ def waited(org, tries, after=None):
     now = datetime.now(UTC)
     delays = []
     for _ in range(400):
-        sending = OutgoingDelivery(
-            claimed._replace(tries=tries), organization_policy.BUILT_IN["TRANSACTIONAL"]
-        )
+        sending = OutgoingDelivery(claimed._replace(tries=tries), BUILT_IN["TRANSACTIONAL"])
         sending.back_off(now=now, retry_after=after)
         assert (sending.status, sending.waiting, sending.tries) == (
             Status.ACCEPTED,
@@ -110,6 +112,7 @@ def waited(org, tries, after=None):
     return delays
 
 
+@pytest.mark.promise("routes-17")
 @pytest.mark.parametrize(
     ("tries", "most"), [(0, 1), (1, 2), (5, 32), (9, 512), (10, 900), (60, 900)]
 )
@@ -120,6 +123,7 @@ def test_the_wait_doubles_with_full_jitter_to_a_quarter_of_an_hour(api, org, tri
     assert most * 0.9 < max(delays) <= most
 
 
+@pytest.mark.promise("routes-20")
 def test_a_wait_past_the_expiry_ends_as_a_provider_error(api, org, script):
     script("only", Retryable("429 slow down", retry_after=300))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
@@ -136,6 +140,7 @@ def test_a_wait_past_the_expiry_ends_as_a_provider_error(api, org, script):
 # --- unknown outcomes -----------------------------------------------------------------------------
 
 
+@pytest.mark.promise("routes-26")
 def test_an_unknown_outcome_waits_a_minute_for_a_receipt(api, org, script):
     script("only", Unknown("no answer"))
     api.send(message(factories.contact(org)))
@@ -145,6 +150,7 @@ def test_an_unknown_outcome_waits_a_minute_for_a_receipt(api, org, script):
     assert (sweeper.resolve_unknown(), delivery().status) == (0, "UNKNOWN")
 
 
+@pytest.mark.promise("routes-29")
 def test_marketing_goes_to_manual_review_and_a_late_receipt_ends_it(api, org, script):
     script("only", Unknown("no answer"))
     person = factories.contact(org)
@@ -163,7 +169,8 @@ def test_marketing_goes_to_manual_review_and_a_late_receipt_ends_it(api, org, sc
     assert events(message_id) == ["accepted", "sent", "delivered"]
 
 
-def test_a_fallback_that_has_no_channel_left_fails(api, org, script):
+@pytest.mark.promise("routes-21")
+def test_fallback_without_a_channel_left_fails(api, org, script):
     script("mail", Gone("dead"))
     script("sms", Gone("dead"), channel="SMS")
     body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])

@@ -46,7 +46,8 @@ def item(contact_id, **fields):
     }
 
 
-def test_a_restart_loses_nothing_doubles_nothing_and_keeps_to_the_time(callers_service):
+@pytest.mark.promise("schedule-12", "faults-15")
+def test_scheduled_messages_survive_a_restart_and_are_sent_once_in_time(callers_service):
     service = callers_service
     demo = service.demo()
     token = service.token(demo)

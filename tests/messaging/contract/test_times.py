@@ -23,7 +23,8 @@ def at_local(minutes, zone=dt.UTC):
     return {"mode": "LOCAL", "time": f"{moment:%H:%M}", "date": f"{moment:%Y-%m-%d}"}
 
 
-def test_a_local_time_that_passed_is_refused_alone_and_expired_among_several(api, org):
+@pytest.mark.promise("schedule-8")
+def test_passed_local_time_is_rejected_alone_and_expires_among_several(api, org):
     late, ahead = factories.contact(org, zone="UTC"), factories.contact(org, zone="Etc/GMT+5")
     schedule = at_local(-60)
     why = "this time has passed there"
@@ -45,11 +46,13 @@ def test_a_local_time_that_passed_is_refused_alone_and_expired_among_several(api
     assert events(answer["messageId"]) == ["expired", "accepted", "scheduled"]
 
 
-def test_a_local_time_that_passed_just_now_goes_at_once(api, org):
+@pytest.mark.promise("schedule-9")
+def test_local_time_passed_just_now_is_sent_at_once(api, org):
     answer = api.send(message(factories.contact(org, zone="UTC"), schedule=at_local(-10)))
     assert (answer.status_code, answer.json()["status"]) == (202, "ACCEPTED")
 
 
+@pytest.mark.promise("schedule-4")
 def test_org_uses_the_organizations_zone_for_all_recipients(api, org):
     type(org).objects.filter(pk=org.pk).update(zone="Asia/Kolkata")
     TtlCache.clear_all()
@@ -60,7 +63,8 @@ def test_org_uses_the_organizations_zone_for_all_recipients(api, org):
     assert answer["scheduledFor"] == f"{day}T04:00:00Z"
 
 
-def test_without_a_zone_of_its_own_a_contact_has_the_organizations(api, org):
+@pytest.mark.promise("schedule-2")
+def test_contact_without_a_zone_uses_the_organizations(api, org):
     type(org).objects.filter(pk=org.pk).update(zone="Asia/Kolkata")
     TtlCache.clear_all()
     day = (clock.now() + dt.timedelta(days=3)).date().isoformat()
@@ -72,8 +76,10 @@ def test_without_a_zone_of_its_own_a_contact_has_the_organizations(api, org):
 # --- cancelling -----------------------------------------------------------------------------------
 
 
-def test_of_several_those_still_scheduled_are_cancelled(api, org):
-    gone, waits = factories.contact(org, zone="UTC"), factories.contact(org, zone="Etc/GMT+5")
+@pytest.mark.promise("bulk-10")
+def test_cancelling_ends_only_recipients_still_scheduled(api, org):
+    gone = factories.contact(org, zone="UTC")
+    waits = factories.contact(org, zone="Etc/GMT+5", email="grace@simulator.rme.test")
     message_id = api.send(message(gone, waits, schedule=at_local(-5))).json()["messageId"]
     work()
     answer = api.call("DELETE", f"/messages/{message_id}")
@@ -89,14 +95,15 @@ def test_of_several_those_still_scheduled_are_cancelled(api, org):
     assert (again.status_code, again.content) == (200, answer.content)
 
 
-def test_one_that_is_cancelled_answers_the_send_result(api, org):
+@pytest.mark.promise("bulk-7")
+def test_cancelled_message_answers_the_send_result(api, org):
     schedule = {"mode": "AT", "at": (clock.now() + dt.timedelta(hours=1)).isoformat()}
     sent = api.send(message(factories.contact(org), schedule=schedule)).json()
     answer = api.call("DELETE", f"/messages/{sent['messageId']}")
     assert (answer.status_code, answer.json()) == (200, sent | {"status": "CANCELLED"})
 
 
-def test_several_that_are_cancelled_answer_as_they_were_answered(api, org):
+def test_cancelled_message_to_several_answers_the_send_result(api, org):
     schedule = {"mode": "AT", "at": (clock.now() + dt.timedelta(hours=1)).isoformat()}
     people = factories.contacts(org, 2)
     body = message(*people, schedule=schedule)
@@ -113,7 +120,7 @@ def test_several_that_are_cancelled_answer_as_they_were_answered(api, org):
     assert answer == sent
 
 
-def test_events_of_a_worker_whose_clock_is_behind_are_shown(api, org):
+def test_events_of_a_worker_with_a_slow_clock_are_shown(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     delivery = Delivery.objects.get()
     early = ids.at_least(clock.now() - dt.timedelta(minutes=5))

@@ -9,17 +9,19 @@ import pytest
 from django.db import connection, transaction
 
 from messaging.consent.gates import Candidate, GateResult, begin_check
-from messaging.delivery import claims, fairness, sweeper
-from messaging.delivery.accounts import rates
+from messaging.delivery import claims, sweeper
+from messaging.domain.policy import CategoryRules, FrequencyCap
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import EventType, Status
+from messaging.domain.transitions import Transition
 from messaging.feedback import receipts
-from messaging.feedback.receipts import Receipt
 from messaging.models import PARTITIONED, Attempt, Delivery
-from messaging.models.statuses import Status
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.policy.organization_policy import CategoryRules, FrequencyCap
-from messaging.reports import lags, metrics
+from messaging.reports import metrics
+from messaging.store import backlogs, due_organizations
+from messaging.store.reports import gauges
+from messaging.store.transitions import apply_transitions
 from rme.core import errors, ids
-from rme.core.db import sql
+from rme.core.db import prepared_statements, sql
 from rme.core.provider import DeliveryReceipt
 from rme.tenants.models import Organization
 from tests.messaging.delivery import backlog_scene
@@ -46,7 +48,7 @@ def _record(rows: list[Delivery]) -> None:
         {"id": row.pk, "organization_id": row.organization_id, "outcome": "Accepted"}
         for row in rows
     ]
-    sql.execute({"outcomes": sql.update_step(Attempt, outcomes, setting=sql.BY_GENERIC_PLAN)})
+    sql.update_partitioned(Attempt, outcomes)
 
 
 def _settle(rows: list[Delivery]) -> None:
@@ -65,8 +67,8 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     ),
     "ready": (Status.ACCEPTED, lambda _: claims.ready("EMAIL"), ROWS),
     "ready_on_another_channel": (Status.ACCEPTED, lambda _: claims.ready("SMS"), ROWS),
-    "waiting_channels": (Status.ACCEPTED, lambda _: fairness.waiting_channels(), ROWS),
-    "look": (Status.ACCEPTED, lambda _: rates._count("o01", "EMAIL", 1, ROWS), ROWS),
+    "waiting_channels": (Status.ACCEPTED, lambda _: due_organizations.waiting_channels(), ROWS),
+    "look": (Status.ACCEPTED, lambda _: backlogs.count_ready("o01", "EMAIL", 1, ROWS), ROWS),
     "release": (Status.SCHEDULED, lambda _: sweeper.release(ROWS), ROWS),
     "reclaim": (Status.SENDING, lambda _: sweeper.reclaim(), sweeper.BATCH),
     "resolve_unknown": (Status.UNKNOWN, lambda _: sweeper.resolve_unknown(), sweeper.BATCH),
@@ -75,7 +77,7 @@ CASES: dict[str, tuple[Status, Callable[[list[Delivery]], object], int]] = {
     "record": (Status.SENDING, _record, ROWS),
     "receipts": (
         Status.SENT,
-        lambda rows: receipts.apply([Receipt(row.pk, "DELIVERED") for row in rows]),
+        lambda rows: receipts.apply([Receipt(row.pk, EventType.DELIVERED) for row in rows]),
         ROWS,
     ),
     "settle": (
@@ -147,7 +149,8 @@ def _check_gates(number: int) -> list[GateResult]:
         Candidate(f"o0{i % 4}", f"c{i}", "EMAIL", f"c{i}@example.com", NEWS, str(ids.new_id()))
         for i in range(1, number + 1)
     ]
-    return begin_check(candidates).read().results
+    with prepared_statements.transaction() as batch:
+        return begin_check(candidates, batch).read().results
 
 
 @pytest.mark.parametrize("known", ["nothing", "rows that are gone"])
@@ -200,9 +203,9 @@ def test_reads_of_a_scrape_behind_a_backlog(known, no_autovacuum):
         ("rme_deliveries_overdue", "SCHEDULED"),
         ("rme_recent_attempts", "EMAIL", ""),
     }
-    assert {each for each, value in found.items() if value == lags.COUNTED} == counted
+    assert {each for each, value in found.items() if value == gauges.COUNTED} == counted
     assert 3600 <= found["rme_deliveries_ready_oldest_seconds", "EMAIL", "0"] < 3700
-    read = (len(counted) + 1) * lags.COUNTED  # the ages since acceptance, too
+    read = (len(counted) + 1) * gauges.COUNTED  # the ages since acceptance, too
     assert 0 < found["rme_transactional_oldest_seconds", "EMAIL"] < 600
     assert entries < read + 1000
     assert blocks < read + 1000

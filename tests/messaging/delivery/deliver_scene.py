@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from messaging.domain.channels import Channel
 from messaging.models import Delivery
-from rme.core.channels import Channel
 from rme.core.outcomes import Outcome
 from rme.core.provider import Dispatch, Progress, Provider, ProviderSettings, no_progress
 from rme.transport import Transport

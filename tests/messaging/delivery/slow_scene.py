@@ -11,22 +11,28 @@ import psycopg
 import pytest
 from django.db import connection
 
-from messaging.delivery import late_outcomes
 from messaging.delivery.accounts import concurrency
+from messaging.delivery.sending_process import SendingProcess
 from messaging.models import Delivery, ProviderAccount
 from rme.tenants.models import Organization
 from tests.fakes.slow_smtp import SlowSmtp
 
 
 @pytest.fixture
-def impatient(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let windows wait for a short while, and nothing be in flight afterwards."""
+def process() -> Iterator[SendingProcess]:
+    """Return what a worker's process has in flight; nothing is left of it afterwards."""
+    made = SendingProcess()
+    yield made
+    assert made.late_outcomes.finish(30)
+
+
+@pytest.fixture
+def impatient(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let windows wait for a short while."""
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     settings.PATIENCE_SECONDS = 1.0  # the machine may be busy
     for share in ("LEAST_WAIT", "USUAL_WAIT"):
         monkeypatch.setattr(concurrency, share, 1.0)  # and all accounts have so long
-    yield
-    assert late_outcomes.finish(30)
 
 
 def mail_by(server: SlowSmtp, org: Organization, name: str = "mail", **fields: Any) -> int:
@@ -48,9 +54,9 @@ def statuses(**chosen: Any) -> Counter[str]:
     return Counter(Delivery.objects.filter(**chosen).values_list("status", flat=True))
 
 
-def limit(account_id: int) -> int:
+def limit(process: SendingProcess, account_id: int) -> int:
     """Return an account's adaptive limit."""
-    load = concurrency._process.loads.get(account_id)
+    load = process.load.accounts.get(account_id)
     return load.limit if load else concurrency.WINDOW
 
 

@@ -1,12 +1,16 @@
 """How many deliveries are claimed at once: by how fast the last ones left."""
 
-from datetime import timedelta
+from typing import ClassVar
 
 import pytest
+from django.db import connections
 
-from messaging.delivery import claims, deliver, tasks
-from messaging.models import Delivery
-from rme.core.db import clock
+from messaging import providers
+from messaging.delivery import claims, tasks
+from messaging.models import Delivery, ProviderAccount
+from rme.core.outcomes import Accepted
+from rme.core.provider import no_progress
+from tests.messaging.delivery.deliver_scene import Scripted
 from tests.rest import message
 
 WINDOW, BATCH = claims.WINDOW, claims.BATCH_LIMIT
@@ -27,26 +31,34 @@ WINDOW, BATCH = claims.WINDOW, claims.BATCH_LIMIT
         (1, 0.4, WINDOW),
     ],
 )
-def test_a_claim_is_as_large_as_leaves_in_half_a_second(count, seconds, size):
+def test_claim_size_fits_half_a_second(count, seconds, size):
     assert claims.next_size(count, seconds) == size
 
 
-@pytest.mark.django_db
-def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeypatch):
+class Counting(Scripted):
+    """A provider that counts what is claimed whenever a window leaves."""
+
+    kind = "counting claims"
+    claimed: ClassVar[list[int]] = []
+
+    def send(self, dispatches, transport, progress=no_progress):
+        try:
+            self.claimed.append(Delivery.objects.filter(status="SENDING").count())
+        finally:
+            connections.close_all()
+        return super().send(dispatches, transport, progress)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_grow_while_messages_leave_at_once(org, api, ada, script, monkeypatch):
+    script("mail", Accepted())
+    monkeypatch.setitem(providers.REGISTRY, Counting.kind, Counting)
+    ProviderAccount.objects.update(kind=Counting.kind)
+    monkeypatch.setattr(claims, "CLAIM_SECONDS", 1e6)  # however slow the machine
     for _ in range(3):
         api.bulk([message(ada) for _ in range(2 * WINDOW)])
-    Delivery.objects.update(due_at=clock.now() - timedelta(seconds=1))
-    claimed = []
-    monkeypatch.setattr(claims, "CLAIM_SECONDS", 1e6)
-
-    def take(claims, *_):
-        counts = {claim.organization_id: len(claim.deliveries) for claim in claims}
-        claimed.append(counts[org.pk])
-        return counts
-
-    monkeypatch.setattr(deliver, "deliver", take)
     tasks.send_ready("EMAIL")
-    assert claimed == [WINDOW, 5 * WINDOW]
+    assert Counting.claimed[:2] == [WINDOW, 5 * WINDOW]
 
 
 @pytest.mark.parametrize(
@@ -61,5 +73,5 @@ def test_claims_grow_while_what_is_claimed_leaves_at_once(org, api, ada, monkeyp
         (0, 0.01, 1),
     ],
 )
-def test_as_many_organizations_are_claimed_as_leave_in_half_a_second(count, seconds, breadth):
+def test_number_of_claimed_organizations_fits_half_a_second(count, seconds, breadth):
     assert claims.next_organizations(count, seconds) == breadth

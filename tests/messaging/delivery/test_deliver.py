@@ -9,12 +9,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging import providers
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery.outgoing import OutgoingDelivery
+from messaging.delivery.tasks import this_process
+from messaging.domain.receipts import Receipt
 from messaging.feedback import receipts
-from messaging.feedback.receipts import Receipt
-from messaging.models import Attempt, Category, Delivery, Suppression
-from messaging.providers import simulator
+from messaging.models import Attempt, Category, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -25,6 +26,7 @@ from rme.core.outcomes import (
     Retryable,
     Unknown,
 )
+from rme.core.provider import no_progress
 from rme.transport import Transport
 from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery, due_now
@@ -34,6 +36,7 @@ from tests.rest import events, message, work
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("gates-3")
 @pytest.mark.parametrize("count", [1, 50])
 def test_statements_do_not_grow_with_the_window(api, org, count):
     people = factories.contacts(org, count)
@@ -42,17 +45,17 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     api.bulk([message(person) for person in people])
     with CaptureQueriesContext(connection) as captured:
         window = claims.claim(org.pk, "EMAIL", 0)
-    # by index, claim
-    assert (len(window.deliveries), len(captured)) == (count, 2)
+    # savepoint, by index, lock, by index, claim, release
+    assert (len(window.deliveries), len(captured)) == (count, 6)
     found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
-        deliver.deliver([window], Transport(), found.extend)
+        deliver.deliver([window], Transport(), this_process(), found.extend)
     # contacts; savepoint, lock, gates, attempts, release; savepoint, by index, outcomes, release
     assert len(captured) == 11
     with CaptureQueriesContext(connection) as captured:
         receipts.apply(found)
-    # savepoint, by index, deliveries, by index, statuses, events, release
-    assert len(captured) == 7
+    # savepoint, by index, locks, by index, deliveries, by index, statuses, events, release
+    assert len(captured) == 9
 
 
 def test_windows_are_freed_without_the_cycle_collector(api, org):
@@ -70,18 +73,27 @@ def test_windows_are_freed_without_the_cycle_collector(api, org):
         gc.enable()
 
 
-def test_a_worker_that_dies_in_a_later_window_has_recorded_those_before(api, org, monkeypatch):
+class Ending(Scripted):
+    """A provider whose process is ended while it sends more than fifty."""
+
+    kind = "ending"
+
+    def send(self, dispatches, transport, progress=no_progress):
+        outcomes = super().send(dispatches, transport, progress)
+        if len(self.sent) > 50:
+            sys.exit()
+        return outcomes
+
+
+def test_worker_killed_in_a_later_window_has_recorded_earlier_ones(api, org, script, monkeypatch):
+    script("mail", Accepted())
+    monkeypatch.setitem(providers.REGISTRY, Ending.kind, Ending)
+    ProviderAccount.objects.update(kind=Ending.kind)
     api.bulk([message(person) for person in factories.contacts(org, 120)])
-    ways = iter([simulator.DEFAULT] * 50)  # then it is killed
-
-    def act(*_):
-        return next(ways, None) or sys.exit()
-
-    monkeypatch.setattr(simulator, "_outcome", act)
     with pytest.raises(SystemExit):
         work()
     found = Counter(Delivery.objects.values_list("status", flat=True))
-    assert found == {"DELIVERED": 50, "SENDING": 70}
+    assert found == {"SENT": 50, "SENDING": 70}
 
 
 def test_a_bulk_of_500_is_one_claim(api, org):
@@ -89,7 +101,7 @@ def test_a_bulk_of_500_is_one_claim(api, org):
     api.bulk([message(person) for person in people])
     claim = claims.claim(org.pk, "EMAIL", 0)
     assert len(claim.deliveries) == 500
-    deliver.deliver([claim], Transport(), receipts.apply)
+    deliver.deliver([claim], Transport(), this_process(), receipts.apply)
     work()  # what did not fit into the claim's turn, on a busy machine
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500
@@ -112,6 +124,7 @@ def test_sent_is_recorded(api, org, script):
     assert (delivery().status, delivery().due_at, delivery().fence) == ("SENT", None, 1)
 
 
+@pytest.mark.promise("routes-16", "faults-7")
 def test_retryable_goes_to_the_next_account_at_once(api, org, script):
     script("first", Retryable("451 busy"), priority=1)
     script("second", Accepted(), priority=2)
@@ -122,6 +135,7 @@ def test_retryable_goes_to_the_next_account_at_once(api, org, script):
     assert (delivery().status, delivery().provider) == ("SENT", "second")
 
 
+@pytest.mark.promise("routes-17")
 def test_all_accounts_down_waits_and_ends_with_the_expiry(api, org, script, settings):
     settings.BACKOFF_SECONDS = 900  # the jitter may not end within this test
     script("only", Retryable("451 busy"))
@@ -135,6 +149,7 @@ def test_all_accounts_down_waits_and_ends_with_the_expiry(api, org, script, sett
     assert (delivery().status, delivery().reason) == ("FAILED", "PROVIDER_ERROR")
 
 
+@pytest.mark.promise("routes-18")
 def test_retry_after_is_honoured(api, org, script):
     script("only", Retryable("429", retry_after=300))
     api.send(message(factories.contact(org)))
@@ -143,6 +158,7 @@ def test_retry_after_is_honoured(api, org, script):
     assert timedelta(seconds=290) < wait < timedelta(seconds=310)
 
 
+@pytest.mark.promise("routes-22")
 def test_misconfigured_goes_to_the_next_account(api, org, script):
     script("first", Misconfigured("535"), priority=1)
     script("second", Accepted(), priority=2)
@@ -151,6 +167,7 @@ def test_misconfigured_goes_to_the_next_account(api, org, script):
     assert (delivery().status, delivery().provider) == ("SENT", "second")
 
 
+@pytest.mark.promise("routes-25")
 def test_unknown_never_fails_over(api, org, script):
     script("first", Unknown("no answer"), priority=1)
     script("second", Accepted(), priority=2)
@@ -160,6 +177,7 @@ def test_unknown_never_fails_over(api, org, script):
     assert (delivery().status, delivery().reason) == ("UNKNOWN", "UNKNOWN_OUTCOME")
 
 
+@pytest.mark.promise("routes-28")
 def test_unknown_is_sent_again_for_transactional(api, org, script):
     script("only", Unknown("no answer"), Accepted())
     api.send(message(factories.contact(org)))
@@ -171,7 +189,8 @@ def test_unknown_is_sent_again_for_transactional(api, org, script):
     assert delivery().status == "SENT"
 
 
-def test_unknown_is_held_where_the_category_says_so(api, org, script):
+@pytest.mark.promise("routes-29")
+def test_unknown_is_held_if_the_category_holds_unknown(api, org, script):
     script("only", Unknown("no answer"))
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", on_unknown="HOLD")
     factories.template(org, name="news", category="NEWS")
@@ -183,6 +202,7 @@ def test_unknown_is_held_where_the_category_says_so(api, org, script):
     assert (delivery().status, delivery().due_at) == ("UNKNOWN", None)
 
 
+@pytest.mark.promise("request-5", "routes-21")
 @pytest.mark.parametrize("outcome", [Rejected("550 no such user", hard=True), Gone("dead")])
 def test_a_dead_recipient_falls_back_to_the_next_channel(api, org, script, outcome):
     script("mail", outcome)
@@ -196,6 +216,7 @@ def test_a_dead_recipient_falls_back_to_the_next_channel(api, org, script, outco
     assert (delivery().channel, delivery().status) == ("SMS", "SENT")
 
 
+@pytest.mark.promise("suppressions-5")
 def test_a_hard_bounce_suppresses_the_address(api, org, script):
     script("mail", Rejected("550 5.1.1", hard=True))
     person = factories.contact(org)
@@ -211,6 +232,7 @@ def test_a_hard_bounce_suppresses_the_address(api, org, script):
     assert api.send(message(person)).status_code == 403
 
 
+@pytest.mark.promise("routes-24")
 def test_refused_content_fails_and_tries_no_other(api, org, script):
     script("first", Rejected("554 spam", Fault.CONTENT), priority=1)
     script("second", Accepted(), priority=2)

@@ -7,9 +7,10 @@ import pytest
 
 from messaging.consent import ledger
 from messaging.delivery import claims, deliver, sweeper
+from messaging.delivery.tasks import this_process
+from messaging.domain.statuses import Status
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, Pause, Suppression
-from messaging.models.statuses import Status
 from rme.core.cache import TtlCache
 from rme.core.outcomes import (
     Accepted,
@@ -22,7 +23,8 @@ from tests.rest import events, message, work
 pytestmark = pytest.mark.django_db
 
 
-def test_gates_are_looked_at_again_before_it_leaves(api, org, script):
+@pytest.mark.promise("gates-2")
+def test_gates_are_checked_again_before_sending(api, org, script):
     script("mail", Accepted())
     ada, bob = factories.contacts(org, 2)
     api.bulk([message(ada), message(bob)])
@@ -41,7 +43,8 @@ def test_gates_are_looked_at_again_before_it_leaves(api, org, script):
     ]
 
 
-def test_what_is_paused_waits_and_goes_when_the_pause_ends(api, org, script):
+@pytest.mark.promise("gates-10")
+def test_paused_message_waits_and_is_sent_when_the_pause_ends(api, org, script):
     script("mail", Accepted())
     pause = Pause.objects.create(organization=org, channel="EMAIL", reason="maintenance")
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
@@ -63,7 +66,8 @@ def test_too_late_is_expired(api, org, script):
     assert events(message_id) == ["accepted", "expired"]
 
 
-def test_transactional_goes_before_what_came_earlier(api, org, script):
+@pytest.mark.promise("faults-12")
+def test_transactional_goes_before_earlier_marketing(api, org, script):
     script("mail", Accepted())
     people = factories.contacts(org, 60)
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
@@ -77,7 +81,8 @@ def test_transactional_goes_before_what_came_earlier(api, org, script):
     assert len(Scripted.sent) == 61
 
 
-def test_a_dead_workers_claim_is_taken_back_and_it_cannot_write(api, org, script):
+@pytest.mark.promise("reliability-6", "faults-1")
+def test_claim_of_a_dead_worker_is_reclaimed_and_its_writes_are_ignored(api, org, script):
     script("mail", Accepted())
     api.send(message(factories.contact(org)))
     stale = claims.claim(org.pk, "EMAIL", 0)
@@ -86,13 +91,14 @@ def test_a_dead_workers_claim_is_taken_back_and_it_cannot_write(api, org, script
     assert delivery().status == "ACCEPTED"  # no attempt was written: nothing can have left
     fresh = claims.claim(org.pk, "EMAIL", 0)
     assert (stale.deliveries[0].fence, fresh.deliveries[0].fence) == (1, 2)
-    deliver.deliver([fresh], Transport(), receipts.apply)
+    deliver.deliver([fresh], Transport(), this_process(), receipts.apply)
     assert delivery().status == "SENT"
     Delivery.objects.update(status=Status.SENDING)
-    deliver.deliver([stale], Transport(), receipts.apply)
+    deliver.deliver([stale], Transport(), this_process(), receipts.apply)
     assert (delivery().status, delivery().fence) == ("SENDING", 2)
 
 
+@pytest.mark.promise("reliability-4")
 def test_a_claim_with_an_attempt_is_in_doubt(api, org, script):
     script("mail", Accepted())
     api.send(message(factories.contact(org)))
@@ -110,6 +116,7 @@ def test_a_claim_with_an_attempt_is_in_doubt(api, org, script):
     assert (delivery().status, delivery().reason) == ("UNKNOWN", "UNKNOWN_OUTCOME")
 
 
+@pytest.mark.promise("push-sending-1")
 def test_push_goes_to_all_devices_and_one_is_enough(api, org):
     person = factories.contact(org)
     factories.device(org, person, "simulator-reject-1")
@@ -120,6 +127,7 @@ def test_push_goes_to_all_devices_and_one_is_enough(api, org):
     assert api.get(message_id)["status"] == "DELIVERED"
 
 
+@pytest.mark.promise("answer-14")
 @pytest.mark.parametrize(
     ("word", "status", "types"),
     [
@@ -141,9 +149,10 @@ def test_the_simulator_acts_out_outcomes(api, org, word, status, types):
 
 def work_once(org):
     window = claims.claim(org.pk, "EMAIL", 0)
-    deliver.deliver([window], Transport(), receipts.apply)
+    deliver.deliver([window], Transport(), this_process(), receipts.apply)
 
 
+@pytest.mark.promise("events-6")
 def test_receipts_in_any_order_end_the_same(api, org, script):
     script("mail", Accepted())
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
@@ -158,7 +167,8 @@ def test_receipts_in_any_order_end_the_same(api, org, script):
     assert delivery().status == "FAILED"
 
 
-def test_first_delivered_moves_on_when_no_confirmation_comes(api, org, script):
+@pytest.mark.promise("request-6")
+def test_first_delivered_falls_back_without_a_confirmation(api, org, script):
     script("mail", Accepted())
     script("sms", Accepted(), channel="SMS")
     body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])
@@ -172,6 +182,7 @@ def test_first_delivered_moves_on_when_no_confirmation_comes(api, org, script):
     assert (delivery().status, delivery().channel, delivery().due_at) == ("SENT", "SMS", None)
 
 
+@pytest.mark.promise("request-6")
 def test_first_delivered_stays_where_a_confirmation_came(api, org, script):
     script("mail", Accepted("1", ("delivered",)))
     body = message(factories.contact(org), channel=None, channels=["EMAIL", "SMS"])
@@ -180,7 +191,7 @@ def test_first_delivered_stays_where_a_confirmation_came(api, org, script):
     assert (delivery().status, delivery().due_at) == ("DELIVERED", None)
 
 
-def test_a_category_deleted_meanwhile_needs_consent(api, org, script):
+def test_category_deleted_after_accept_needs_consent(api, org, script):
     script("mail", Accepted())
     row = Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
     factories.template(org, name="news", category="NEWS")

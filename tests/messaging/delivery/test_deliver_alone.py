@@ -8,12 +8,14 @@ from django.db import connection
 
 from messaging import providers
 from messaging.delivery import claims, deliver, prepare
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, MessageContent, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers.simulator import Simulator
 from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted
+from rme.core.process.time_budget import StepTimers
 from rme.transport import AddressPolicy, Failure, Reply, Request, Transport
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
@@ -45,7 +47,7 @@ def poison(body):
         "null",
     ],
 )
-def test_a_delivery_that_cannot_be_composed_or_read_fails_alone(api, org, body):
+def test_uncomposable_or_unreadable_delivery_fails_alone(api, org, body):
     api.bulk([message(person) for person in factories.contacts(org, 20)])
     victim = poison(body)
     work()
@@ -74,7 +76,7 @@ class Puzzled(Simulator):
         return Accepted(str(1 // (reply.status - 201)))
 
 
-def test_a_delivery_that_cannot_be_written_or_judged_ends_alone(api, org, monkeypatch):
+def test_unwritable_or_unclassifiable_delivery_ends_alone(api, org, monkeypatch):
     monkeypatch.setitem(providers.REGISTRY, "puzzled", Puzzled)
     ProviderAccount.objects.create(
         organization=org, name="puzzled", kind="puzzled", channel="EMAIL", credentials="{}"
@@ -92,7 +94,7 @@ def test_a_delivery_that_cannot_be_written_or_judged_ends_alone(api, org, monkey
     assert Delivery.objects.get(status="FAILED").address.startswith("person1@")
 
 
-def test_what_a_service_says_is_stored_whatever_is_in_it(api, org, script):
+def test_provider_id_with_invalid_characters_is_stored(api, org, script):
     script("mail", Accepted("id\0\ud800" + "x" * 300))
     api.send(message(factories.contact(org)))
     work()
@@ -115,17 +117,17 @@ def costly(org):
 def test_rendering_looks_at_the_clock_between_two_texts(api, org):
     api.bulk([message(person) for person in factories.contacts(org, 20)])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    preparation = prepare.Preparation(claim, organization_policy.of(org.pk))
+    preparation = prepare.Preparation(claim, organization_policy.of(org.pk), None, StepTimers())
     fresh = deque(claim.deliveries)
     assert len(preparation.take(fresh, 50, monotonic() - 1)) == 1
     assert len(preparation.take(fresh, 5, monotonic() + 60)) == 5
     assert len(fresh) == 14
 
 
-def test_texts_that_fail_and_cost_leave_the_rest_of_the_claim_in_time(api, org, costly):
+def test_costly_failing_texts_return_the_rest_of_the_claim_in_time(api, org, costly):
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    count = deliver.deliver([claim], outbound_transport(), receipts.apply)[org.pk]
+    count = deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)[org.pk]
     found = statuses()
     assert 1 <= count <= 300  # each may cost 10,000 turns of a loop
     assert found == {"FAILED": count, "ACCEPTED": 400 - count}
@@ -134,23 +136,23 @@ def test_texts_that_fail_and_cost_leave_the_rest_of_the_claim_in_time(api, org, 
     }
 
 
-def test_what_is_ready_leaves_before_all_that_is_costly_is_rendered(api, org, costly):
+def test_ready_messages_leave_before_all_costly_ones_are_rendered(api, org, costly):
     people = factories.contacts(org, 400)
     api.bulk([message(people[0])])
     api.bulk([message(person, **costly) for person in people])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    deliver.deliver([claim], outbound_transport(), receipts.apply)
+    deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
     assert statuses()["DELIVERED"] == 1
     assert statuses()["ACCEPTED"] >= 10
 
 
-def test_another_organizations_turn_comes_between(api, org, costly):
+def test_another_organization_gets_its_turn_in_between(api, org, costly):
     other = factories.organization("other")
     factories.welcome(other)
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     Api(other).bulk([message(person) for person in factories.contacts(other, 10)])
     for priority, organization_id in claims.choose(claims.ready("EMAIL")):
         claim = claims.claim(organization_id, "EMAIL", priority)
-        deliver.deliver([claim], outbound_transport(), receipts.apply)
+        deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
     assert statuses(organization_id="other") == {"DELIVERED": 10}
     assert statuses(organization_id=org.pk)["ACCEPTED"] >= 80

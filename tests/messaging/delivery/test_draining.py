@@ -27,10 +27,9 @@ def _ready():
     work()
 
 
+@pytest.mark.promise("routes-6")
 @pytest.mark.parametrize(("state", "by"), [("DRAINING", "first"), ("PAUSED", "second")])
-def test_a_retry_is_ended_by_an_account_that_drains_and_not_by_one_that_is_paused(
-    api, org, scripted, state, by
-):
+def test_retry_is_sent_by_a_draining_account_and_not_by_a_paused_one(api, org, scripted, state, by):
     scripted("first", Retryable("down"), priority=1)
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
@@ -45,7 +44,7 @@ def test_a_retry_is_ended_by_an_account_that_drains_and_not_by_one_that_is_pause
     assert sum(Scripted.sent.values()) == 2
 
 
-def test_an_unknown_outcome_is_sent_again_by_the_account_that_drains(api, org, scripted):
+def test_unknown_outcome_is_resent_by_the_draining_account(api, org, scripted):
     scripted("first", Unknown("no answer"))
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
@@ -57,7 +56,7 @@ def test_an_unknown_outcome_is_sent_again_by_the_account_that_drains(api, org, s
     assert (api.get(message_id)["status"], Scripted.sent["first"]) == ("SENT", 2)
 
 
-def test_without_another_account_messages_wait_for_one_that_is_paused(api, org, scripted):
+def test_messages_wait_for_a_paused_account_if_it_is_the_only_one(api, org, scripted):
     scripted("first", Accepted("1"))
     _set("PAUSED")
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
@@ -68,6 +67,7 @@ def test_without_another_account_messages_wait_for_one_that_is_paused(api, org, 
     assert (api.get(message_id)["status"], Scripted.sent) == ("SENT", {"first": 1})
 
 
+@pytest.mark.promise("routes-6")
 def test_without_another_account_messages_are_refused_while_one_drains(api, org, scripted):
     scripted("first", Accepted("1"))
     early = api.send(message(factories.contact(org))).json()["messageId"]

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from messaging.delivery import claims, fairness
+from messaging.delivery import claims
 from messaging.models import Delivery
+from messaging.store import due_organizations
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.tenants.models import Organization
@@ -49,7 +50,7 @@ def test_ready_finds_at_most_sixty_four_of_any_number():
 
 
 @pytest.mark.django_db
-def test_ready_starts_anywhere_and_gives_each_its_turn():
+def test_ready_starts_at_random_and_reaches_every_organization():
     names = _organizations(300)
     _wait(names)
     found = {name for _ in range(60) for _, name in claims.ready("EMAIL")}
@@ -57,7 +58,7 @@ def test_ready_starts_anywhere_and_gives_each_its_turn():
 
 
 @pytest.mark.django_db
-def test_ready_finds_all_of_a_few_wherever_it_starts():
+def test_ready_finds_all_of_a_few_from_any_start():
     names = _organizations(300)
     _wait([names[7], names[150], names[299]])
     for _ in range(20):
@@ -65,7 +66,7 @@ def test_ready_finds_all_of_a_few_wherever_it_starts():
 
 
 @pytest.mark.django_db
-def test_ready_begins_with_what_is_transactional_of_all_organizations():
+def test_ready_starts_with_transactional_messages_of_all_organizations():
     names = _organizations(300)
     _wait(names)
     _wait([names[11]], priority=0)
@@ -74,15 +75,15 @@ def test_ready_begins_with_what_is_transactional_of_all_organizations():
 
 
 @pytest.mark.django_db
-def test_ready_leaves_out_organizations_that_are_not_wanted():
+def test_ready_leaves_out_excluded_organizations():
     names = _organizations(100)
     _wait(names)
     assert claims.ready("EMAIL", names[1:]) == [(1, names[0])]
 
 
 @pytest.mark.django_db
-def test_ready_finds_the_one_that_is_due_among_many_that_wait():
-    names = _organizations(3 * fairness.STEPS)
+def test_ready_finds_the_only_due_organization_among_many_waiting():
+    names = _organizations(3 * due_organizations.STEPS)
     _wait(names, due_at=clock.now() + timedelta(hours=1))
     assert claims.ready("EMAIL") == []
     _wait([names[100]])
@@ -91,16 +92,16 @@ def test_ready_finds_the_one_that_is_due_among_many_that_wait():
 
 
 @pytest.mark.django_db
-def test_waiting_channels_are_those_with_something_due():
+def test_waiting_channels_have_due_messages():
     names = _organizations(3)
     _wait(names[:1], channel="SMS", due_at=clock.now() + timedelta(hours=1))
     _wait(names[1:2], channel="PUSH", priority=0)
     _wait(names[2:], channel="EMAIL", status="SCHEDULED")
-    assert fairness.waiting_channels() == ["PUSH"]
+    assert due_organizations.waiting_channels() == ["PUSH"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_ready_reads_does_not_grow_with_the_organizations():
+def test_index_entries_read_by_ready_do_not_grow_with_organizations():
     def read(count: int) -> int:
         _organizations(count)
         backlog_scene.fill("ACCEPTED", 2 * count, organizations=count, since=SINCE)

@@ -6,13 +6,14 @@ import pytest
 from django.db import OperationalError
 from structlog.testing import capture_logs
 
-from messaging.delivery import accounts, claims, deliver, late_outcomes, tasks
+from messaging.delivery import accounts, claims, deliver, tasks
 from messaging.delivery.accounts import concurrency
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
 from rme.core import cache
 from rme.core.db import clock
+from rme.core.outbound import outbound_transport
 from rme.transport import AddressPolicy, Transport
 from tests import factories
 from tests.clocks import StandingClock
@@ -23,6 +24,7 @@ from tests.messaging.delivery.slow_scene import (
     impatient,
     limit,
     mail_by,
+    process,
     statuses,
     wait_for,
 )
@@ -30,37 +32,37 @@ from tests.rest import Api, events, message
 from tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("impatient")]
-__all__ = ["impatient"]
+__all__ = ["impatient", "process"]
 SLOW = "person3@simulator.rme.test"
 
 
 @pytest.fixture
-def send(transport):
+def send(transport, process):
     """Return a function that sends a claim and returns how many deliveries had their turn."""
 
     def send_claim(org, limit=claims.WINDOW):
         claim = claims.claim(org.pk, "EMAIL", 0, limit)
-        return deliver.deliver([claim], transport, receipts.apply)[org.pk]
+        return deliver.deliver([claim], transport, process, receipts.apply)[org.pk]
 
     return send_claim
 
 
-def room(org):
+def room(org, process):
     """Return how many of a window's sends the organization's accounts may take now."""
-    return accounts.process_rooms({org.pk: 50}, "EMAIL")[org.pk]
+    return accounts.process_rooms({org.pk: 50}, "EMAIL", process.load)[org.pk]
 
 
 @pytest.fixture
-def transport():
+def transport(process):
     made = Transport(AddressPolicy(["127.0.0.1"]))
     yield made
-    assert late_outcomes.finish(30)
+    assert process.late_outcomes.finish(30)
     made.close()
 
 
-def send_ready():
+def send_ready(process):
     """Run the worker's task, in a thread whose transport may call this machine."""
-    at_once(lambda: tasks.send_ready("EMAIL"), 1)
+    at_once(lambda: tasks.send("EMAIL", outbound_transport(), process), 1)
 
 
 def in_doubt_now():
@@ -68,25 +70,25 @@ def in_doubt_now():
     return Attempt.objects.filter(outcome=None).count()
 
 
-def test_a_hanging_recipient_holds_up_no_other_of_its_window(api, org, send, settings):
+def test_hanging_recipient_delays_no_other_of_its_window(api, org, process, send, settings):
     settings.PATIENCE_SECONDS = 3.0  # in which the others are answered, though the machine pauses
     with SlowSmtp(lambda recipient: recipient == SLOW) as server:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 50)])
         assert send(org) == 50
         assert statuses() == {"SENT": 49, "SENDING": 1}
-        assert (in_doubt_now(), concurrency.in_doubt(), concurrency.window()) == (1, 1, 49)
-        assert limit(account_id) == 25
+        assert (in_doubt_now(), process.load.in_doubt, process.load.window()) == (1, 1, 49)
+        assert limit(process, account_id) == 25
         server.go.set()
-        assert late_outcomes.finish(10)
+        assert process.late_outcomes.finish(10)
     assert statuses() == {"SENT": 50}
-    assert (in_doubt_now(), len(server.taken), concurrency.window()) == (0, 50, 50)
+    assert (in_doubt_now(), len(server.taken), process.load.window()) == (0, 50, 50)
     late = Delivery.objects.get(address=SLOW)
     assert events(late.message_id) == ["accepted", "sent"]
     assert Attempt.objects.get(delivery_id=late.pk).latency_ms > 250
 
 
-def test_what_was_not_begun_waits_as_if_it_had_not_been_claimed(api, org, send):
+def test_messages_not_begun_wait_as_if_never_claimed(api, org, process, send):
     with SlowSmtp(lambda recipient: True) as server:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 50)])
@@ -95,34 +97,34 @@ def test_what_was_not_begun_waits_as_if_it_had_not_been_claimed(api, org, send):
         assert statuses() == {"SENDING": 10, "ACCEPTED": 40}
         waiting = Delivery.objects.filter(status="ACCEPTED")
         assert set(waiting.values_list("waiting", "tries", "provider")) == {("PROVIDER", 0, "mail")}
-        assert (Attempt.objects.count(), in_doubt_now(), concurrency.window()) == (10, 10, 40)
-        assert limit(account_id) == 1
-        assert room(org) == 0
+        assert (Attempt.objects.count(), in_doubt_now(), process.load.window()) == (10, 10, 40)
+        assert limit(process, account_id) == 1
+        assert room(org, process) == 0
         server.go.set()
 
 
-def test_an_account_that_answers_again_gets_its_limit_back(api, org, send, settings):
+def test_recovered_account_regains_its_limit(api, org, process, send, settings):
     hangs = True
     with SlowSmtp(lambda recipient: hangs) as server:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 400)])
         send(org)
-        assert limit(account_id) == 1
+        assert limit(process, account_id) == 1
         server.go.set()
-        assert late_outcomes.finish(10)
-        assert limit(account_id) == 11  # each that was answered well, though late, adds one
+        assert process.late_outcomes.finish(10)
+        assert limit(process, account_id) == 11  # each late, good answer adds one
         hangs = False
         settings.PATIENCE_SECONDS = 60.0  # no answer is late, though the machine pauses
         found = []
-        while (free := room(org)) < 50:
+        while (free := room(org, process)) < 50:
             found.append(free)
             send(org, free)
         assert found == [min(each, 40) for each in range(11, 50, 5)]  # some room is for others
-        assert limit(account_id) == 50
+        assert limit(process, account_id) == 50
 
 
-def test_who_was_waited_for_too_briefly_has_its_limit_back_at_once(
-    api, org, send, settings, monkeypatch
+def test_account_judged_slow_too_early_regains_its_limit_at_once(
+    api, org, process, send, settings, monkeypatch
 ):
     settings.PATIENCE_SECONDS = 60.0
     monkeypatch.setattr(concurrency, "LEAST_WAIT", 1 / 60)
@@ -131,33 +133,34 @@ def test_who_was_waited_for_too_briefly_has_its_limit_back_at_once(
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 8)])
         send(org)
-        assert (statuses(), limit(account_id)) == ({"SENDING": 8}, 1)
-        assert room(org) == 0  # and not yet known to be slow
+        assert (statuses(), limit(process, account_id)) == ({"SENDING": 8}, 1)
+        assert room(org, process) == 0  # and not yet known to be slow
         wait_for(lambda: len(server.taken) == 8)
         server.go.set()
-        assert late_outcomes.finish(10)
-        assert (statuses(), limit(account_id), room(org)) == ({"SENT": 8}, 50, 50)
-        usual = concurrency._process.loads[account_id].usual
+        assert process.late_outcomes.finish(10)
+        assert statuses() == {"SENT": 8}
+        assert (limit(process, account_id), room(org, process)) == (50, 50)
+        usual = process.load.accounts[account_id].usual
     assert 0 < usual < 60
     (account,) = organization_policy.of(org.pk).accounts
-    assert concurrency.answer_seconds(account) == max(1.0, 4 * usual)
+    assert process.load.answer_seconds(account) == max(1.0, 4 * usual)
     assert not [each for each in logs if each["event"].startswith("account.")]
 
 
-def test_the_log_says_once_who_is_slow_and_when_it_has_recovered(api, org, send, monkeypatch):
-    monkeypatch.setattr(concurrency, "monotonic", lambda: 0.0)
+def test_slow_account_and_its_recovery_are_logged_once(api, org, process, send):
+    process.load.clock = lambda: 0.0
     with SlowSmtp(lambda recipient: True) as server, capture_logs() as logs:
         account_id = mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 8)])
         send(org)
         for seconds in (0.5, 1.5, 2.5):
-            monkeypatch.setattr(concurrency, "monotonic", partial(float, seconds))
-            room(org)
+            process.load.clock = partial(float, seconds)
+            room(org, process)
         server.go.set()
-        assert late_outcomes.finish(10)
+        assert process.late_outcomes.finish(10)
         (account,) = organization_policy.of(org.pk).accounts
-        while limit(account_id) < 50:
-            concurrency.answered_in_time(account, 50, 0.01)
+        while limit(process, account_id) < 50:
+            process.load.answered_in_time(account, 50, 0.01)
     found = [each for each in logs if each["event"].startswith("account.")]
     assert found == [
         {"event": "account.slow", "log_level": "warning", "account_id": account_id, "limit": 1,
@@ -166,7 +169,7 @@ def test_the_log_says_once_who_is_slow_and_when_it_has_recovered(api, org, send,
     ]  # fmt: skip
 
 
-def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_most(api, org):
+def test_another_organization_continues_with_at_most_one_window_in_doubt(api, org, process):
     other = factories.organization("other")
     factories.welcome(other)
     with SlowSmtp(lambda recipient: True) as server, SlowSmtp(lambda recipient: False) as well:
@@ -182,7 +185,7 @@ def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_mos
         def work():
             nonlocal most
             for number in range(20):  # on a busy machine a healthy server seems slow at first
-                tasks.send_ready("EMAIL")
+                tasks.send("EMAIL", outbound_transport(), process)
                 assert in_doubt_now() <= claims.WINDOW
                 hanging = Attempt.objects.filter(organization_id=org.pk, outcome=None).count()
                 most = max(most, hanging)
@@ -200,7 +203,7 @@ def test_another_organization_goes_on_and_a_process_has_a_window_in_doubt_at_mos
         server.go.set()
 
 
-def test_a_late_failure_goes_to_the_next_account_by_the_next_claim(api, org, send):
+def test_a_late_failure_goes_to_the_next_account_by_the_next_claim(api, org, process, send):
     with SlowSmtp(lambda recipient: True) as slow, SlowSmtp(lambda recipient: False) as well:
         mail_by(slow, org, "slow", priority=1)
         mail_by(well, org, "well", priority=2)
@@ -209,7 +212,7 @@ def test_a_late_failure_goes_to_the_next_account_by_the_next_claim(api, org, sen
         send(org)
         assert statuses() == {"SENDING": 1}
         slow.go.set()
-        assert late_outcomes.finish(10)
+        assert process.late_outcomes.finish(10)
         assert statuses() == {"ACCEPTED": 1}
         send(org)
     assert events(message_id) == ["accepted", "failover", "sent"]
@@ -217,23 +220,21 @@ def test_a_late_failure_goes_to_the_next_account_by_the_next_claim(api, org, sen
     assert (len(slow.taken), len(well.taken)) == (1, 1)
 
 
-def test_what_comes_after_somebody_took_over_is_not_written(api, org, send):
+def test_outcome_after_a_takeover_leaves_the_delivery_unchanged(api, org, process, send):
     with SlowSmtp(lambda recipient: True) as server:
         mail_by(server, org)
         api.send(message(factories.contact(org)))
         send(org)
         Delivery.objects.update(fence=7)
         server.go.set()
-        assert late_outcomes.finish(10)
+        assert process.late_outcomes.finish(10)
     assert statuses() == {"SENDING": 1}
     assert Attempt.objects.get().outcome == "Accepted"  # of that attempt it is true
 
 
-def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(
-    api, org, send, settings, monkeypatch
-):
+def test_account_failing_at_once_is_sent_probes_only(api, org, process, send, settings):
     settings.PATIENCE_SECONDS = 60.0  # no answer is late, though the machine pauses
-    monkeypatch.setattr(concurrency, "monotonic", lambda: 0.0)
+    process.load.clock = lambda: 0.0
     with SlowSmtp(lambda recipient: True) as server:
         server.answer = b"451 4.3.0 later\r\n"
         server.go.set()
@@ -241,36 +242,34 @@ def test_an_account_that_fails_at_once_is_sent_probes_and_no_windows(
         people = factories.contacts(org, 300)
         api.bulk([message(person) for person in people])
         send(org, 20)  # which opens its circuit
-        assert room(org) == 5
+        assert room(org, process) == 5
         send(org, 5)
-        assert room(org) == 0  # for a second
+        assert room(org, process) == 0  # for a second
         assert statuses() == {"ACCEPTED": 300}
         assert Delivery.objects.filter(tries=0).count() == 275
-        assert (len(server.taken), limit(account_id)) == (25, 50)
-        monkeypatch.setattr(concurrency, "monotonic", lambda: concurrency.PROBE_SECONDS)
-        assert room(org) == 5
+        assert (len(server.taken), limit(process, account_id)) == (25, 50)
+        process.load.clock = lambda: concurrency.PROBE_SECONDS
+        assert room(org, process) == 5
 
 
-def test_a_full_disk_lets_one_window_leave_and_it_is_stored_in_the_end(api, org):
+def test_full_disk_stops_sending_after_one_window_stored_later(api, org, process):
     with SlowSmtp(lambda recipient: False) as server:
         mail_by(server, org)
         api.bulk([message(person) for person in factories.contacts(org, 300)])
         with full_disk(Attempt._meta.db_table):
             with pytest.raises(OperationalError):
-                send_ready()
+                send_ready(process)
             for _ in range(5):
-                send_ready()  # nothing may leave, so it does nothing
-            assert (len(server.taken), in_doubt_now(), concurrency.window()) == (50, 50, 0)
-        assert late_outcomes.finish(20)
+                send_ready(process)  # nothing may leave, so it does nothing
+            assert (len(server.taken), in_doubt_now(), process.load.window()) == (50, 50, 0)
+        assert process.late_outcomes.finish(20)
         assert statuses()["SENT"] == 50
-        send_ready()
+        send_ready(process)
         assert (len(server.taken), len(set(server.taken))) == (300, 300)
     assert statuses() == {"SENT": 300}
 
 
-def test_an_outcome_that_comes_while_the_database_is_away_is_stored_in_the_end(
-    api, org, send, monkeypatch
-):
+def test_outcome_during_a_database_outage_is_stored_later(api, org, process, send, monkeypatch):
     standing = StandingClock(monkeypatch, cache)
     with SlowSmtp(lambda recipient: True) as server:
         mail_by(server, org)
@@ -281,6 +280,6 @@ def test_an_outcome_that_comes_while_the_database_is_away_is_stored_in_the_end(
             server.go.set()
             wait_for(lambda: logs)
             assert {each["event"] for each in logs} == {"deliver.not_stored"}
-            assert concurrency.in_doubt() == 1
-        assert late_outcomes.finish(20)
+            assert process.load.in_doubt == 1
+        assert process.late_outcomes.finish(20)
     assert (statuses(), in_doubt_now(), len(server.taken)) == ({"SENT": 1}, 0, 1)

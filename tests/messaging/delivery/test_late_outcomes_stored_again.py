@@ -8,13 +8,16 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 
-from messaging.delivery import claims, deliver, late_outcomes, prepare, record
+from messaging.delivery import claims, deliver, prepare, record
 from messaging.delivery.record import Answered
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
-from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint, derived_events
+from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint
+from messaging.store import event_view
 from rme.core import cache
 from rme.core.db import clock, prepared_statements, sql
 from rme.core.outcomes import Accepted, Retryable
+from rme.core.process.time_budget import StepTimers
 from rme.transport import Transport
 from tests import factories
 from tests.clocks import StandingClock
@@ -25,7 +28,7 @@ from tests.rest import message
 
 def send_all(org):
     batches = claims.claim_many("EMAIL", 0, {org.pk: claims.BATCH_LIMIT})
-    deliver.deliver(batches, Transport(), receipts.apply)
+    deliver.deliver(batches, Transport(), this_process(), receipts.apply)
 
 
 def outcomes():
@@ -33,9 +36,7 @@ def outcomes():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_answered_is_stored_if_the_next_window_cannot_be_filled(
-    api, org, script, monkeypatch
-):
+def test_outcomes_are_stored_if_filling_the_next_window_fails(api, org, script, monkeypatch):
     script("mail", Accepted())
     api.bulk([message(person) for person in factories.contacts(org, claims.WINDOW + 5)])
     standing = StandingClock(monkeypatch, cache)
@@ -48,13 +49,13 @@ def test_what_was_answered_is_stored_if_the_next_window_cannot_be_filled(
 
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         send_all(org)
-    assert late_outcomes.finish(20)
+    assert this_process().late_outcomes.finish(20)
     assert statuses() == {"SENT": claims.WINDOW, "SENDING": 5}
     assert outcomes() == [("mail", "Accepted")] * claims.WINDOW
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_answered_is_stored_if_the_task_is_ended_before_it_is_applied(
+def test_outcomes_are_stored_if_the_task_is_ended_before_applying_them(
     api, org, script, monkeypatch
 ):
     script("mail", Accepted())
@@ -68,14 +69,12 @@ def test_what_was_answered_is_stored_if_the_task_is_ended_before_it_is_applied(
     monkeypatch.setattr(deliver, "monotonic", ended)
     with pytest.raises(SoftTimeLimitExceeded):
         send_all(org)
-    assert late_outcomes.finish(20)
+    assert this_process().late_outcomes.finish(20)
     assert (statuses(), outcomes()) == ({"SENT": 1}, [("mail", "Accepted")])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failover_whose_commit_lost_its_answer_leaves_no_attempt_that_was_not_made(
-    api, org, script
-):
+def test_failover_with_lost_commit_answer_stores_only_attempts_made(api, org, script):
     script("first", Retryable("busy"), priority=0)
     script("second", Accepted(), priority=1)
     api.send(message(factories.contact(org)))
@@ -88,19 +87,19 @@ def test_a_failover_whose_commit_lost_its_answer_leaves_no_attempt_that_was_not_
 
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         send_all(org)
-    assert late_outcomes.finish(20)
+    assert this_process().late_outcomes.finish(20)
     assert outcomes() == [("first", "Retryable")]
     assert (delivery().status, delivery().provider) == ("ACCEPTED", "first")
 
 
 @pytest.mark.django_db
-def test_an_outcome_that_is_stored_again_leaves_the_event_sent_and_its_webhook(api, org, script):
+def test_storing_an_outcome_again_keeps_the_sent_event_and_its_webhook(api, org, script):
     script("only", Accepted("1"))
     WebhookEndpoint.objects.create(
         organization=org, url="https://hooks.example/", types=["message.*"], secret="secret"
     )
     api.send(message(factories.contact(org)))
-    progress = prepare.BatchProgress(claims.claim(org.pk, "EMAIL", 0), None)
+    progress = prepare.BatchProgress(claims.claim(org.pk, "EMAIL", 0), None, StepTimers())
     progress.contacts = prepare.read_ahead([progress.batch])[org.pk]
     progress.fill(1, monotonic() + 60)
     [outgoing] = progress.window
@@ -109,10 +108,10 @@ def test_an_outcome_that_is_stored_again_leaves_the_event_sent_and_its_webhook(a
     outgoing.apply_outcomes(now=clock.now(), may_fail_over=False)
     answered = Answered(outgoing, outgoing.take_attempts())
     for _ in range(2):
-        with prepared_statements.transaction():
-            record.record([outgoing], record.outcomes([answered]))
+        with prepared_statements.transaction() as batch:
+            record.record([outgoing], record.outcomes([answered]), batch)
     assert (delivery().status, Attempt.objects.get().outcome) == ("SENT", "Accepted")
-    events = derived_events.of_rows([delivery()], [Attempt.objects.get()], Event.objects.all())
+    events = event_view.of_rows([delivery()], [Attempt.objects.get()], Event.objects.all())
     assert [each.type for each in events] == ["accepted", "sent"]
     webhooks = WebhookDelivery.objects.order_by("type").values_list("event_id", "type")
     assert list(webhooks) == [

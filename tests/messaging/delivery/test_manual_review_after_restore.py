@@ -45,7 +45,7 @@ def states(rows):
     return {key: kept[message_id] for key, message_id in rows.items()}
 
 
-def test_what_was_due_is_held_and_nothing_else(rows):
+def test_only_due_messages_are_held(rows):
     until = clock.now().isoformat()
     before = states(rows)
     counted = run("--until", until)
@@ -61,7 +61,7 @@ def test_what_was_due_is_held_and_nothing_else(rows):
     assert run("--until", until, "--yes") == "Held: 0\n"
 
 
-def test_what_is_held_is_decided_as_any_other(api, org):
+def test_messages_held_after_a_restore_can_be_decided(api, org):
     sent = api.send(message(factories.contact(org))).json()["messageId"]
     run("--until", clock.now().isoformat(), "--yes")
     work()
@@ -84,6 +84,6 @@ def test_the_number_of_statements_does_not_depend_on_the_number_held(api, org, c
 
 
 @pytest.mark.parametrize("until", ["2100-01-01T00:00:00Z", "2026-01-01T00:00:00", "then"])
-def test_a_moment_is_refused_that_cannot_be_meant(until):
+def test_invalid_moment_is_rejected(until):
     with pytest.raises(CommandError):
         run("--until", until, "--yes")

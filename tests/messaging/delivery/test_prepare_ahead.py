@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, prepare, tasks
 from messaging.delivery.accounts import admission
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
@@ -39,13 +40,13 @@ def test_statements_do_not_grow_with_the_organizations(count):
     assert (rooms, len(captured)) == (dict.fromkeys(names, 50), 1)  # policies
     with CaptureQueriesContext(connection) as captured:
         batches = claims.claim_many("EMAIL", 0, rooms)
-    assert len(captured) == 2  # by index, claim
+    assert len(captured) == 6  # savepoint, by index, lock, by index, claim, release
     assert [(each.organization_id, len(each.deliveries)) for each in batches] == [
         (name, 2) for name in names
     ]
     with CaptureQueriesContext(connection) as captured:
         contacts = prepare.read_ahead(batches)
-    assert len(captured) == 4  # organizations, endpoints, contacts, template versions
+    assert len(captured) == 3  # organizations, contacts, template versions
     assert {each: list(found) for each, found in contacts.items()} == {
         claim.organization_id: [claim.deliveries[0].contact_id] for claim in batches
     }
@@ -58,7 +59,7 @@ def test_statements_do_not_grow_with_the_organizations(count):
 def test_the_room_of_a_process_is_read_for_all_organizations_at_once(count):
     wanted = dict.fromkeys(_organizations(count), 50)
     with CaptureQueriesContext(connection) as captured:
-        assert admission.process_rooms(wanted, "EMAIL") == wanted
+        assert admission.process_rooms(wanted, "EMAIL", this_process().load) == wanted
     assert len(captured) == 1  # policies
 
 
@@ -67,15 +68,15 @@ def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     batches = claims.claim_many("EMAIL", 0, admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL"))
     with CaptureQueriesContext(connection) as captured:
-        counts = deliver.deliver(batches, outbound_transport(), receipts.apply)
+        counts = deliver.deliver(batches, outbound_transport(), this_process(), receipts.apply)
     assert counts == dict.fromkeys(names, 2)
-    # organizations, endpoints, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
-    # by index, gates, release; savepoint, by index, outcomes, release; receipts: savepoint, five,
+    # organizations, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
+    # by index, gates, release; savepoint, by index, outcomes, release; receipts: savepoint, seven,
     # release
-    assert len(captured) == 22
+    assert len(captured) == 23
 
 
-def test_the_gates_of_a_window_are_those_of_each_organization():
+def test_gates_of_a_window_apply_per_organization():
     suppressing, pausing, capping, free = names = _organizations(4)
     address = "same@example.com"
     Contact.objects.update(email=address)
@@ -87,7 +88,7 @@ def test_the_gates_of_a_window_are_those_of_each_organization():
         organization_id=capping, name="TRANSACTIONAL", regime="OPT_OUT", cap_count=1
     )
     batches = claims.claim_many("EMAIL", 0, admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL"))
-    deliver.deliver(batches, outbound_transport(), receipts.apply)
+    deliver.deliver(batches, outbound_transport(), this_process(), receipts.apply)
     found = Delivery.objects.values_list("organization_id", "status", "reason", "waiting")
     assert sorted(map(str, found)) == sorted(
         map(
@@ -103,7 +104,7 @@ def test_the_gates_of_a_window_are_those_of_each_organization():
     )
 
 
-def test_rooms_of_organizations_are_those_of_their_own_accounts():
+def test_rate_room_of_an_organization_depends_on_its_accounts():
     names = _organizations(3)
     for name, rate in zip(names, (7, 3, None), strict=True):
         ProviderAccount.objects.create(
@@ -121,7 +122,7 @@ def test_rooms_of_organizations_are_those_of_their_own_accounts():
     }
 
 
-def test_contacts_of_another_organization_are_none():
+def test_contacts_of_another_organization_are_not_found():
     one, other = factories.organization("one"), factories.organization("other")
     own, foreign = factories.contact(one), factories.contact(other)
     wanted = {one.pk: [str(own.pk), str(foreign.pk), "003000000000001"], other.pk: []}

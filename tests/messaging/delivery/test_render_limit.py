@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 LOOPS = "{% for i in (1..n) %}{% assign x = i | times: 3 | plus: 2 | append: 'y' %}{% endfor %}."
 
 
-def test_delivery_that_renders_for_too_long_fails_alone(api, org, settings):
+def test_delivery_rendering_too_long_fails_alone(api, org, settings):
     settings.RENDER_SECONDS = 0.02  # the template's own limit is a quarter of a second
     factories.template(org, name="loops", subject="Hello", text=LOOPS)
     named = {"template": {"name": "loops", "language": "en_US"}}
@@ -34,10 +34,10 @@ def test_delivery_that_renders_for_too_long_fails_alone(api, org, settings):
     assert [found[result["messageId"]] for result in results] == [fine, late, fine]
 
 
-def test_delivery_of_an_ended_process_fails_while_it_is_its_own(api, org):
+def test_delivery_of_an_ended_process_fails_only_with_its_own_fence(api, org):
     result = api.send(message(factories.contact(org))).json()
     (claimed,) = claims.claim(org.pk, "EMAIL", 0).deliveries
-    step = [org.pk, claimed.message_id, claimed.id, claimed.fence - 1, "EMAIL"]
+    step = [org.pk, claimed.message_id, claimed.id, claimed.fence - 1, "EMAIL", False]
     render_limit.fail(orjson.dumps(step))
     assert Delivery.objects.get().status == "SENDING"  # another worker has it
     step[3] = claimed.fence

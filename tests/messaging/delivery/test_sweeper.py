@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.db import connections
 
-from messaging.accept import timing
+from messaging.accept import drafts
 from messaging.accept.requests import AtSchedule, LocalSchedule, OrgSchedule
 from messaging.delivery import sweeper
 from messaging.models import Category, Delivery
@@ -21,13 +21,14 @@ NOW = dt.datetime(2026, 3, 20, 12, 0, tzinfo=UTC)
 
 
 def due(given, contact="", organization="UTC", now=NOW):
-    return timing.due(given, contact_zone=contact, organization_zone=organization, now=now)
+    return drafts.due(given, contact_zone=contact, organization_zone=organization, now=now)
 
 
 def local(text, day=None):
     return LocalSchedule(mode="LOCAL", time=text, date=day)
 
 
+@pytest.mark.promise("schedule-1", "schedule-2", "schedule-3", "schedule-5", "schedule-7")
 @pytest.mark.parametrize(
     ("given", "contact", "expected"),
     [
@@ -65,10 +66,11 @@ def local(text, day=None):
         (AtSchedule(mode="AT", at="2026-03-20T11:59:30Z"), "", None),
     ],
 )
-def test_due(given, contact, expected):
+def test_schedule_is_due_at_the_expected_time(given, contact, expected):
     assert due(given, contact) == expected
 
 
+@pytest.mark.promise("schedule-5", "schedule-6")
 @pytest.mark.parametrize(
     ("given", "field"),
     [
@@ -80,14 +82,15 @@ def test_due(given, contact, expected):
         (local("09:00", "2028-01-01"), "schedule.date"),
     ],
 )
-def test_times_that_nobody_has_are_refused(given, field):
+def test_impossible_times_are_rejected(given, field):
     with pytest.raises(InvalidPayload) as refused:
         due(given)
     assert refused.value.details[0].field == field
 
 
+@pytest.mark.promise("schedule-8")
 def test_a_passed_local_time_is_too_late_for_that_recipient():
-    with pytest.raises(timing.TooLate):
+    with pytest.raises(drafts.TooLate):
         due(local("09:00", "2026-03-20"), "Pacific/Auckland")
 
 
@@ -109,11 +112,14 @@ def test_scheduled_waits_and_goes_when_it_is_due(api, org):
     assert events(answer["messageId"]) == ["accepted", "scheduled", "sent", "delivered"]
 
 
+@pytest.mark.promise("schedule-13")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("category", "status"), [("TRANSACTIONAL", "ACCEPTED"), ("NEWS", "EXPIRED")]
 )
-def test_found_too_late_after_an_outage(api, org, category, status):
+def test_send_released_late_after_an_outage_has_the_status_of_its_category(
+    api, org, category, status
+):
     from messaging.models import Category
 
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT")
@@ -132,10 +138,11 @@ def test_found_too_late_after_an_outage(api, org, category, status):
     assert Delivery.objects.get().status == status
 
 
+@pytest.mark.promise("schedule-1")
 @pytest.mark.django_db
-def test_each_recipient_has_its_own_time(api, org):
+def test_local_schedule_uses_the_zone_of_each_recipient(api, org):
     ada = factories.contact(org, zone="Asia/Kolkata")
-    bob = factories.contact(org, zone="America/New_York")
+    bob = factories.contact(org, zone="America/New_York", email="bob@example.com")
     when = {"mode": "LOCAL", "time": "09:30"}
     answer = api.send(message(ada, bob, schedule=when)).json()
     times = [recipient["scheduledFor"] for recipient in answer["recipients"]]
@@ -143,6 +150,7 @@ def test_each_recipient_has_its_own_time(api, org):
     assert answer["scheduledFor"] == min(times)
 
 
+@pytest.mark.promise("bulk-7")
 @pytest.mark.django_db
 def test_cancel(api, org):
     at = in_an_hour().isoformat()
@@ -157,6 +165,7 @@ def test_cancel(api, org):
     assert (sweeper.release(), work()) == (0, 0)
 
 
+@pytest.mark.promise("bulk-11")
 @pytest.mark.django_db(transaction=True)
 def test_cancel_and_release_never_both_win_and_never_neither(api, org):
     at = in_an_hour().isoformat()
@@ -182,6 +191,7 @@ def test_cancel_and_release_never_both_win_and_never_neither(api, org):
     assert {(cancelled[i], outcome[i]) for i in ids} <= {(200, "CANCELLED"), (409, "ACCEPTED")}
 
 
+@pytest.mark.promise("schedule-5")
 @pytest.mark.django_db
 def test_errors_of_a_schedule_name_the_field(api, org):
     person = factories.contact(org)
@@ -207,6 +217,7 @@ def _released_of(org):
     return Delivery.objects.filter(organization_id=org.pk, status="ACCEPTED").count()
 
 
+@pytest.mark.promise("faults-19")
 @pytest.mark.django_db
 def test_release_is_fair_between_organizations(api, org):
     other = factories.organization("other")

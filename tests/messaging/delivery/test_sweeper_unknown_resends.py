@@ -13,6 +13,7 @@ from messaging.delivery.manual_review import Decision
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, Event, Pause, ProviderAccount
 from messaging.reports import configuration
+from messaging.store import backlogs
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Unknown
 from rme.tenants.audit import Actor
@@ -59,7 +60,8 @@ def live(minutes: int, transport: Transport | None = None) -> list[int]:
     return left
 
 
-def test_a_server_that_resets_after_the_mail_gets_four_copies(api, org, resetting):
+@pytest.mark.promise("routes-27")
+def test_server_resetting_after_the_mail_gets_four_copies(api, org, resetting):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     # after 60 s, 60 + 300 s and 60 + 900 s; what never left may be tried between
     live(60, Transport(AddressPolicy(["127.0.0.1"])))
@@ -70,7 +72,7 @@ def test_a_server_that_resets_after_the_mail_gets_four_copies(api, org, resettin
     assert told.count() == 3
 
 
-def test_a_copy_that_is_known_late_to_be_accepted_counts_as_a_resend(api, org, script):
+def test_copy_accepted_late_counts_as_a_resend(api, org, script):
     script("only", Unknown("no answer"))
     api.send(message(factories.contact(org)))
     assert live(3) == [0, 1]
@@ -99,11 +101,12 @@ def test_every_resend_is_in_the_events_and_the_trace(api, org, script):
     assert steps == [("EMAIL", "RESEND", text) for text in texts]
 
 
-def test_what_was_resent_in_vain_waits_for_a_person(api, org, script):
+@pytest.mark.promise("routes-27")
+def test_message_resent_without_success_is_held_for_a_person(api, org, script):
     script("only", Unknown("no answer"))
     api.send(message(factories.contact(org)))
     live(60)
-    assert manual_review.counts([org.pk]) == {org.pk: 1}
+    assert backlogs.count_held([org.pk]) == {org.pk: 1}
     found = {each.code for each in configuration.findings([org.pk])}
     assert "HELD_UNKNOWN" in found
     again = {"reason": "the log has none", "actor": Actor(name="grace")}
@@ -111,10 +114,11 @@ def test_what_was_resent_in_vain_waits_for_a_person(api, org, script):
         delivery().pk
     }
     assert live(60) == [0]  # a person's one more try, and no resends after it
-    assert manual_review.counts([org.pk]) == {org.pk: 1}
+    assert backlogs.count_held([org.pk]) == {org.pk: 1}
 
 
-def test_a_push_that_replaces_itself_is_resent_three_times(api, org):
+@pytest.mark.promise("routes-27")
+def test_replaceable_push_is_resent_three_times(api, org):
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", on_unknown="HOLD")
     ada = factories.contact(org)
     for number in (1, 2):  # two devices of one person are one resend
@@ -135,7 +139,7 @@ def test_a_receipt_ends_the_wait_for_a_resend(api, org, script):
     assert delivery().status == "DELIVERED"
 
 
-def test_a_worker_that_dies_each_time_ends_on_hold(api, org, script):
+def test_delivery_killing_its_worker_each_time_is_held(api, org, script):
     """No attempt has an outcome then."""
     script("only", Accepted())
     api.send(message(factories.contact(org)))
@@ -174,7 +178,7 @@ def test_deciding_takes_the_same_statements_for_any_number(api, org, script, cou
 
 
 @pytest.mark.parametrize("by", ["the category", "a person"])
-def test_a_resend_that_is_too_late_fails_and_a_late_receipt_confirms_it(api, org, script, by):
+def test_expired_resend_fails_and_a_late_receipt_confirms_it(api, org, script, by):
     script("only", Unknown("no answer"))
     api.send(message(factories.contact(org)))
     work()

@@ -35,7 +35,7 @@ def send(row, person):
     return accept(Call(factories.caller(row), Submission(body), "r"))
 
 
-def test_what_arrives_after_a_window_leaves_by_the_same_run_in_one_window(org, pauses):
+def test_messages_arriving_during_a_run_leave_together_in_its_next_window(org, pauses):
     first, *others = factories.contacts(org, 4)
     send(org, first)
     pauses.events = [lambda: [send(org, person) for person in others]]
@@ -46,7 +46,7 @@ def test_what_arrives_after_a_window_leaves_by_the_same_run_in_one_window(org, p
     assert (len(windows), len(set(windows))) == (4, 2)
 
 
-def test_no_pause_while_others_wait(org, pauses):
+def test_full_claim_is_sent_without_a_pause(org, pauses):
     for number in range(claims.FIRST_ORGANIZATIONS + 1):
         row = factories.organization(f"other-{number}")
         factories.welcome(row)

@@ -9,10 +9,11 @@ import orjson
 import pytest
 from django.db import connection
 
+from messaging.domain.statuses import Status
+from messaging.domain.transitions import Transition
 from messaging.feedback import callbacks
 from messaging.models import Attempt, Callback, Delivery, ProviderAccount, Suppression
-from messaging.models.statuses import Status
-from messaging.models.transitions import Transition, apply_transitions
+from messaging.store.transitions import apply_transitions
 from rme.core import ids
 from rme.core.db import sql
 from tests.rest import all_events
@@ -146,6 +147,7 @@ def suppressed(prefix):
     return {(row.address[2:], row.reason) for row in rows}
 
 
+@pytest.mark.promise("events-1")
 def test_receipts_in_any_order_and_number_give_the_same_state(org, account):
     dice = random.Random(6)
     weights = list(accumulate(STORIES.values()))

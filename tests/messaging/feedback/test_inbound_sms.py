@@ -8,11 +8,10 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
-from messaging.consent.gates import current_consent
 from messaging.consent.keywords import KEYWORDS, REPLIES, WORDS, Keyword, Word, find
 from messaging.feedback import callbacks, inbound_sms
 from messaging.models import Callback, ConsentEntry, Suppression
-from messaging.webhooks import endpoints
+from messaging.store.gates import current_consent
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
@@ -47,6 +46,22 @@ def settle(scene):
         ("stop all", Word.STOP),
         ("opt-out", Word.STOP),
         ("Arrêt", Word.STOP),
+        ("Stop. Thank you", Word.STOP),
+        ("stop please", Word.STOP),
+        ("Please STOP, thanks!", Word.STOP),
+        ("Bitte abmelden. Danke", Word.STOP),
+        ("Arrêter s'il vous plaît", Word.STOP),
+        ("opt out pls", Word.STOP),
+        ("Cancel, thank you", Word.STOP),
+        ("Stop. I never asked for this", Word.STOP),
+        ("STOP\nSent from my iPhone", Word.STOP),
+        ("Unsubscribe! You write too often.", Word.STOP),
+        ("Thank you", None),
+        ("Cancel. I can't make it on Friday", None),
+        ("End. Of story.", None),
+        ("I can't stop. Thank you", None),
+        ("stop by tomorrow. Thanks", None),
+        ("Start please", None),
         ("start", Word.START),
         ("Help?", Word.HELP),
         ("Please don't stop", None),
@@ -62,11 +77,12 @@ def settle(scene):
         ("x" * 10_000, None),
     ],
 )
-def test_word_of(text, word):
+def test_keyword_is_found(text, word):
     found = find(text)
     assert (found.word if found else None) is word
 
 
+@pytest.mark.promise("consent-1")
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -80,7 +96,7 @@ def test_word_of(text, word):
         *((text, Word.HELP) for text in ("HELP", "INFO")),
     ],
 )
-def test_the_words_that_must_be_honoured(text, word):
+def test_required_keywords_are_recognized(text, word):
     assert WORDS[text].word is word
 
 
@@ -89,6 +105,16 @@ def test_every_language_has_keywords_and_replies():
     assert WORDS["ABMELDEN"] == Keyword(Word.STOP, "de")
 
 
+def test_stop_with_polite_words_ends_all_sms(org, api, scene):
+    person = factories.contact(org)
+    write(scene, person.mobile, "Stop. Thank you")
+    text = REPLIES["en"][Word.STOP].format(name="Acme")
+    assert settle(scene) == [(OURS, person.mobile, text)]
+    refused = api.send(message(person, channel="SMS"))
+    assert refused.json()["error"]["code"] == "SUPPRESSED"
+
+
+@pytest.mark.promise("consent-1")
 def test_stop_is_recorded_and_confirmed_and_ends_all_sms(org, api, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "Stop")
@@ -117,6 +143,7 @@ def test_stop_is_recorded_and_confirmed_and_ends_all_sms(org, api, scene):
     assert ledger.verify(org.pk).broken is None
 
 
+@pytest.mark.promise("consent-1")
 def test_start_lifts_a_stop(org, api, scene):
     person = factories.contact(org)
     for text in ("STOP", "START"):
@@ -165,7 +192,7 @@ def test_replies_are_in_the_contacts_language(org, scene, text, spoken, language
     assert settle(scene)[0][2] == REPLIES[language][Word.STOP].format(name="Acme")
 
 
-def test_start_lifts_nothing_but_a_stop(org, scene):
+def test_start_lifts_only_a_stop(org, scene):
     person = factories.contact(org)
     Suppression.objects.create(
         organization=org, channel="SMS", address=person.mobile, reason="HARD_BOUNCE"
@@ -175,6 +202,7 @@ def test_start_lifts_nothing_but_a_stop(org, scene):
     assert Suppression.objects.get().reason == "HARD_BOUNCE"
 
 
+@pytest.mark.promise("consent-1")
 def test_help_changes_nothing(org, scene):
     person = factories.contact(org, language="de_CH")
     write(scene, person.mobile, "Hilfe")
@@ -206,7 +234,7 @@ def test_the_last_keyword_of_a_batch_counts(org, scene):
     assert answer.allows(str(person.pk), "SMS", "MARKETING", opt_in=True)
 
 
-def test_a_start_that_another_worker_applies_after_a_later_stop_lifts_nothing(org, scene):
+def test_start_applied_after_a_later_stop_lifts_nothing(org, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "START")
     held = Callback.objects.get().pk
@@ -232,7 +260,32 @@ def test_a_keyword_changes_nothing_in_other_organizations(org, scene):
     assert not ConsentEntry.objects.exists()
 
 
-def test_a_keyword_that_the_provider_answered_gets_no_reply(org, scene):
+@pytest.mark.parametrize("text", ["NO MAS", "", "Please take me off your list"])
+def test_text_classified_as_stop_by_the_provider_stops(org, scene, text):
+    person = factories.contact(org)
+    write(scene, person.mobile, text, OptOutType="STOP")
+    assert settle(scene) == []  # the provider has answered
+    assert Suppression.objects.values_list("address", "reason").get() == (person.mobile, "STOP")
+    (entry,) = ConsentEntry.objects.all()
+    assert (entry.status, entry.source) == ("OPTED_OUT", "SMS_KEYWORD")
+
+
+def test_text_classified_as_start_by_the_provider_lifts_the_stop(org, scene):
+    person = factories.contact(org)
+    write(scene, person.mobile, "NO MAS", OptOutType="STOP")
+    write(scene, person.mobile, "OTRA VEZ", OptOutType="start")
+    settle(scene)
+    assert not Suppression.objects.exists()
+
+
+@pytest.mark.parametrize("taken_as", ["START", "HELP", "WHAT"])
+def test_stop_counts_regardless_of_the_providers_classification(org, scene, taken_as):
+    write(scene, factories.contact(org).mobile, "STOP", OptOutType=taken_as)
+    settle(scene)
+    assert Suppression.objects.get().reason == "STOP"
+
+
+def test_keyword_answered_by_the_provider_gets_no_reply(org, scene):
     person = factories.contact(org)
     write(scene, person.mobile, "STOP", OptOutType="STOP")
     assert settle(scene) == []
@@ -281,7 +334,6 @@ def test_replies_are_no_keywords(language):
 def test_statements_do_not_grow_with_the_sms(org, scene):
     write(scene, "+12025559999", "HELP")
     settle(scene)  # so that caches are warm
-    endpoints.subscriptions([org.pk])
     counts = []
     for count in (1, 20):
         people = factories.contacts(org, count)
@@ -292,4 +344,4 @@ def test_statements_do_not_grow_with_the_sms(org, scene):
                 callbacks.apply_due()
             counts.append(len([q for q in captured if "SAVEPOINT" not in q["sql"]]))
         ConsentEntry.objects.all().delete()
-    assert counts == [9, 11, 9, 11]
+    assert counts == [10, 12, 10, 12]

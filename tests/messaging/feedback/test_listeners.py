@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.feedback import callbacks, inbound_sms, listeners, provider_references
+from messaging.feedback import callbacks, inbound_sms, listeners
 from messaging.models import (
     Attempt,
     Callback,
@@ -16,6 +16,7 @@ from messaging.models import (
     ProviderReference,
     Suppression,
 )
+from messaging.store.feedback import references
 from rme.core import ids
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
@@ -60,6 +61,7 @@ def states():
     return sorted(Delivery.objects.values_list("status", flat=True))
 
 
+@pytest.mark.promise("webhooks-17")
 def test_receipt_becomes_an_event(org, api, smsc, transport, listened, rung):
     (sent,) = send(api, transport, factories.contact(org))
     assert (states(), smsc.binds) == (["SENT"], 1)
@@ -122,11 +124,30 @@ def test_another_accounts_id_is_another_message(org, api, smsc, transport, liste
     assert events(sent) == ["accepted", "sent"]
 
 
-def test_a_reused_id_means_the_newest_message(org, listened):
+@pytest.mark.parametrize("reported", ["123456", "0000123456", "00000000123456"])
+def test_a_receipt_with_leading_zeros_finds_its_message(
+    org, api, smsc, transport, listened, reported
+):
+    (sent,) = send(api, transport, factories.contact(org))
+    ProviderReference.objects.update(reference="123456")
+    assert smsc.receipt(reported) == 0
+    callbacks.apply_due()
+    assert (events(sent), states()) == (["accepted", "sent", "delivered"], ["DELIVERED"])
+
+
+def test_receipt_matches_an_id_stored_by_the_former_release(org, api, smsc, transport, listened):
+    (sent,) = send(api, transport, factories.contact(org))
+    ProviderReference.objects.update(reference="0000123456")
+    assert smsc.receipt("0000123456") == 0
+    callbacks.apply_due()
+    assert (events(sent), states()) == (["accepted", "sent", "delivered"], ["DELIVERED"])
+
+
+def test_reused_id_matches_the_newest_message(org, listened):
     old, new = ids.new_id(), ids.new_id()
     for attempt_id in (new, old):
         ProviderReference.objects.create(id=attempt_id, account_id=1, reference="7")
-    assert provider_references.find({(1, "7"), (1, "8")}) == {(1, "7"): new}
+    assert references.find({(1, "7"), (1, "8")}) == {(1, "7"): new}
 
 
 def test_statements_do_not_grow_with_the_receipts(org, api, smsc, transport, listened):
@@ -153,10 +174,10 @@ def test_sending_stores_the_ids_by_one_statement(org, api, smsc, transport, list
 
 
 def test_old_ids_are_deleted(org):
-    old, new = ids.at_least(clock.now() - provider_references.STORED * 2), ids.new_id()
+    old, new = ids.at_least(clock.now() - references.STORED * 2), ids.new_id()
     for attempt_id in (old, new):
         ProviderReference.objects.create(id=attempt_id, account_id=1, reference="7")
-    provider_references.purge()
+    references.purge()
     assert ProviderReference.objects.get().pk == new
 
 
@@ -175,7 +196,7 @@ def test_stop_is_applied_each_time_and_answered(org, api, smsc, transport, liste
     assert answer.json()["error"]["code"] == "SUPPRESSED"
 
 
-def test_what_cannot_be_stored_is_not_confirmed(org, smsc, listened):
+def test_message_that_cannot_be_stored_is_not_confirmed(org, smsc, listened):
     whose = callbacks.find_account(listened.public_id)
     assert whose is not None
 

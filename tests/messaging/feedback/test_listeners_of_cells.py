@@ -4,8 +4,8 @@ import pytest
 
 from messaging.feedback import callbacks, listeners
 from messaging.models import Callback
-from rme.tenants import cells
-from rme.tenants.cells import placements
+from rme.cells import placements
+from rme.core import placement
 from rme.tenants.models import Placement
 from rme.transport.smpp.session import TRY_AGAIN
 from tests import factories
@@ -20,9 +20,9 @@ ELSEWHERE = [Phase.ARRIVING, Phase.PAUSED, Phase.MOVED]
 @pytest.fixture(autouse=True)
 def cell(settings):
     settings.CELL = "eu"
-    cells.forget()
+    placements.forget()
     yield
-    cells.forget()
+    placements.forget()
 
 
 def place(org, phase):
@@ -44,7 +44,7 @@ def test_a_stop_is_not_confirmed_where_it_would_never_be_applied(org, smsc, phas
 
 
 @pytest.mark.parametrize("phase", ELSEWHERE)
-def test_a_cell_that_does_not_serve_an_organization_binds_no_session(org, smsc, phase):
+def test_cell_binds_no_session_for_an_organization_it_does_not_serve(org, smsc, phase):
     """Another organization shows that the look is over."""
     place(org, phase)
     account(org, smsc, system_id="moving")
@@ -55,9 +55,7 @@ def test_a_cell_that_does_not_serve_an_organization_binds_no_session(org, smsc, 
 
 
 @pytest.mark.parametrize("phase", ELSEWHERE)
-def test_the_session_of_an_organization_that_left_is_closed_and_opens_when_it_is_back(
-    org, smsc, phase
-):
+def test_session_of_a_moved_organization_closes_and_reopens_on_return(org, smsc, phase):
     account(org, smsc)
     look()
     smsc.esme()
@@ -70,7 +68,7 @@ def test_the_session_of_an_organization_that_left_is_closed_and_opens_when_it_is
     assert smsc.binds == 2
 
 
-def test_an_organization_that_is_leaving_is_listened_for(org, smsc):
+def test_leaving_organization_still_receives_messages(org, smsc):
     place(org, Phase.LEAVING)
     account(org, smsc)
     look()
@@ -79,7 +77,7 @@ def test_an_organization_that_is_leaving_is_listened_for(org, smsc):
     assert Callback.objects.count() == 1
 
 
-def test_accounts_with_one_log_in_keep_it_when_one_of_them_leaves(org, smsc):
+def test_shared_log_in_stays_when_one_of_its_accounts_leaves(org, smsc):
     account(org, smsc)
     look()
     smsc.esme()
@@ -104,13 +102,13 @@ def test_the_session_of_a_deleted_account_is_closed(org, smsc):
 
 
 @pytest.mark.parametrize("phase", ELSEWHERE)
-def test_the_statement_that_stores_a_callback_decides_whatever_this_process_knows(
+def test_storing_a_callback_of_a_moved_organization_fails_despite_stale_caches(
     org, smsc, monkeypatch, phase
 ):
     made = account(org, smsc)
     whose = callbacks.find_account(str(made.public_id))
     assert listeners.store_received(whose, lambda: None, [b"before"])
-    cells.absent()
+    placement.absent()
     monkeypatch.setattr(placements, "KNOWN_SECONDS", 3600.0)
     place(org, phase)
     assert not listeners.store_received(whose, lambda: None, [b"after"])

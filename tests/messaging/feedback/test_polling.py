@@ -9,8 +9,10 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from messaging.feedback import polling, provider_references, tasks
+from messaging.domain.timing import LAST_AFTER
+from messaging.feedback import polling, tasks
 from messaging.models import Attempt, Delivery, ProviderReference, Suppression
+from messaging.store.feedback import references
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock
@@ -23,6 +25,7 @@ from tests.rest import events
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("webhooks-16")
 def test_a_delivery_is_found_by_polling(org, api, twilio, monkeypatch):
     stop_clock(monkeypatch)
     (sent, *_) = [twilio.send(api, factories.contact(org))]
@@ -68,6 +71,7 @@ def test_a_dead_number_is_suppressed(org, api, twilio):
     assert waits() == [None]
 
 
+@pytest.mark.promise("webhooks-16")
 def test_an_open_message_is_polled_again_when_three_times_as_old(org, api, twilio, monkeypatch):
     twilio.send(api, factories.contact(org))
     stop_clock(monkeypatch)
@@ -84,7 +88,7 @@ def test_an_open_message_is_polled_again_when_three_times_as_old(org, api, twili
         found.append(wait)
         age = wait and age + timedelta(seconds=wait)
     assert found == [30, 90, 270, 810, 2430, 7290, 21870, 53595, None]
-    assert sum(wait or 0 for wait in found) + 15 == polling.LAST_AFTER.total_seconds()
+    assert sum(wait or 0 for wait in found) + 15 == LAST_AFTER.total_seconds()
     assert (state(), ids.moment(attempt_id) < datetime.now(UTC)) == ("SENT", True)
 
 
@@ -120,8 +124,8 @@ def test_statements_do_not_grow_with_the_messages(org, api, twilio):
         Suppression.objects.all().delete()  # the people of the next round have the same numbers
         return len([query for query in seen if "SAVEPOINT" not in query["sql"]])
 
-    # three of them for attempts and deliveries to be read, and set, by index
-    assert [statements(2), statements(20)] == [12, 12]
+    # five of them for attempts and deliveries to be read, locked and set, by index
+    assert [statements(2), statements(20)] == [17, 17]
 
 
 def test_the_task_polls_until_nothing_is_due(org, api, twilio, settings):
@@ -137,7 +141,7 @@ def test_the_task_polls_until_nothing_is_due(org, api, twilio, settings):
 def test_old_polls_are_deleted_with_their_ids(org, api, twilio):
     twilio.send(api, factories.contact(org))
     ProviderReference.objects.update(
-        id=ids.at_least(clock.now() - provider_references.STORED * 2), ask_at=F("ask_at")
+        id=ids.at_least(clock.now() - references.STORED * 2), ask_at=F("ask_at")
     )
-    provider_references.purge()
+    references.purge()
     assert ProviderReference.objects.count() == 0

@@ -10,6 +10,7 @@ import pytest
 from messaging.delivery.accounts import CircuitState, circuits
 from messaging.feedback import polling
 from messaging.models import Delivery, ProviderAccount, ProviderReference
+from messaging.store.feedback import references
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.fakes import http1, tcp
@@ -22,6 +23,7 @@ from tests.messaging.webhooks.webhook_scene import database_time
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("webhooks-16")
 def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(
     org, api, twilio, monkeypatch
 ):
@@ -30,7 +32,7 @@ def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(
     twilio.refuses = 429
     due()
     asked, silent = polling.poll_batch(twilio.transport)
-    assert (asked, silent) == (polling.PER_ACCOUNT, {twilio.account.pk})
+    assert (asked, silent) == (references.PER_ACCOUNT, {twilio.account.pk})
     assert polling.poll_batch(twilio.transport, silent) == (0, set())
     assert Counter(waits()) == {0: 10, 30: 50}
     twilio.refuses = 0
@@ -39,6 +41,7 @@ def test_an_unanswered_poll_is_repeated_later_and_the_account_skipped(
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
 
 
+@pytest.mark.promise("webhooks-16")
 def test_an_unanswered_poll_opens_no_circuit(org, api, twilio):
     twilio.send_all(api, factories.contacts(org, 50))
     twilio.refuses = 503
@@ -70,11 +73,11 @@ def test_deleted_accounts_are_not_polled_and_broken_ones_later(org, api, twilio,
     assert (twilio.poll(), waits()) == (1, [None])
 
 
-def test_what_a_dead_worker_took_is_polled_after_its_lease(org, api, twilio):
+def test_reference_taken_by_a_dead_worker_is_polled_after_its_lease(org, api, twilio):
     twilio.send(api, factories.contact(org))
     due()
     before = database_time()
-    (taken,) = polling._take(())
+    (taken,) = references.take_due(())
     after = database_time()
     (ask_at,) = ProviderReference.objects.values_list("ask_at", flat=True)
     assert taken.reference == "SM1"

@@ -8,12 +8,13 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
+from messaging.delivery.tasks import this_process
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import Status
+from messaging.domain.transitions import Transition
 from messaging.feedback import receipts
-from messaging.feedback.receipts import Receipt
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
-from messaging.models.statuses import Status
-from messaging.models.transitions import Transition, apply_transitions
-from messaging.webhooks import endpoints
+from messaging.store.transitions import apply_transitions
 from rme.core import ids
 from rme.transport import Transport
 from tests import factories
@@ -102,7 +103,7 @@ def test_a_receipt_before_the_outcome_is_retried(org, api, scene):
             connections.close_all()
             return scene.transport.perform(requests)
 
-    deliver.deliver([claim], Early(), receipts.apply)
+    deliver.deliver([claim], Early(), this_process(), receipts.apply)
     assert made == {"call": 200, "settled": 1, "state": "SENDING"}
     assert (state(), Callback.objects.get().tries) == ("SENT", 1)  # put off for a second
     due()
@@ -111,7 +112,7 @@ def test_a_receipt_before_the_outcome_is_retried(org, api, scene):
     assert settle() == 0
 
 
-def test_a_receipt_that_never_fits_is_retried_for_a_day(org, api, scene):
+def test_unmatched_receipt_is_retried_for_a_day(org, api, scene):
     message_id = api.send(message(factories.contact(org), channel="SMS")).json()["messageId"]
     claims.claim(org.pk, "SMS", 0)
     row = Delivery.objects.get()
@@ -147,7 +148,7 @@ def test_a_late_receipt_ends_an_unknown_outcome(org, api, scene):
     assert (state(), events(message_id)) == ("DELIVERED", ["accepted", "sent", "delivered"])
 
 
-def test_a_failure_of_an_attempt_that_was_followed_by_another_is_dropped(org, api, scene):
+def test_failure_of_an_earlier_attempt_is_dropped(org, api, scene):
     scene.status = 500
     message_id = scene.send(api, factories.contact(org))
     first = attempt()
@@ -176,7 +177,7 @@ def test_a_dead_number_is_suppressed(org, api, scene):
     assert (row.channel, row.address, row.reason) == ("SMS", person.mobile, "HARD_BOUNCE")
 
 
-def test_an_account_cannot_report_on_anothers_attempt(org, api, scene):
+def test_account_cannot_report_on_an_attempt_of_another(org, api, scene):
     scene.send(api, factories.contact(org))
     theirs = attempt()
     with Scene(factories.organization("other"), "twilio") as other:
@@ -224,11 +225,10 @@ def test_statements_do_not_grow_with_the_callbacks(org, api, scene, count):
     work(scene.transport)
     for attempt_id in Attempt.objects.values_list("pk", flat=True):
         scene.call(report(scene, "delivered", attempt_id))
-    endpoints.invalidate(org.pk)
-    endpoints.subscriptions({org.pk})  # they are kept for two seconds
     with CaptureQueriesContext(connection) as captured:
         assert settle() == count
-    # calls, accounts, by index, attempts, by index, deliveries, by index, statuses, events, done
+    # calls, accounts, by index, whose attempts, by index, locks, by index, attempts, by index,
+    # deliveries, by index, statuses, events, done
     own = [q["sql"] for q in captured if "SAVEPOINT" not in q["sql"]]
-    assert len(own) == 10
+    assert len(own) == 14
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.delivery import sweeper
+from messaging.domain.receipts import Receipt
+from messaging.domain.statuses import EventType
 from messaging.feedback import callbacks, receipts, tracking
-from messaging.feedback.receipts import AccountReceipt, Receipt
+from messaging.feedback.receipts import AccountReceipt
 from messaging.models import (
     Attempt,
     Callback,
@@ -16,7 +18,6 @@ from messaging.models import (
     Pause,
     Suppression,
 )
-from messaging.models.statuses import EventType
 from rme.core.cache import TtlCache
 from rme.core.provider import DeliveryReceipt
 from tests import factories
@@ -111,7 +112,7 @@ def test_a_confirmation_stops_a_fallback(scene, fallen_back):
 
 
 @pytest.mark.parametrize("word", ["sent", "failed", "dead"])
-def test_what_confirms_nothing_stops_nothing(scene, resent, word):
+def test_report_without_confirmation_does_not_stop_the_resend(scene, resent, word):
     report(scene, word)
     assert (state(), Callback.objects.get().tries) == ("ACCEPTED", 1)
     assert Callback.objects.get().due_at is not None
@@ -142,7 +143,7 @@ def test_an_open_stops_a_fallback(org, api, scene):
     assert (row.status, row.channel) == ("DELIVERED", "EMAIL")
 
 
-def test_a_confirmation_of_an_email_that_bounced_stops_no_fallback(org, api):
+def test_confirmation_of_a_bounced_email_does_not_stop_the_fallback(org, api):
     api.send(message(factories.contact(org), **{**BOTH, "channels": ["EMAIL", "SMS"]}))
     work()
     row = Delivery.objects.get()
@@ -163,7 +164,7 @@ def test_an_unsubscription_is_recorded_while_the_delivery_waits(scene, resent):
     assert ConsentEntry.objects.get().status == "OPTED_OUT"
 
 
-def test_a_receipt_that_was_put_off_for_a_day_is_not_said_to_be_applied(scene, resent):
+def test_receipt_deferred_for_a_day_is_not_logged_as_applied(scene, resent):
     report(scene, "sent")
     Callback.objects.update(
         due_at=datetime.now(UTC), received_at=datetime.now(UTC) - timedelta(days=2)
@@ -195,7 +196,7 @@ def test_a_failure_ends_an_unknown_outcome_by_the_next_channel(scene, unknown, w
     assert events(unknown)[-1] == "fallback"
 
 
-def test_an_unknown_outcome_that_was_sent_falls_back_if_it_is_not_confirmed(scene, unknown):
+def test_unknown_outcome_reported_as_sent_falls_back_unless_confirmed(scene, unknown):
     report(scene, "sent")
     row = Delivery.objects.get()
     assert (row.status, sweeper.fall_back()) == ("SENT", 0)
@@ -206,7 +207,7 @@ def test_an_unknown_outcome_that_was_sent_falls_back_if_it_is_not_confirmed(scen
 
 
 @pytest.mark.parametrize(("word", "status"), [("failed", "FAILED"), ("sent", "SENT")])
-def test_without_first_delivered_no_receipt_makes_a_fallback(org, api, scene, word, status):
+def test_receipt_causes_no_fallback_without_first_delivered(org, api, scene, word, status):
     scene.status = 500
     scene.send(api, factories.contact(org), channel=None, channels=["SMS", "EMAIL"])
     report(scene, word)

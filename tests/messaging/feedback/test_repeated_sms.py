@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 
+from messaging.domain.channels import Channel
 from messaging.feedback import callbacks, listeners
 from messaging.models import Callback, ConsentEntry, ProviderAccount, Suppression
 from messaging.providers import REGISTRY
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.provider import CallbackRequest, Provider
 from rme.transport.smpp import Address, ShortMessage
 from tests import factories
@@ -82,7 +82,7 @@ def receives_sms(provider):
 
 @pytest.mark.parametrize("kind", sorted(kind for kind in REGISTRY if receives_sms(REGISTRY[kind])))
 @pytest.mark.parametrize("step", [timedelta(days=31), timedelta(seconds=2)])
-def test_a_stop_after_a_start_counts_though_it_was_sent_before(org, kind, step):
+def test_stop_after_a_start_counts_although_the_same_text_came_before(org, kind, step):
     person = factories.contact(org, mobile=PERSON)
     whose = account(org, kind)
     words = ("STOP", "START", "STOP")
@@ -103,7 +103,7 @@ def test_a_repeated_start_does_not_undo_a_stop(org, settings):
     assert is_stopped()
 
 
-def test_with_an_id_a_repeated_call_is_known_however_late_it_comes(org):
+def test_call_with_an_id_is_recognized_however_late_it_repeats(org):
     whose = account(org, "http_sms", NUMBERED)
     for number, word in enumerate(("STOP", "START")):
         assert write(whose, word, START_OF_YEAR, number)

@@ -72,7 +72,7 @@ def test_opens_and_clicks_are_set_separately(org, api, mail_scene, fields, found
     assert re.findall(r"/t/[oc]/", mail_scene.last_request()["HtmlBody"]) == found
 
 
-def test_links_to_the_recipients_own_pages_stay(org, api, mail_scene):
+def test_links_to_recipient_pages_are_not_tracked(org, api, mail_scene):
     track(org, track_clicks=True)
     html = '<a href="{{ unsubscribe_url }}">no more</a><a href="https://x.example">x</a>'
     factories.template(org, name="news", html=html, category="MARKETING", text="")
@@ -103,7 +103,7 @@ def test_a_persons_open_is_an_event_and_a_delivery(sent_mail, api):
     assert (response.status_code, response["Content-Type"]) == (200, "image/gif")
     assert response.content == GIF
     assert {name: response[name] for name in HEADERS} == HEADERS
-    assert redis_client().exists("rme:bell:callbacks")
+    assert redis_client().exists("rme:wakeup:callbacks")
     tasks.apply_callbacks()
     assert events(sent_mail) == ["accepted", "sent", "delivered", "open"]
     assert happened(sent_mail) == [("open", None)]
@@ -122,8 +122,9 @@ def test_a_persons_click_redirects(sent_mail):
     assert happened(sent_mail) == [("click", None)]
 
 
+@pytest.mark.promise("events-2")
 @pytest.mark.parametrize("agent", [GMAIL, "Mozilla/5.0", "", "Barracuda Sentinel (EE)", "curl/8"])
-def test_a_machines_open_is_marked(sent_mail, api, agent):
+def test_open_by_a_machine_is_marked(sent_mail, api, agent):
     get(image(), agent)
     get(link(), agent)
     tasks.apply_callbacks()
@@ -147,6 +148,7 @@ def test_a_prefetch_is_a_machines(sent_mail, method, headers):
     assert {detail["machine"] for _, detail in happened(sent_mail)} == {True}
 
 
+@pytest.mark.promise("events-2")
 @pytest.mark.parametrize(("seconds", "machine"), [(1, True), (3, False)])
 def test_a_click_right_after_the_send_is_a_scanners(sent_mail, seconds, machine):
     sent(seconds)
@@ -197,6 +199,7 @@ def test_statements_do_not_grow_with_the_hits(org, api, mail_scene):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.promise("events-3")
 def test_get_never_unsubscribes(sent_mail, api, org):
     get(link())
     get(image())

@@ -7,11 +7,12 @@ from django.db import OperationalError, connection, connections
 
 from messaging.content import tracked_links
 from messaging.delivery import claims, deliver
+from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts, tracking
 from messaging.models import Hit
 from messaging.pages.tracking_views import GIF
+from rme.cells import placements
 from rme.core import ids
-from rme.tenants import cells
 from rme.tenants.models import Placement
 from rme.transport import Transport
 from tests import factories
@@ -39,7 +40,7 @@ def test_an_open_before_the_outcome_is_retried(org, api, mail_scene):
             connections.close_all()
             return mail_scene.transport.perform(requests)
 
-    deliver.deliver([claim], Early(), receipts.apply)
+    deliver.deliver([claim], Early(), this_process(), receipts.apply)
     assert made == {"applied": 1}
     assert events(message_id) == ["accepted", "sent"]
     assert tracking.apply_due() == 0  # put off for some seconds
@@ -64,15 +65,15 @@ def test_during_the_pause_of_a_move_links_still_redirect(org, sent_mail, setting
     url, picture = link(), image()
     settings.CELL = "eu"
     place = Placement.objects.create(pk=org.pk, phase=Placement.Phase.PAUSED, cell="us")
-    cells.forget()
+    placements.forget()
     assert get(url)["Location"] == TARGET
     assert get(picture).content == GIF
     assert not Hit.objects.exists()
     place.phase = Placement.Phase.MOVED
     place.save()
-    cells.forget()
+    placements.forget()
     assert (get(url).status_code, get(url)["RME-Cell"]) == (421, "us")  # the other cell records it
-    cells.forget()
+    placements.forget()
 
 
 @pytest.mark.parametrize("kind", ["o", "c"])
@@ -88,6 +89,7 @@ def test_a_token_of_another_kind_is_not_found(sent_mail):
     assert get(image().replace("/t/o/", "/t/c/")).status_code == 404
 
 
+@pytest.mark.promise("events-3")
 def test_a_redirect_goes_only_to_the_signed_url(sent_mail):
     for more in ("?url=https://evil.example", "?next=//evil.example", "#//evil.example"):
         assert get(link() + more)["Location"] == TARGET

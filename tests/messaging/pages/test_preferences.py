@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from messaging.consent import ledger
-from messaging.content.links import PreferenceLink
+from messaging.links import PreferenceLink
 from messaging.models import Category, ConsentEntry, Suppression
 from messaging.pages.preference_changes import ChangeResult
 from messaging.pages.wording import LANGUAGES
@@ -65,7 +65,7 @@ def suppress(org, reason="COMPLAINT", **named):
     return Suppression.objects.create(organization=org, reason=reason, **named)
 
 
-def test_the_page_shows_what_may_be_sent(org, person, path):
+def test_page_shows_the_current_preferences(org, person, path):
     Category.objects.create(organization=org, name="EVENT_NEWS")
     factories.device(org, person)
     record(org, person, ("SMS", "MARKETING", IN), ("EMAIL", "TRANSACTIONAL", OUT))
@@ -125,13 +125,13 @@ def test_a_change_is_recorded_with_its_evidence(org, person, path):
     assert ledger.verify(org.pk).broken is None
 
 
-def test_nothing_changed_records_nothing(path):
+def test_unchanged_form_records_nothing(path):
     response = submit(path, SERVICE_MAIL, SERVICE_SMS)
     assert response["Location"] == f"{path}?lang=en&done=unchanged#result"
     assert recorded_entries() == []
 
 
-def test_what_changed_meanwhile_is_not_undone(org, person, path):
+def test_concurrent_change_is_not_undone(org, person, path):
     shown = boxes(path)
     record(org, person, ("SMS", "MARKETING", IN))
     submit(path, SERVICE_MAIL, SERVICE_SMS, NEWS_MAIL, shown=shown)
@@ -155,9 +155,10 @@ def test_an_invalid_form_changes_nothing(path):
     assert recorded_entries() == []
 
 
+@pytest.mark.promise("suppressions-13")
 @pytest.mark.parametrize("reason", ["COMPLAINT", "STOP", "UNSUBSCRIBE"])
 @pytest.mark.parametrize("channel", ["EMAIL", "ALL"])
-def test_opting_in_lifts_the_recipients_own_suppression(org, person, path, reason, channel):
+def test_opting_in_lifts_a_suppression_by_the_recipient(org, person, path, reason, channel):
     suppress(org, reason, channel=channel, address="ada@simulator.rme.test")
     assert [value for value, on in boxes(path).items() if on] == [SERVICE_SMS]
     submit(path, NEWS_MAIL, SERVICE_SMS)
@@ -170,7 +171,7 @@ def test_opting_in_lifts_the_recipients_own_suppression(org, person, path, reaso
     assert [value for value, on in boxes(path).items() if on] == [NEWS_MAIL, SERVICE_SMS]
 
 
-def test_a_channel_that_stays_suppressed_gets_no_opt_out(org, person, path):
+def test_channel_still_suppressed_gets_no_opt_out(org, person, path):
     suppress(org, "STOP", channel="SMS", address="+12125550100")
     suppress(org, channel="EMAIL", address="ada@simulator.rme.test")
     submit(path, NEWS_MAIL, SERVICE_MAIL)

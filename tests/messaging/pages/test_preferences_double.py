@@ -7,9 +7,9 @@ import pytest
 import time_machine
 from django.test import Client
 
+from messaging import links
 from messaging.consent import ledger
-from messaging.content import links
-from messaging.content.links import Confirmation, PreferenceLink
+from messaging.links import Confirmation, PreferenceLink
 from messaging.models import ConsentEntry, MessageContent, SendingRules, Suppression
 from tests import factories
 from tests.messaging.pages.test_preferences import (
@@ -96,7 +96,7 @@ def test_service_messages_need_no_confirmation(org, person, path, redis):
     assert mailed() == []
 
 
-def test_a_mail_that_cannot_be_sent_is_reported(org, person, path, redis):
+def test_unsendable_confirmation_mail_is_reported(org, person, path, redis):
     Client().post(path, {"stop": "1"})
     response = submit(path, NEWS_MAIL)
     assert "done=unmailed" in response["Location"]
@@ -135,7 +135,7 @@ def test_a_link_of_the_preference_page_confirms_nothing(path):
     assert links.read(token).category == "MARKETING"
 
 
-def test_the_mail_goes_as_a_message_like_any_other(path, redis):
+def test_confirmation_mail_is_an_ordinary_message(path, redis):
     submit(path, NEWS_MAIL, SERVICE_MAIL, SERVICE_SMS)
     content = MessageContent.objects.get()
     assert events(str(content.pk)) == ["accepted"]

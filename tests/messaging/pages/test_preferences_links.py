@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
+from messaging import links
 from messaging.consent import ledger
-from messaging.content import links
-from messaging.content.links import BadLink, Confirmation, PreferenceLink
+from messaging.links import BadLink, Confirmation, PreferenceLink
 from messaging.models import ConsentEntry, Delivery
 from messaging.pages.wording import LANGUAGES
 from tests import factories
@@ -108,6 +108,7 @@ def test_a_link_of_a_deleted_contact_shows_the_explanation(org, person):
     assert recorded_entries() == []
 
 
+@pytest.mark.promise("events-10")
 def test_get_shows_a_button_and_changes_nothing(link):
     page = Client().get(f"/p/u/{link.token}?lang=en")
     assert page.status_code == 200
@@ -116,6 +117,7 @@ def test_get_shows_a_button_and_changes_nothing(link):
     assert recorded_entries() == []
 
 
+@pytest.mark.promise("events-10", "consent-14")
 @pytest.mark.parametrize("multipart", [True, False])
 def test_one_click_unsubscribes_without_log_in(link, multipart):
     strict = Client(enforce_csrf_checks=True, headers={"User-Agent": "Mailbox/2"})
@@ -135,14 +137,54 @@ def test_one_click_unsubscribes_without_log_in(link, multipart):
     }
 
 
+PARTS = (
+    b'--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n'
+    b"Content-Type: text/plain\r\n\r\nOne-Click\r\n\r\n--x--\r\n"
+)
+
+
+@pytest.mark.promise("events-10")
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"List-Unsubscribe=One-Click\r\n", FORM),
+        (b"List-Unsubscribe=One-Click\n", FORM),
+        (b"\r\nList-Unsubscribe=One-Click \r\n\r\n", FORM),
+        (b"List-Unsubscribe=One-Click%0D%0A", FORM),
+        (b"list-unsubscribe=one-click", FORM),
+        (b"List%2DUnsubscribe=One%2DClick&email=x", FORM),
+        (b"List-Unsubscribe-Post: List-Unsubscribe=One-Click", FORM),
+        (b"List-Unsubscribe=One-Click", f"{FORM}; charset=iso-8859-1"),
+        (b"List-Unsubscribe=One-Click", ""),
+        (b"List-Unsubscribe=One-Click", "text/plain"),
+        (b"List-Unsubscribe=One-Click", "multipart/form-data"),
+        (b'{"List-Unsubscribe": "One-Click"}', "application/json"),
+        (PARTS, "multipart/form-data; boundary=x"),
+        (PARTS, "multipart/form-data; boundary=y"),
+        (PARTS.replace(b"\r\n", b"\n"), "multipart/form-data; boundary=x"),
+    ],
+)
+def test_one_click_of_a_sloppy_mail_client_is_an_opt_out(link, body, content_type):
+    response = Client().post(f"/p/u/{link.token}", body, content_type)
+    assert response.status_code == 200
+    assert recorded_entries() == [("MARKETING", "EMAIL", "OPTED_OUT", "ONE_CLICK")]
+
+
 def test_the_button_unsubscribes_too(link):
     page = Client().post(f"/p/u/{link.token}", {"unsubscribe": "1"}, headers={"User-Agent": "B"})
     assert "You are unsubscribed from “News and offers” of Acme (Email)." in page.content.decode()
     assert recorded_entries() == [("MARKETING", "EMAIL", "OPTED_OUT", "PREFERENCE_PAGE")]
 
 
-@pytest.mark.parametrize("body", [b"", b"List-Unsubscribe=x", b"\xff\x00=%ff&%00", b"a" * 10_000])
-def test_any_other_post_does_not(link, body):
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"List-Unsubscribe=x", b"\xff\x00=%ff&%00", b"a" * 10_000),
+        *(b"List-Unsubscribe=No&x=One-Click", b"My-List-Unsubscribe=One-Click"),
+        *(b"List-Unsubscribe=One-Clicks", b"x=List-Unsubscribe&y=One-Click"),
+    ],
+)
+def test_post_without_one_click_does_not_unsubscribe(link, body):
     assert Client().post(f"/p/u/{link.token}", body, FORM).status_code == 400
     assert recorded_entries() == []
 

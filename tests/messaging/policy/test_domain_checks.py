@@ -41,7 +41,7 @@ def org(db):
     return row
 
 
-def test_records_that_are_right(org, settings):
+def test_correct_records_are_reported(org, settings):
     row = domain(org)
     assert checked(settings, row, RIGHT) == {
         "SPF": ("RIGHT", "The SPF record has include:spf.mail.example."),
@@ -71,18 +71,18 @@ def test_records_that_are_right(org, settings):
          ("WRONG", "The DMARC record has no policy (p=).")),
     ],
 )  # fmt: skip
-def test_records_that_are_not(org, settings, record, zone, expected):
+def test_incorrect_records_are_reported(org, settings, record, zone, expected):
     assert checked(settings, domain(org), zone)[record] == expected
 
 
-def test_what_is_not_known_is_asked_for(org, settings):
+def test_unset_records_are_asked_for(org, settings):
     found = checked(settings, domain(org, spf="", dkim_selector=""), RIGHT)
     assert found["SPF"][0] == found["DKIM"][0] == "UNSET"
     sub = domain(org, "news.mail.acme.example")
     assert checked(settings, sub, RIGHT)["DMARC"][0] == "RIGHT"  # at a domain above
 
 
-def test_a_resolver_that_is_silent_is_no_finding(org, settings, monkeypatch):
+def test_silent_resolver_is_reported_as_no_answer(org, settings, monkeypatch):
     monkeypatch.setattr(domain_checks, "LOOKUP_SECONDS", 0.3)
     found = checked(settings, domain(org), RIGHT, silent=["acme.example"])
     assert found["SPF"] == ("NO_ANSWER", "No resolver answered. It is asked again in a day.")

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from messaging.providers.smtp import Smtp
-from rme.core.outcomes import Fault, Misconfigured, Outcome, Rejected, Retryable
+from rme.core.outcomes import Fault, Misconfigured, OptOut, Outcome, Rejected, Retryable
 from rme.core.provider import Dispatch, Email
 from rme.transport import Transport
 from tests.fakes import smtp
@@ -31,11 +31,17 @@ def outcome_of(transport: Transport, script: dict[str, smtp.Step], **given: Any)
 
 def kind_of(outcome: Outcome) -> tuple[object, ...]:
     if isinstance(outcome, Rejected):
-        return Rejected, outcome.fault, outcome.hard
+        opt_outs = (outcome.opt_out,) if outcome.opt_out else ()
+        return Rejected, outcome.fault, outcome.hard, *opt_outs
+    if isinstance(outcome, Retryable) and not outcome.blames_account:
+        return Retryable, "the account works for others"
     return (type(outcome),)
 
 
 LATER = (Retryable,)
+MESSAGE_LATER = (Retryable, "the account works for others")
+ELSEWHERE = (Rejected, Fault.ROUTE, False)
+STOPPED = (Rejected, Fault.RECIPIENT, False, OptOut.STOP)
 SET_UP = (Misconfigured,)
 DEAD = (Rejected, Fault.RECIPIENT, True)
 RECIPIENT = (Rejected, Fault.RECIPIENT, False)

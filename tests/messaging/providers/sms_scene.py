@@ -69,16 +69,23 @@ def basic(text: str) -> str:
 
 
 def ask(
-    transport: Transport, kind: str, status: int, body: bytes, headers: dict[str, str] | None = None
+    transport: Transport,
+    kind: str,
+    status: int,
+    body: bytes,
+    headers: dict[str, str] | None = None,
+    sender: str = "",
+    **given: Any,
 ) -> Outcome:
     """Send one SMS to a server that answers so; return the outcome."""
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
         settings = {
             name: value.replace("{}", server.url.rstrip("/")) if isinstance(value, str) else value
-            for name, value in SETTINGS[kind].items()
+            for name, value in {**SETTINGS[kind], **given}.items()
         }
         made = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
-        (outcome,) = made.send([Dispatch(str(ATTEMPT), Sms("+12025550123", "Hi"))], transport)
+        sms = Sms("+12025550123", "Hi", sender)
+        (outcome,) = made.send([Dispatch(str(ATTEMPT), sms)], transport)
     return outcome
 
 

@@ -118,7 +118,7 @@ def account(org, server: Http1Server, kind: str = "example_sms", **more: str) ->
 
 
 @pytest.mark.django_db
-def test_the_example_sends_a_message_that_a_caller_asked_for(org, api, transport, registered):
+def test_example_sends_a_message_of_a_caller(org, api, transport, registered):
     with Http1Server(lambda c, _: http1.respond(c, 202, b'{"id": "m-1"}')) as server:
         account(org, server, sender="Acme")
         contact = factories.contact(org, mobile="+12125550123")
@@ -163,7 +163,7 @@ def test_the_example_needs_no_migration(registered):
         (500, b"", Unknown("unexpected answer: 500")),
     ],
 )
-def test_the_example_keeps_its_own_table(
+def test_example_follows_its_outcome_table(
     transport, registered: type[Provider], status: int, body: bytes, outcome: Outcome
 ):
     with Http1Server(lambda c, _: http1.respond(c, status, body)) as server:
@@ -202,7 +202,7 @@ def test_the_push_example_reaches_a_device_and_reports_a_dead_one(
         (500, Unknown("unexpected answer: 500")),
     ],
 )
-def test_the_push_example_keeps_its_own_table(
+def test_push_example_follows_its_outcome_table(
     transport, push_registered: type[Provider], status: int, outcome: Outcome
 ):
     with Http1Server(lambda c, _: http1.respond(c, status, b"")) as server:

@@ -76,7 +76,7 @@ def test_a_page_of_the_services_api_is_read_with_the_log_in(transport, kind, sta
     assert header in {name.lower() for name, _ in seen.headers}
 
 
-def test_a_key_of_ses_that_may_only_send_cannot_be_checked(transport):
+def test_send_only_key_of_ses_cannot_be_checked(transport):
     denied = {"x-amzn-errortype": "AccessDeniedException"}
     with Http1Server(lambda c, _: http1.respond(c, 403, b"{}", denied)) as server:
         provider = made("ses", base_url=server.url.rstrip("/"), **HTTP["ses"][0])
@@ -88,7 +88,7 @@ def test_a_key_of_ses_that_may_only_send_cannot_be_checked(transport):
     [("brevo", "/account"), ("mailersend", "/api-quota"), ("sendgrid", "/scopes"),
      ("resend", None), ("sparkpost", None)],
 )  # fmt: skip
-def test_services_of_email_are_asked_what_their_keys_may_read(transport, service, path):
+def test_email_services_are_checked_by_a_readable_path(transport, service, path):
     with Http1Server(lambda c, _: http1.respond(c, 200, b"{}")) as server:
         provider = made("anymail", base_url=server.url, service=service, api_key="k")
         assert provider.check(transport) == (Accepted() if path else None)
@@ -117,7 +117,7 @@ def test_a_mail_server_is_logged_in_to_and_gets_no_mail(transport, script, outco
     assert ("NOOP" in server.commands) == ("AUTH" not in script and "GREETING" not in script)
 
 
-def test_a_check_leaves_the_connection_to_the_next_mail(transport):
+def test_connection_of_a_check_is_reused_by_the_next_mail(transport):
     with SmtpServer(tls=server_context(), offers="AUTH PLAIN") as server:
         provider = mail(server)
         assert provider.check(transport) == provider.check(transport) == Accepted()
@@ -141,7 +141,7 @@ def test_an_smsc_is_bound_to_and_gets_no_message(transport, status, outcome):
     assert server.of(CommandId.SUBMIT_SM) == []
 
 
-def test_a_silent_service_or_none_is_no_outcome_in_doubt(transport):
+def test_check_of_a_silent_or_missing_service_is_retryable(transport):
     """Nothing was sent, so a check is never Unknown, and never raises."""
     for stalls in (True, False):
         for kind, harness in HARNESSES.items():

@@ -13,8 +13,8 @@ from uuid import UUID
 
 import pytest
 
+from messaging.domain.channels import Channel
 from messaging.providers import REGISTRY
-from rme.core.channels import Channel
 from rme.core.outcomes import Misconfigured, Outcome, Rejected, Retryable, Unknown
 from rme.core.provider import Content, Dispatch, Email, Provider, Push, Sms
 from rme.transport import Transport
@@ -211,7 +211,7 @@ def test_every_provider_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(REGISTRY))
-def test_provider_says_what_it_is(kind: str) -> None:
+def test_provider_declares_kind_label_channels_and_settings(kind: str) -> None:
     provider = REGISTRY[kind]
     assert (provider.kind, bool(provider.label)) == (kind, True)
     assert provider.channels <= frozenset(Channel)
@@ -219,6 +219,7 @@ def test_provider_says_what_it_is(kind: str) -> None:
     assert provider.Settings.model_config["extra"] == "forbid"
 
 
+@pytest.mark.promise("faults-7")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("kind", sorted(HARNESSES))
 def test_fault_has_its_outcome(transport: Transport, kind: str, fault: str) -> None:
@@ -237,7 +238,7 @@ def test_fault_has_its_outcome(transport: Transport, kind: str, fault: str) -> N
 
 
 @pytest.mark.parametrize("kind", sorted(set(HARNESSES) - CALLS_THE_RECIPIENT))
-def test_address_that_may_not_be_called_is_a_fault_of_the_account(kind: str) -> None:
+def test_forbidden_address_is_a_misconfigured_account(kind: str) -> None:
     transport = Transport()
     with tcp.TcpServer(lambda connection, _: None) as server:
         provider = make(kind, HARNESSES[kind].settings(server.port, ca_pem(), 5.0))
@@ -261,6 +262,7 @@ def test_outcome_names_no_address(transport: Transport, kind: str) -> None:
     with _close(harness.protocol) as server:
         provider = make(kind, harness.settings(server.port, ca_pem(), 5.0))
         outcomes = provider.send(dispatches(provider, server.port), transport)
+    assert outcomes
     for outcome in outcomes:
         assert isinstance(outcome, Unknown | Retryable | Rejected | Misconfigured)
         assert "x.test" not in outcome.reason

@@ -7,23 +7,39 @@ import pytest
 from pydantic import ValidationError
 
 from messaging.providers import REGISTRY
-from rme.core.provider import Sms
+from rme.core.outcomes import Accepted, OptOut
+from rme.core.provider import DeliveryReceipt, Sms
 from rme.transport import Transport
+from tests.fakes import providers as fakes
+from tests.fakes.providers import Call
 from tests.messaging.providers.accounts import (
     ATTEMPT,
     CONTENT,
     DEAD,
+    ELSEWHERE,
     LATER,
     RECIPIENT,
     SET_UP,
+    STOPPED,
     kind_of,
 )
-from tests.messaging.providers.sms_scene import CALLBACK, NOBODY_KNOWS, TAKEN, ask, fields, send
+from tests.messaging.providers.sms_scene import (
+    CALLBACK,
+    NOBODY_KNOWS,
+    TAKEN,
+    URL,
+    arrived,
+    ask,
+    fields,
+    fresh,
+    provider,
+    send,
+)
 
 PARAMETERS = '{"messages": [{"n": "{number}", "t": "{text}", "ref": "{id}"}], "from": "{sender}"}'
 
 
-def test_the_request_has_what_the_settings_name(transport: Transport) -> None:
+def test_request_has_the_configured_fields(transport: Transport) -> None:
     own = {
         "url": "{}/v2/send",
         "parameters_json": PARAMETERS,
@@ -56,7 +72,7 @@ def test_the_request_as_a_form_or_a_query(transport: Transport, style: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "{", '"to"'])
-def test_parameters_that_are_no_object_are_refused(text: str) -> None:
+def test_parameters_other_than_an_object_are_rejected(text: str) -> None:
     with pytest.raises(ValidationError, match="parameters_json"):
         REGISTRY["http_sms"].Settings.model_validate(
             {"url": "https://x.example", "parameters_json": text}
@@ -84,3 +100,50 @@ def test_parameters_that_are_no_object_are_refused(text: str) -> None:
 )
 def test_outcomes(transport: Transport, status: int, body: bytes, expected: object) -> None:
     assert kind_of(ask(transport, "http_sms", status, body)) == expected
+
+
+def test_long_numeric_id_is_kept_exactly(transport: Transport) -> None:
+    body = b'{"messages": [{"id": 123456789012345678901234567890}]}'
+    outcome = ask(transport, "http_sms", 200, body)
+    assert outcome == Accepted("123456789012345678901234567890")
+
+
+OWN_CODES = {
+    "code_path": "code",
+    "stop_codes": ["S"],
+    "sender_codes": ["F"],
+    "route_codes": ["R"],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "sender", "expected"),
+    [
+        ("S", "", STOPPED),
+        ("R", "", ELSEWHERE),
+        ("F", "", SET_UP),  # the account's own
+        ("F", "Ann", ELSEWHERE),  # the request's
+    ],
+)
+def test_codes_of_stops_senders_and_routes(
+    transport: Transport, code: str, sender: str, expected: object
+) -> None:
+    body = orjson.dumps({"code": code})
+    outcome = ask(transport, "http_sms", 400, body, sender=sender, **OWN_CODES)
+    assert kind_of(outcome) == expected
+
+
+def test_reported_stop() -> None:
+    attempt = fresh()
+    own = provider("http_sms", stop_words=["opted_out"])
+    call = fakes.report("http_sms", URL, attempt, "opted_out")
+    assert list(own.read_callback(arrived(call))) == [
+        DeliveryReceipt(attempt, "failed", "opted_out", opt_out=OptOut.STOP)
+    ]
+
+
+def test_inbound_sms_classified_as_stop_by_the_service() -> None:
+    own = provider("http_sms", opt_out_field="keyword")
+    call = Call("GET", "from=%2B12025550123&text=NO+MAS&keyword=STOP")
+    (sms,) = own.read_callback(arrived(call))
+    assert (sms.text, sms.taken_as) == ("NO MAS", "STOP")

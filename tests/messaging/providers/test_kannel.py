@@ -12,6 +12,7 @@ from tests.messaging.providers.accounts import (
     ATTEMPT,
     CONTENT,
     DEAD,
+    ELSEWHERE,
     LATER,
     RECIPIENT,
     SET_UP,
@@ -33,7 +34,7 @@ from tests.messaging.providers.sms_scene import (
 
 
 @pytest.mark.parametrize(("text", "coding"), [("Grüße, 5 €", "0"), ("Привет", "2"), ("😀", "2")])
-def test_the_request(transport: Transport, text: str, coding: str) -> None:
+def test_request_has_the_documented_form(transport: Transport, text: str, coding: str) -> None:
     own = {**KANNEL, "smsc": "north", "sender": "Ann"}
     seen = send(transport, "kannel", own, Sms("+12025550123", text))
     given = fields(urlsplit(seen.path).query)
@@ -77,6 +78,7 @@ def test_no_report_is_requested_without_a_secret(transport: Transport) -> None:
         (400, b"Number(s) has/have been denied by white- and/or black-lists.", RECIPIENT),
         (403, b"Authorization failed for sendsms", SET_UP),
         (403, b"Number(s) has/have been denied by white- and/or black-lists.", RECIPIENT),
+        (403, b"Not routable. Do not try again.", ELSEWHERE),
         (404, b"Not found.", SET_UP),
         (503, b"Temporal failure, try again later.", LATER),
         (500, b"", NOBODY_KNOWS),
@@ -103,7 +105,7 @@ def test_outcomes(transport: Transport, status: int, body: bytes, expected: obje
         ("9" * 20, UnknownCode("9" * 20)),
     ],
 )
-def test_bits_of_a_report(status: str, kind: str | UnknownCode | None) -> None:
+def test_report_status_bits_are_read(status: str, kind: str | UnknownCode | None) -> None:
     attempt = fresh()
     call = fakes.signed(URL, attempt, f"status={quote(status)}&reason=ACK%2F")
     expected: list[object] = [kind] if kind else []

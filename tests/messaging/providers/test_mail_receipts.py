@@ -42,7 +42,8 @@ def test_a_report_moves_its_delivery(org, api, service):
     assert (last.provider, last.channel) == (service, "EMAIL")
 
 
-def test_an_accounts_report_on_anothers_attempt_is_dropped(org, api, mail_scene):
+@pytest.mark.promise("webhooks-3")
+def test_report_on_an_attempt_of_another_account_is_dropped(org, api, mail_scene):
     mail_scene.send(api)
     foreign = attempt()
     other = factories.organization("other")
@@ -77,6 +78,7 @@ def test_a_delay_is_an_event_without_a_transition(api, mail_scene):
     assert (state(), events(message_id)[-1]) == ("SENT", "deferred")
 
 
+@pytest.mark.promise("consent-2")
 def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, mail_scene):
     person = mail_scene.person()
     message_id = mail_scene.send(api, person)
@@ -109,7 +111,7 @@ def test_an_opt_out_by_the_service_is_written_into_the_ledger_once(org, api, mai
     assert refused.json()["error"]["code"] == "NO_CONSENT"
 
 
-def test_the_services_opens_say_who_made_them(api, mail_scene):
+def test_opens_reported_by_a_service_tell_machines_from_people(api, mail_scene):
     message_id = mail_scene.send(api)
     for agent in ("x (via ggpht.com GoogleImageProxy)", "Mozilla/5.0 (X11) Firefox/140"):
         event = MAKERS["postmark"](str(attempt()), "open")
@@ -132,6 +134,7 @@ def test_the_number_of_statements_does_not_grow_with_the_reports(org, api, mail_
     assert counts[0] == counts[1]
 
 
+@pytest.mark.promise("webhooks-5")
 def test_a_soft_bounce_is_marked_and_counted(org, api, mail_scene):
     person = mail_scene.person()
     for days in (8, 6, 4, 2):
@@ -181,7 +184,7 @@ def test_a_subscription_is_confirmed_by_the_webhook(org, topics, opened_transpor
     assert [seen.path.partition("?")[0] for seen in topics.seen] == [sns.CERTIFICATE, "/"]
 
 
-def test_a_subscription_to_anothers_topic_is_refused(org, topics, opened_transport):
+def test_subscription_to_a_foreign_topic_is_rejected(org, topics, opened_transport):
     account = ses(org, topics)
     theirs = "arn:aws:sns:eu-west-1:999999999999:theirs"
     assert post(account.public_id, sns.signed(topics.confirmation(TopicArn=theirs))) == 403

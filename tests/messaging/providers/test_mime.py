@@ -74,7 +74,7 @@ def mailbox_of(data: bytes, name: str) -> tuple[str, str]:
 @example(
     subject="x" * 400, from_name="x" * 99, to_name="x, " * 40, text="é" * 2000, html="x" * 3000
 )
-def test_write_holds_what_it_was_given(
+def test_written_message_has_the_given_content(
     subject: str, from_name: str, to_name: str, text: str, html: str
 ) -> None:
     given_email = sample_email(
@@ -174,6 +174,6 @@ def test_write_folds_a_list_unsubscribe_at_its_space_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["Subject", "content-type", "X Y", "X:Y", "X\r\nY", ""])
-def test_write_refuses_a_header_name_that_is_not_to_be_added(name: str) -> None:
+def test_write_rejects_reserved_or_malformed_header_names(name: str) -> None:
     with pytest.raises(ValueError, match="not a header"):
         mime.write(Email("to@x.test", "from@y.test", "", "S", "T", headers={name: "v"}))

@@ -13,7 +13,15 @@ from rme.transport import Transport
 from tests.fakes import http1
 from tests.fakes.http1 import Http1Server, Seen
 from tests.fakes.sns import Sns
-from tests.messaging.providers.accounts import ATTEMPT, CONTENT, DEAD, LATER, SET_UP, kind_of
+from tests.messaging.providers.accounts import (
+    ATTEMPT,
+    CONTENT,
+    ELSEWHERE,
+    LATER,
+    MESSAGE_LATER,
+    SET_UP,
+    kind_of,
+)
 from tests.messaging.providers.ses_scene import account
 
 EMAIL = Email(
@@ -62,7 +70,7 @@ def test_the_request_word_for_word(transport: Transport) -> None:
     }
 
 
-def test_the_host_that_is_signed_is_the_host_that_is_called(transport: Transport) -> None:
+def test_signed_host_equals_the_called_host(transport: Transport) -> None:
     _, seen = ask(transport, 200)
     assert (seen.header("Host") or "").startswith("127.0.0.1:")
 
@@ -75,14 +83,21 @@ def test_the_host_that_is_signed_is_the_host_that_is_called(transport: Transport
         (400, "LimitExceededException", "quota", LATER),
         (400, "AccountSuspendedException", "x", SET_UP),
         (400, "SendingPausedException", "x", SET_UP),
-        (400, "MailFromDomainNotVerifiedException", "x", SET_UP),
+        (400, "MailFromDomainNotVerifiedException", "x", MESSAGE_LATER),
         (404, "NotFoundException", "Configuration set <rme> does not exist.", SET_UP),
         (403, "SignatureDoesNotMatch", "x", SET_UP),
         (403, "UnrecognizedClientException", "x", SET_UP),
-        (400, "MessageRejected", "Email address is not verified: from@y.test", SET_UP),
+        (400, "MessageRejected", "Email address is not verified: from@y.test", MESSAGE_LATER),
         (400, "MessageRejected", "Address blacklisted or virus", CONTENT),
-        (400, "BadRequestException", "Missing final '@domain' in address", DEAD),
-        (400, "BadRequestException", "Domain contains illegal character", DEAD),
+        (400, "BadRequestException", "Missing final '@domain' in address", ELSEWHERE),
+        (400, "BadRequestException", "Domain contains illegal character", ELSEWHERE),
+        (
+            403,
+            "AccessDeniedException",
+            "User is not authorized to perform: ses:SendEmail on resource:"
+            " arn:aws:ses:eu-west-1:123456789012:identity/mail.example",
+            MESSAGE_LATER,
+        ),
         (400, "BadRequestException", "Message too long", CONTENT),
         (403, "", "", SET_UP),
         (429, "", "", LATER),
@@ -103,7 +118,7 @@ def test_errors(
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"MessageId": {}}', b"\xff"])
-def test_an_acceptance_without_an_id_is_none(transport: Transport, body: bytes) -> None:
+def test_acceptance_without_an_id_is_unknown(transport: Transport, body: bytes) -> None:
     assert isinstance(ask(transport, 200, body)[0], Unknown)
 
 
@@ -151,7 +166,7 @@ def test_addresses_follow_from_the_region(given: dict[str, str], ses: str, topic
     ],
     ids=str,
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, str]) -> None:
+def test_unworkable_settings_are_rejected(given: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
         account(**given)
 

@@ -10,6 +10,7 @@ import pytest
 from messaging.providers.ses import Ses
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.outcomes import OptOut
 from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode
 from rme.transport import Transport
 from tests.fakes import sns
@@ -43,7 +44,9 @@ def event(kind: str = "Delivery", attempt: UUID | None = None, **more: Any) -> d
 
 
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_what_sns_signed_is_authentic(topics: Sns, transport: Transport, version: str) -> None:
+def test_notification_signed_by_sns_is_authentic(
+    topics: Sns, transport: Transport, version: str
+) -> None:
     own = ses_of(topics, transport)
     for _ in range(3):
         call = sns.signed(topics.notification(event(), SignatureVersion=version))
@@ -51,6 +54,7 @@ def test_what_sns_signed_is_authentic(topics: Sns, transport: Transport, version
     assert [seen.path for seen in topics.seen] == [sns.CERTIFICATE]  # fetched once
 
 
+@pytest.mark.promise("webhooks-2")
 @pytest.mark.parametrize(
     "after",
     [
@@ -89,14 +93,12 @@ def test_a_changed_message_is_not_authentic(
     assert {seen.path for seen in topics.seen} <= {sns.CERTIFICATE}
 
 
-def test_another_key_signs_nothing(topics: Sns, transport: Transport) -> None:
+def test_signature_by_another_key_is_not_authentic(topics: Sns, transport: Transport) -> None:
     call = sns.signed(topics.notification(event()), key=1)
     assert not ses_of(topics, transport).is_authentic(arrived(call))
 
 
-def test_another_topic_is_not_authentic_whatever_its_signature(
-    topics: Sns, transport: Transport
-) -> None:
+def test_another_topic_is_not_authentic_even_if_signed(topics: Sns, transport: Transport) -> None:
     other = "arn:aws:sns:eu-west-1:999999999999:theirs"
     call = sns.signed(topics.notification(event(), TopicArn=other))
     assert not ses_of(topics, transport).is_authentic(arrived(call))
@@ -105,7 +107,7 @@ def test_another_topic_is_not_authentic_whatever_its_signature(
     assert topics.seen == []  # nothing is fetched for a stranger
 
 
-def test_a_message_of_long_ago_is_a_replay(topics: Sns, transport: Transport) -> None:
+def test_old_message_is_rejected_as_a_replay(topics: Sns, transport: Transport) -> None:
     own, call = ses_of(topics, transport), sns.signed(topics.notification(event()))
     assert own.is_authentic(arrived(call, timedelta(minutes=110)))
     assert not own.is_authentic(arrived(call, timedelta(minutes=130)))
@@ -113,7 +115,7 @@ def test_a_message_of_long_ago_is_a_replay(topics: Sns, transport: Transport) ->
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END"])
-def test_a_certificate_that_is_none_vouches_for_nothing(
+def test_malformed_certificate_makes_no_call_authentic(
     topics: Sns, transport: Transport, body: bytes
 ) -> None:
     topics.body = body
@@ -140,6 +142,12 @@ def test_no_other_address_is_fetched(topics: Sns, transport: Transport, url: str
     message["SubscribeURL"] = url.replace("{}", topics.origin)
     ses_of(topics, transport).confirm(arrived(sns.signed(message)))
     assert topics.seen == []
+
+
+def bounce(kind: str, subtype: str, reply: str) -> dict[str, Any]:
+    recipients = [{"emailAddress": "to@x.test", "diagnosticCode": reply}]
+    found = {"bounceType": kind, "bounceSubType": subtype, "bouncedRecipients": recipients}
+    return {"bounce": found}
 
 
 BOUNCE = {"bouncedRecipients": [{"emailAddress": "to@x.test", "diagnosticCode": "550 to@x.test"}]}
@@ -170,13 +178,48 @@ BOUNCE = {"bouncedRecipients": [{"emailAddress": "to@x.test", "diagnosticCode": 
             {"complaint": {"complaintFeedbackType": "abuse"}},
             ("complained", "abuse", False),
         ),
+        ("Complaint", {"complaint": {}}, ("complained", None, False)),
+        (
+            "Bounce",
+            {"bounce": {"bounceType": "Permanent", "bounceSubType": "OnAccountSuppressionList"}},
+            ("bounced", "Permanent OnAccountSuppressionList", False),
+        ),
+        (
+            "Bounce",
+            {"bounce": {"bounceType": "Transient", "bounceSubType": "General"}},
+            ("failed", "Transient General", True),
+        ),
+        (
+            "Bounce",
+            {"bounce": {"bounceType": "Transient", "bounceSubType": "ContentRejected"}},
+            ("failed", "Transient ContentRejected", False),
+        ),
+        *(
+            (
+                "Bounce",
+                bounce("Permanent", "General", reply),
+                ("failed", f"Permanent General {reply}", soft),
+            )
+            for reply, soft in (
+                ("smtp; 550 5.7.1 Blocked - see https://www.spamhaus.org/", False),
+                ("smtp; 550 5.7.1 no", False),
+                ("smtp; 550 5.1.0 Sender denied", False),
+                ("smtp; 550 5.4.1 Recipient address rejected: Access denied", True),
+                ("smtp; 552 5.2.2 mailbox full", True),
+            )
+        ),
+        (
+            "Bounce",
+            bounce("Permanent", "General", "smtp; 550 5.1.1 user unknown"),
+            ("bounced", "Permanent General smtp; 550 5.1.1 user unknown", False),
+        ),
         ("Reject", {"reject": {"reason": "Bad content"}}, ("failed", "Bad content", False)),
         ("Rendering Failure", {"failure": {"errorMessage": "x"}}, ("failed", "x", False)),
         ("Open", {"open": {"userAgent": "Mozilla/5.0 (X11) Firefox"}}, ("open", None, False)),
         ("Click", {"click": {"link": "https://x"}}, ("click", None, False)),
     ],
 )
-def test_what_ses_reports(
+def test_ses_report_is_read(
     kind: str, more: dict[str, Any], expected: tuple[str, str | None, bool], topics: Sns
 ) -> None:
     attempt = ids.new_id()
@@ -185,6 +228,46 @@ def test_what_ses_reports(
     assert account().read_callback(arrived(call)) == [
         DeliveryReceipt(attempt, word, reason, soft=soft)
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "opt_out"),
+    [
+        (
+            "Bounce",
+            {"bounce": {"bounceType": "Permanent", "bounceSubType": "UnsubscribedRecipient"}},
+            OptOut.UNSUBSCRIBED,
+        ),
+        (
+            "Complaint",
+            {"complaint": {"complaintSubType": "OnAccountSuppressionList"}},
+            OptOut.COMPLAINT,
+        ),
+    ],
+)
+def test_mail_not_sent_by_ses_reports_the_opt_out(
+    kind: str, more: dict[str, Any], opt_out: OptOut, topics: Sns
+) -> None:
+    attempt = ids.new_id()
+    call = sns.signed(topics.notification(event(kind, attempt, **more)))
+    (receipt,) = account().read_callback(arrived(call))
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.type, receipt.soft, receipt.opt_out) == ("failed", False, opt_out)
+
+
+@pytest.mark.parametrize("feedback", ["not-spam", "auth-failure"])
+def test_feedback_other_than_a_complaint_is_ignored(feedback: str, topics: Sns) -> None:
+    complaint = {"complaintFeedbackType": feedback}
+    call = sns.signed(topics.notification(event("Complaint", complaint=complaint)))
+    assert account().read_callback(arrived(call)) == []
+
+
+def test_id_returned_by_ses_may_be_in_capitals(topics: Sns) -> None:
+    attempt = ids.new_id()
+    named = event()
+    named["mail"]["tags"]["rme_attempt"] = [str(attempt).upper()]
+    call = sns.signed(topics.notification(named))
+    assert account().read_callback(arrived(call)) == [DeliveryReceipt(attempt, "delivered")]
 
 
 def test_an_open_by_a_machine_is_recognized(topics: Sns) -> None:
@@ -214,7 +297,7 @@ def test_an_unknown_event_is_an_unknown_code(topics: Sns) -> None:
         "\ud800",
     ],
 )
-def test_what_is_not_ours_is_no_report(topics: Sns, message: str) -> None:
+def test_report_of_a_foreign_message_is_ignored(topics: Sns, message: str) -> None:
     notification = {
         **topics.notification("x"),
         "Message": message.encode(errors="replace").decode(),

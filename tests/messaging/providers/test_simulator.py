@@ -37,8 +37,11 @@ def send(transport: Transport, *contents: Content) -> tuple[list[Outcome], list[
     ), slept
 
 
+@pytest.mark.promise("answer-14")
 @pytest.mark.parametrize(("place", "word"), list(enumerate(EXPECTED, start=1)))
-def test_address_says_what_becomes_of_it(transport: Transport, place: int, word: str) -> None:
+def test_simulator_address_determines_the_outcome(
+    transport: Transport, place: int, word: str
+) -> None:
     outcomes, slept = send(
         transport,
         email(f"{word}@simulator.rme.test"),
@@ -49,6 +52,7 @@ def test_address_says_what_becomes_of_it(transport: Transport, place: int, word:
     assert slept == ([5.0] if word == "slow" else [])
 
 
+@pytest.mark.promise("answer-14")
 @pytest.mark.parametrize(
     "content",
     [

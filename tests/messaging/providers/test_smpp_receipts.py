@@ -1,5 +1,6 @@
 """What an SMSC delivers: receipts in all their forms, and what people wrote."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from messaging.providers.smpp import Smpp
-from rme.core.outcomes import Accepted
+from rme.core.addresses import Digits
+from rme.core.outcomes import Accepted, OptOut
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, SmsPart, UnknownCode
 from rme.transport.smpp import Address, Pdu, ShortMessage
 from rme.transport.smpp.pdu import CommandId, Tag
 
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
+FROM_PERSON, ABROAD = (PERSON.text, OURS.text), Digits.INTERNATIONAL
 TEXT = "id:{} sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:{} err:{} text:x"
 
 
@@ -44,6 +47,11 @@ def receipt(text: str = "", **parameters: bytes) -> ShortMessage:
         ("UNDELIV", "001", DeliveryReceipt(None, "bounced", "UNDELIV 001", provider_id="abc")),
         ("DELIVRD", "001", DeliveryReceipt(None, "delivered", "DELIVRD 001", provider_id="abc")),
         (
+            "REJECTD",
+            "900",
+            DeliveryReceipt(None, "failed", "REJECTD 900", provider_id="abc", opt_out=OptOut.STOP),
+        ),
+        (
             "EXPIRED",
             "099",
             DeliveryReceipt(None, "failed", "EXPIRED 099", soft=True, provider_id="abc"),
@@ -59,7 +67,7 @@ def receipt(text: str = "", **parameters: bytes) -> ShortMessage:
 def test_receipt_as_text(
     stat: str, error: str, expected: DeliveryReceipt | UnknownCode | None
 ) -> None:
-    found = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"])
+    found = read(receipt(TEXT.format("ABC", stat, error)), dead_errors=["001"], stop_errors=["900"])
     assert found == ([expected] if expected else [])
 
 
@@ -72,13 +80,13 @@ def test_receipt_by_parameters(state: int, kind: str) -> None:
     assert read(message) == [DeliveryReceipt(None, kind, None, soft=state == 3, provider_id="abc")]
 
 
-def test_a_state_of_no_table_is_an_unknown_code() -> None:
+def test_state_missing_from_the_table_is_an_unknown_code() -> None:
     message = receipt(receipted_message_id=b"A\0", message_state=b"\xff")
     assert read(message) == [UnknownCode("255")]
 
 
 @pytest.mark.parametrize("state", [0, 1, 7, 9])
-def test_state_that_says_nothing_new(state: int) -> None:
+def test_intermediate_state_is_ignored(state: int) -> None:
     assert read(receipt(receipted_message_id=b"A\0", message_state=bytes([state]))) == []
 
 
@@ -98,7 +106,13 @@ def test_the_first_of_a_field_counts() -> None:
 @pytest.mark.parametrize(
     ("ids", "answered", "reported", "same"),
     [
-        ("SAME", "0ABC", "0abc", "0abc"),
+        ("SAME", "0ABC", "0abc", "abc"),
+        ("SAME", "123456", "0000123456", "123456"),
+        ("SAME", "0000123456", "123456", "123456"),
+        ("SAME", "00AB", "ab", "ab"),
+        ("SAME", "0000", "0", "0"),
+        ("SAME", " 12 ", "0000000012", "12"),
+        ("HEX_IN_RESPONSES", "1E240", "0000123456", "123456"),
         ("HEX_IN_RESPONSES", "1F", "31", "31"),
         ("HEX_IN_RESPONSES", "0000001f", "0000000031", "31"),
         ("HEX_IN_RECEIPTS", "31", "1F", "31"),
@@ -112,63 +126,67 @@ def test_ids_are_the_same_in_answers_and_receipts(
     answer = Pdu(CommandId.SUBMIT_SM, 1).answer(0, f"{answered}\0".encode())
     assert own._outcome(answer) == Accepted(same)
     (found,) = own.read_callback(call(receipt(TEXT.format(reported, "DELIVRD", "000")).encode()))
-    assert found == DeliveryReceipt(None, "delivered", "DELIVRD 000", provider_id=same)
+    assert replace(found, former_provider_id="") == DeliveryReceipt(
+        None, "delivered", "DELIVRD 000", provider_id=same
+    )
     message = receipt(receipted_message_id=answered.encode(), message_state=b"\2")
-    assert own.read_callback(call(message.encode())) == [
-        DeliveryReceipt(None, "delivered", None, provider_id=same)
-    ]
+    (found,) = own.read_callback(call(message.encode()))
+    assert replace(found, former_provider_id="") == DeliveryReceipt(
+        None, "delivered", None, provider_id=same
+    )
 
 
 @pytest.mark.parametrize("text", ["", "stat:DELIVRD", "id: stat:", "id:1", "hello"])
-def test_receipt_that_names_nothing(text: str) -> None:
+def test_receipt_without_id_or_state_is_ignored(text: str) -> None:
     assert read(receipt(text)) == []
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        (ShortMessage(PERSON, OURS, b"STOP"), InboundSms("+12025550123", "12025550100", "STOP")),
-        (
-            ShortMessage(Address("12025550123"), OURS, b"stop"),
-            InboundSms("+12025550123", "12025550100", "stop"),
-        ),
+        (ShortMessage(PERSON, OURS, b"STOP"), InboundSms(*FROM_PERSON, "STOP", digits=ABROAD)),
+        (ShortMessage(Address("12025550123"), OURS, b"stop"), InboundSms(*FROM_PERSON, "stop")),
         (
             ShortMessage(PERSON, OURS, "СТОП".encode("utf-16-be"), data_coding=8),
-            InboundSms("+12025550123", "12025550100", "СТОП"),
+            InboundSms(*FROM_PERSON, "СТОП", digits=ABROAD),
         ),
         (
             ShortMessage(PERSON, OURS, b"\5\0\3\1\2\1STOP", esm_class=0x40),
-            InboundSms("+12025550123", "12025550100", "STOP", part=SmsPart(1, 2, 1)),
+            InboundSms(*FROM_PERSON, "STOP", part=SmsPart(1, 2, 1), digits=ABROAD),
         ),
         (
             ShortMessage(PERSON, OURS, b"STOP", payload=True),
-            InboundSms("+12025550123", "12025550100", "STOP"),
+            InboundSms(*FROM_PERSON, "STOP", digits=ABROAD),
         ),
         (ShortMessage(Address("Bank", 5), OURS, b"Hi"), InboundSms("Bank", "12025550100", "Hi")),
         (
             ShortMessage(Address("4915112345", 2, 1), OURS, b"STOP"),
-            InboundSms("4915112345", "12025550100", "STOP"),
+            InboundSms("4915112345", "12025550100", "STOP", digits=Digits.NATIONAL),
         ),
     ],
     ids=["plain", "no-type", "ucs2", "header", "payload", "name", "national"],
 )
-def test_what_a_person_wrote(message: ShortMessage, expected: InboundSms) -> None:
+def test_inbound_sms_is_read(message: ShortMessage, expected: InboundSms) -> None:
     assert read(message) == [expected]
 
 
 @pytest.mark.parametrize("esm_class", [0x08, 0x10, 0x18])
-def test_other_kinds_say_nothing(esm_class: int) -> None:
+def test_other_message_kinds_are_ignored(esm_class: int) -> None:
     assert read(ShortMessage(PERSON, OURS, b"id:1 stat:DELIVRD", esm_class)) == []
 
 
 @given(st.binary(max_size=120), st.integers(0, 255), st.sampled_from([0, 1, 3, 4, 8, 255]))
-def test_junk_is_not_read(junk: bytes, esm_class: int, coding: int) -> None:
+def test_malformed_message_is_not_read(junk: bytes, esm_class: int, coding: int) -> None:
     message = ShortMessage(PERSON, OURS, junk, esm_class, coding)
-    for body in (junk, message.encode()):
-        for found in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body)):
-            assert isinstance(found, DeliveryReceipt | InboundSms)
-            assert "\0" not in (found.text if isinstance(found, InboundSms) else found.provider_id)
+    callbacks = [
+        callback
+        for body in (junk, message.encode())
+        for callback in provider(message_ids="HEX_IN_RECEIPTS").read_callback(call(body))
+    ]
+    assert {type(callback) for callback in callbacks} <= {DeliveryReceipt, InboundSms}
+    words = [each.text if isinstance(each, InboundSms) else each.provider_id for each in callbacks]
+    assert [text for text in words if "\0" in text] == []
 
 
-def test_nothing_that_comes_by_http_is_authentic() -> None:
+def test_http_calls_are_never_authentic() -> None:
     assert not provider().is_authentic(call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()))

@@ -132,7 +132,7 @@ def test_hundred_mails_go_over_few_connections() -> None:
 @pytest.mark.parametrize(
     "to", ["to@x.test\r\nBcc: a@b.test", "to@x.test> SIZE=1", "<to@x.test>", "a b@x.test", "x", ""]
 )
-def test_address_that_cannot_be_written_fails_alone(transport: Transport, to: str) -> None:
+def test_unwritable_address_fails_alone(transport: Transport, to: str) -> None:
     with SmtpServer() as server:
         outcomes = provider(server.port).send(
             [email_dispatch(1), email_dispatch(2, to), email_dispatch(3)], transport
@@ -154,7 +154,7 @@ def test_address_that_cannot_be_written_fails_alone(transport: Transport, to: st
         ({"AUTH": tcp.stall}, LATER),
     ],
 )
-def test_security_and_log_in_are_the_account_s(
+def test_failed_starttls_or_log_in_is_retryable_or_misconfigured(
     transport: Transport, script: dict[str, smtp.Step], expected: tuple[object, ...]
 ) -> None:
     with SmtpServer(script, starttls=server_context(), offers="STARTTLS\nAUTH PLAIN") as server:
@@ -169,7 +169,7 @@ def test_security_and_log_in_are_the_account_s(
         assert [kind_of(one) for one in account.send([email_dispatch()], transport)] == [expected]
 
 
-def test_server_without_starttls_gets_nothing(transport: Transport) -> None:
+def test_server_without_starttls_gets_no_mail(transport: Transport) -> None:
     with SmtpServer() as server:
         account = provider(server.port, security="STARTTLS")
         assert [kind_of(one) for one in account.send([email_dispatch()], transport)] == [SET_UP]
@@ -203,7 +203,7 @@ def test_private_address_is_a_fault_of_the_account() -> None:
         {"unknown": "x"},
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(given: dict[str, Any]) -> None:
+def test_invalid_settings_are_rejected(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Smtp.Settings.model_validate({"host": "mail.test", **given})
 

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from rme.core.outcomes import OptOut
 from rme.core.provider import DeliveryReceipt, InboundSms, Sms, UnknownCode
 from rme.transport import Transport
 from tests.fakes import providers as fakes
@@ -12,9 +13,11 @@ from tests.messaging.providers.accounts import (
     ATTEMPT,
     CONTENT,
     DEAD,
+    ELSEWHERE,
     LATER,
     RECIPIENT,
     SET_UP,
+    STOPPED,
     kind_of,
 )
 from tests.messaging.providers.sms_scene import (
@@ -34,7 +37,7 @@ from tests.messaging.providers.sms_scene import (
 )
 
 
-def test_the_request(transport: Transport) -> None:
+def test_request_has_the_documented_form(transport: Transport) -> None:
     seen = send(transport, "twilio", TWILIO, Sms("+12025550123", "Grüße & more\n€ 😀"))
     assert (seen.method, seen.path) == ("POST", f"/2010-04-01/Accounts/{SID}/Messages.json")
     assert seen.header("authorization") == basic(f"{SID}:t")
@@ -79,16 +82,16 @@ def code(number: Any) -> bytes:
         (400, code(21214), RECIPIENT),
         (400, code(21265), RECIPIENT),
         (400, code(21266), RECIPIENT),
-        (400, code(21610), RECIPIENT),
-        (400, code(21612), RECIPIENT),
+        (400, code(21610), STOPPED),
+        (400, code(21612), ELSEWHERE),
         (400, code(21602), CONTENT),
         (400, code(21605), CONTENT),
         (400, code(21617), CONTENT),
         (400, code(21212), SET_UP),
-        (400, code(21408), SET_UP),
+        (400, code(21408), ELSEWHERE),
         (400, code(21603), SET_UP),
-        (400, code(21606), SET_UP),
-        (403, code(21608), SET_UP),
+        (400, code(21606), LATER),
+        (403, code(21608), ELSEWHERE),
         (400, code(21609), SET_UP),
         (400, code(21659), SET_UP),
         (400, code(21660), SET_UP),
@@ -118,7 +121,23 @@ def test_outcomes(transport: Transport, status: int, body: bytes, expected: obje
     assert kind_of(ask(transport, "twilio", status, body)) == expected
 
 
-def test_signatures_are_those_of_twilios_own_documentation_does() -> None:
+@pytest.mark.parametrize("number", [21212, 21603, 21606, 21659, 21660, 21661, 21703, 21705])
+def test_rejected_sender_of_the_request_is_not_the_accounts_fault(
+    transport: Transport, number: int
+) -> None:
+    outcome = ask(transport, "twilio", 400, code(number), sender="Acme")
+    assert kind_of(outcome) == ELSEWHERE
+
+
+def test_sender_name_unusable_by_twilio_is_left_out(transport: Transport) -> None:
+    # https://www.twilio.com/docs/glossary/what-alphanumeric-sender-id: ASCII letters
+    seen = send(transport, "twilio", TWILIO, Sms("+12025550123", "Hi", "Zürich"))
+    assert fields(seen.body.decode())["From"] == TWILIO["sender"]
+    outcome = ask(transport, "twilio", 400, code(21212), sender="Zürich")
+    assert kind_of(outcome) != ELSEWHERE  # the account's own sender was refused
+
+
+def test_signature_equals_the_example_in_twilios_documentation() -> None:
     # https://www.twilio.com/docs/usage/security: the example, with the token 12345
     form = {
         "CallSid": "CA1234567890ABCDE",
@@ -134,15 +153,25 @@ def test_signatures_are_those_of_twilios_own_documentation_does() -> None:
     )
 
 
-@pytest.mark.parametrize(("code", "soft"), [("30003", True), ("30007", False), ("", False)])
-def test_codes_that_are_known(code: str, soft: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "soft"), [("30003", True), ("30006", True), ("30007", False), ("", False)]
+)
+def test_known_codes_are_read(code: str, soft: bool) -> None:
     attempt = fresh()
     call = fakes.report("twilio", URL, attempt, "failed", code)
     expected = [DeliveryReceipt(attempt, "failed", f"Twilio {code}" if code else None, soft)]
     assert list(provider("twilio").read_callback(arrived(call))) == expected
 
 
-def test_a_code_that_no_table_has_is_counted_beside_the_receipt() -> None:
+def test_number_stopped_at_twilio_is_reported_as_stopped() -> None:
+    attempt = fresh()
+    call = fakes.report("twilio", URL, attempt, "failed", "21610")
+    assert list(provider("twilio").read_callback(arrived(call))) == [
+        DeliveryReceipt(attempt, "failed", "Twilio 21610", opt_out=OptOut.STOP)
+    ]
+
+
+def test_unknown_code_is_counted_besides_the_receipt() -> None:
     attempt = fresh()
     call = fakes.report("twilio", URL, attempt, "failed", "30999")
     assert list(provider("twilio").read_callback(arrived(call))) == [
@@ -151,7 +180,7 @@ def test_a_code_that_no_table_has_is_counted_beside_the_receipt() -> None:
     ]
 
 
-def test_an_inbound_sms_that_twilio_answered() -> None:
+def test_inbound_sms_answered_by_twilio() -> None:
     form = {"From": "+12025550123", "Body": "Stop", "OptOutType": "STOP"}
     (receipt,) = provider("twilio").read_callback(arrived(fakes.twilio(URL, "", form)))
-    assert receipt == InboundSms("+12025550123", "", "Stop", answered=True)
+    assert receipt == InboundSms("+12025550123", "", "Stop", answered=True, taken_as="STOP")

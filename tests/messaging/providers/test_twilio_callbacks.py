@@ -41,9 +41,10 @@ def inbound_sms(sid, text="STOP", **more):
     return {"MessageSid": sid, "From": "+12025550123", "To": "+12025550100", "Body": text, **more}
 
 
+@pytest.mark.promise("webhooks-1")
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("query", ["", "attempt={}", "attempt={}&a=1&b=%2B%C3%A9&a=2&c="])
-def test_what_twilio_signs_is_taken(scene, settings, base, query):
+def test_call_signed_by_twilio_is_accepted(scene, settings, base, query):
     settings.BASE_URL = base
     query = query.format(ids.new_id())
     form = report(ErrorMessage="Grüezi & + = ?", Empty="", z="1", A="2", a="3")
@@ -102,9 +103,10 @@ FORGED = {
 KINDS = {"report": report, "inbound_sms": lambda: inbound_sms("SM2")}
 
 
+@pytest.mark.promise("webhooks-1")
 @pytest.mark.parametrize("change", FORGED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_forged_is_refused(scene, kind, change):
+def test_forged_call_is_rejected(scene, kind, change):
     call = signed(scene.url, f"attempt={ids.new_id()}", KINDS[kind]())
     assert scene.call(FORGED[change](call)) == 403
     assert scene.call(signed(scene.url, call.query, KINDS[kind](), token=SECRET[:-1])) == 403
@@ -112,7 +114,7 @@ def test_what_is_forged_is_refused(scene, kind, change):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_foreign_is_refused(org, scene, kind):
+def test_call_for_another_account_is_rejected(org, scene, kind):
     other = factories.organization("other")
     with Scene(other, "twilio") as theirs:
         theirs.account.credentials = theirs.account.credentials.replace(SECRET, "another" * 8)
@@ -127,7 +129,8 @@ def test_what_is_foreign_is_refused(org, scene, kind):
     assert not Callback.objects.exists()
 
 
-def test_a_report_that_is_replayed_changes_nothing(org, api, scene):
+@pytest.mark.promise("webhooks-1")
+def test_replayed_report_changes_nothing(org, api, scene):
     message_id = scene.send(api, factories.contact(org))
     call = signed(scene.url, f"attempt={attempt()}", report())
     assert [scene.call(call) for _ in range(3)] == [200] * 3

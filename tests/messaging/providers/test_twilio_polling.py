@@ -6,7 +6,7 @@ import pytest
 
 from messaging.providers import REGISTRY
 from rme.core import ids
-from rme.core.provider import AcceptedMessage, DeliveryReceipt, UnknownCode
+from rme.core.provider import DeliveryReceipt, SentMessage, UnknownCode
 from rme.transport import Failure, FailureKind, Reply
 from tests.fakes.providers import SETTINGS
 
@@ -41,12 +41,10 @@ answer = partial(Reply, 200)
 )  # fmt: skip
 def test_twilio_reads_the_reply_of_a_poll(reply, expected):
     own = REGISTRY["twilio"].Settings.model_validate({**SETTINGS["twilio"], "status_by": "POLL"})
-    assert (
-        REGISTRY["twilio"](own).read_poll_reply(AcceptedMessage(ATTEMPT, "SM1"), reply) == expected
-    )
+    assert REGISTRY["twilio"](own).read_poll_reply(SentMessage(ATTEMPT, "SM1"), reply) == expected
 
 
-def test_an_id_cannot_lead_elsewhere():
+def test_id_is_escaped_in_the_url():
     own = REGISTRY["twilio"].Settings.model_validate({**SETTINGS["twilio"], "status_by": "POLL"})
-    asked = REGISTRY["twilio"](own).poll_request(AcceptedMessage(ATTEMPT, "../Calls?x=ü"))
+    asked = REGISTRY["twilio"](own).poll_request(SentMessage(ATTEMPT, "../Calls?x=ü"))
     assert asked.url.endswith("/Messages/..%2FCalls%3Fx%3D%C3%BC.json")

@@ -30,7 +30,7 @@ def test_codes_are_counted_by_provider():
 
 
 @pytest.mark.parametrize("code", ["", "x" * 33, 'a"b', "a b", "\x1f", "\x00", "é", "a\nb"])
-def test_junk_is_no_label(code):
+def test_malformed_code_is_counted_as_other(code):
     unknown_codes.count("twilio", code)
     assert counted() == {("twilio", "other"): 1.0}
 

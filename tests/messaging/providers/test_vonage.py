@@ -5,15 +5,26 @@ from typing import Any
 import orjson
 import pytest
 
-from rme.core.provider import Sms
+from rme.core.outcomes import OptOut
+from rme.core.provider import DeliveryReceipt, Sms
 from rme.transport import Transport
 from tests.fakes import providers as fakes
 from tests.fakes.providers import Call
-from tests.messaging.providers.accounts import ATTEMPT, CONTENT, DEAD, LATER, SET_UP, kind_of
+from tests.messaging.providers.accounts import (
+    ATTEMPT,
+    CONTENT,
+    DEAD,
+    ELSEWHERE,
+    LATER,
+    SET_UP,
+    STOPPED,
+    kind_of,
+)
 from tests.messaging.providers.sms_scene import (
     CALLBACK,
     NOBODY_KNOWS,
     TAKEN,
+    URL,
     arrived,
     ask,
     basic,
@@ -23,7 +34,7 @@ from tests.messaging.providers.sms_scene import (
 )
 
 
-def test_the_request(transport: Transport) -> None:
+def test_request_has_the_documented_form(transport: Transport) -> None:
     own = {"base_url": "{}", "api_key": "k", "api_secret": "s", "sender": "+12025550100"}
     seen = send(transport, "vonage", own, Sms("+12025550123", "Grüße \ud800"))
     assert (seen.method, seen.path) == ("POST", "/v1/messages")
@@ -40,6 +51,11 @@ def test_the_request(transport: Transport) -> None:
     }
 
 
+def problem(number: int) -> bytes:
+    address = f"https://developer.vonage.com/api-errors/messages#{number}"
+    return orjson.dumps({"type": address, "title": "Problem"})
+
+
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
@@ -53,6 +69,11 @@ def test_the_request(transport: Transport) -> None:
         (422, b'{"invalid_parameters": [{"name": "to"}]}', DEAD),
         (422, b'{"invalid_parameters": [{"name": "from"}]}', SET_UP),
         (422, b'{"invalid_parameters": [{"name": "text"}]}', CONTENT),
+        (422, problem(1120), SET_UP),
+        (402, problem(1070), SET_UP),
+        (403, problem(1160), ELSEWHERE),
+        (422, problem(1170), DEAD),
+        (403, problem(1240), STOPPED),
         (422, b'{"invalid_parameters": "to"}', CONTENT),
         (422, b'{"invalid_parameters": [7, {"name": {}}]}', CONTENT),
         (400, b"junk", CONTENT),
@@ -63,6 +84,25 @@ def test_the_request(transport: Transport) -> None:
 )
 def test_outcomes(transport: Transport, status: int, body: bytes, expected: object) -> None:
     assert kind_of(ask(transport, "vonage", status, body)) == expected
+
+
+@pytest.mark.parametrize("body", [problem(1120), b'{"invalid_parameters": [{"name": "from"}]}'])
+def test_rejected_sender_of_the_request_is_not_the_accounts_fault(
+    transport: Transport, body: bytes
+) -> None:
+    assert kind_of(ask(transport, "vonage", 422, body, sender="Zürich Events AG")) == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("title", "soft", "opt_out"),
+    [("1240", False, OptOut.STOP), ("1180", True, None), ("1050", False, None)],
+)
+def test_errors_of_reports(title: str, soft: bool, opt_out: OptOut | None) -> None:
+    attempt = fresh()
+    call = fakes.report("vonage", URL, attempt, "failed", title)
+    assert list(provider("vonage").read_callback(arrived(call))) == [
+        DeliveryReceipt(attempt, "failed", f"Vonage {title}", soft, opt_out=opt_out)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +117,7 @@ def test_outcomes(transport: Transport, status: int, body: bytes, expected: obje
     ],
     ids=str,
 )
-def test_claims_that_are_not_valid(claims: dict[str, Any]) -> None:
+def test_invalid_claims_are_not_authentic(claims: dict[str, Any]) -> None:
     receipt = {"client_ref": str(fresh()), "status": "delivered"}
     try:
         call = fakes.vonage(receipt, **claims)
@@ -89,7 +129,7 @@ def test_claims_that_are_not_valid(claims: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer x", "Bearer a.b.c", "Basic x", "Bearer é"]
 )
-def test_headers_that_are_no_token(header: str) -> None:
+def test_malformed_authorization_header_is_not_authentic(header: str) -> None:
     assert not provider("vonage").is_authentic(arrived(Call("POST", "", {"authorization": header})))
 
 
@@ -97,3 +137,11 @@ def test_an_unsigned_token_is_not_authentic() -> None:
     token = "eyJhbGciOiJub25lIn0.eyJpYXQiOjE5MDAwMDAwMDB9."
     call = Call("POST", "", {"authorization": f"Bearer {token}"})
     assert not provider("vonage").is_authentic(arrived(call))
+
+
+def test_id_returned_by_vonage_may_be_in_capitals() -> None:
+    attempt = fresh()
+    call = fakes.vonage({"client_ref": str(attempt).upper(), "status": "delivered"})
+    assert provider("vonage").read_callback(arrived(call)) == [
+        DeliveryReceipt(attempt, "delivered")
+    ]

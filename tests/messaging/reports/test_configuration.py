@@ -17,6 +17,7 @@ def account(org, name, channel, **fields):
     )
 
 
+@pytest.mark.promise("answer-12", "health-8")
 def test_every_finding(org):
     Organization.objects.filter(pk=org.pk).update(language="de", simulator=False)
     broken = account(org, "bad", "EMAIL")
@@ -69,6 +70,7 @@ def test_every_finding(org):
     ]
 
 
+@pytest.mark.promise("health-8")
 @pytest.mark.parametrize(
     ("fallback", "language", "found"),
     [(False, "en", 1), (True, "en", 0), (True, "fr", 1), (False, "en_US", 0)],

@@ -89,6 +89,7 @@ def attempt(org, outcome, *, row=None, seconds_ago=0, channel="EMAIL", **fields)
     )
 
 
+@pytest.mark.promise("answer-12", "health-2")
 def test_a_healthy_service(org, api):
     heartbeats.store(Heartbeat("a:1"))
     heartbeats.mark_alive("scheduler")
@@ -124,11 +125,12 @@ def test_the_report_is_written_with_these_names_in_this_order(org, api):
     )
 
 
-def test_the_report_has_the_archive_where_there_is_one(org, api, settings, tmp_path):
+def test_report_includes_a_configured_archive(org, api, settings, tmp_path):
     settings.ARCHIVE = StoreSettings(tmp_path.as_uri(), {})
     assert read(api)["checks"]["archive"] == OK
 
 
+@pytest.mark.promise("health-4")
 def test_without_workers_and_beat_it_is_degraded(org, api):
     report = read(api)
     assert report["status"] == "degraded"
@@ -177,13 +179,13 @@ FAILS = {"messaging.sweep": "OperationalError"}
     ],
     ids=["well", "all-fail", "one-fails", "some-tasks-fail", "no-tasks"],
 )
-def test_workers_whose_tasks_fail_are_reported(api, processes, status, detail):
+def test_failing_workers_are_reported(api, processes, status, detail):
     for each in processes:
         heartbeats.store(each)
     assert read(api)["checks"]["workers"] == {"status": status, "detail": detail}
 
 
-def test_without_beat_workers_sweep_and_health_says_so(api):
+def test_health_reports_workers_sweeping_without_beat(api):
     heartbeats.store(Heartbeat("a:1", unprompted=True))
     assert read(api)["checks"]["scheduler"] == {
         "status": "degraded",
@@ -191,7 +193,8 @@ def test_without_beat_workers_sweep_and_health_says_so(api):
     }
 
 
-def test_without_redis_calls_go_on_and_health_says_so(org, api, settings):
+@pytest.mark.promise("limits-8", "health-4")
+def test_health_reports_missing_redis_while_calls_continue(org, api, settings):
     api.call("GET", "/health")
     address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
@@ -211,6 +214,7 @@ def test_without_redis_calls_go_on_and_health_says_so(org, api, settings):
     }
 
 
+@pytest.mark.promise("health-5")
 @pytest.mark.django_db(transaction=True)
 def test_without_the_database_it_is_down(monkeypatch):
     org = factories.organization()
@@ -232,7 +236,8 @@ def test_without_the_database_it_is_down(monkeypatch):
     assert (report["queues"], report["providers"], report["configuration"]) == ([], [], [])
 
 
-def test_queues_show_what_is_ready_and_the_oldest_age(org, api):
+@pytest.mark.promise("health-6")
+def test_queues_show_ready_count_and_oldest_age(org, api):
     people = factories.contacts(org, 3)
     api.bulk([message(person) for person in people])
     now, tomorrow = datetime.now(UTC), datetime.now(UTC) + timedelta(days=1)
@@ -247,6 +252,7 @@ def test_queues_show_what_is_ready_and_the_oldest_age(org, api):
     assert others == [queue("SMS"), queue("PUSH")]
 
 
+@pytest.mark.promise("health-7")
 def test_a_providers_figures_follow_from_its_attempts(org, api):
     mail, sms = account(org), account(org, "texts", "SMS", state="PAUSED")
     for latency in range(1, 17):
@@ -275,6 +281,7 @@ def _latest(rows):
     return instant(rows.order_by("-started_at").first().started_at)
 
 
+@pytest.mark.promise("routes-23", "health-7", "health-8")
 @pytest.mark.parametrize(
     ("outcomes", "status", "rate"),
     [
@@ -316,7 +323,8 @@ def test_attempts_of_more_than_an_hour_ago_do_not_count(org, api):
     assert read(api)["providers"][0] == simulator("EMAIL")
 
 
-def test_an_organization_sees_nothing_of_another(org, api):
+@pytest.mark.promise("calls-4")
+def test_health_shows_nothing_of_another_organization(org, api):
     other = factories.organization("other")
     row = account(other, "secret-name", credentials="{}")
     attempt(other, "Retryable", row=row, reason="secret")
@@ -342,10 +350,11 @@ def test_statements_of_health_do_not_grow(org, api):
         with CaptureQueriesContext(connection) as again:
             assert api.call("GET", "/health").status_code == 200
         found.append((len(captured), len(again)))
-    # the check, the look for a pooler, the queues, the attempts, four of findings, the policy
-    assert found == [(12, 1), (12, 1)]
+    # the check, the look for a pooler, the queues, the attempts, six of findings, the policy
+    assert found == [(14, 1), (14, 1)]
 
 
+@pytest.mark.promise("health-3")
 def test_health_without_a_token_is_refused(org, api):
     assert api.call("GET", "/health", Authorization="Bearer no").status_code == 401
     assert api.call("GET", "/health?x=1").status_code == 400

@@ -8,10 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging.domain.statuses import Status, aggregate
 from messaging.models import Delivery, Message
-from messaging.models.statuses import Status, aggregate
-from messaging.reports import history, queries
-from messaging.reports.history import HistoryFilter, find
+from messaging.reports import queries
+from messaging.store.reports import history
+from messaging.store.reports.history import HistoryFilter, find
 from rme.core import ids
 from rme.core.db import clock, sql
 from tests import factories
@@ -72,6 +73,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.promise("events-15")
 @pytest.mark.parametrize("name", FILTERS)
 def test_page_forty_is_read_by_as_many_statements_as_page_one(org, name):
     fields, statements = FILTERS[name]
@@ -98,6 +100,7 @@ def test_a_rare_contact_is_found_behind_many_other_messages(org):
     assert walk(contact_id="nobody") == [[]]
 
 
+@pytest.mark.promise("events-15")
 @pytest.mark.parametrize("name", ["none", "contact", "since", "until"])
 def test_the_planner_reads_a_page_by_its_index(org, name):
     """Whatever the plan is called: no more rows than the page has are read."""
@@ -153,6 +156,7 @@ def test_the_last_scan_ends_the_history(org):
     ]
 
 
+@pytest.mark.promise("events-12")
 def test_the_status_filter_agrees_with_the_aggregate_for_three_recipients(org):
     triples = list(itertools.combinations_with_replacement(Status, 3))
     for number, triple in enumerate(triples):
@@ -162,6 +166,7 @@ def test_the_status_filter_agrees_with_the_aggregate_for_three_recipients(org):
         assert walk(status=status, limit=500) == [expected[::-1]], status
 
 
+@pytest.mark.promise("calls-4")
 def test_another_organization_sees_nothing(org):
     store(range(5))
     for fields, _ in FILTERS.values():

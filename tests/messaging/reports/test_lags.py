@@ -19,8 +19,8 @@ from messaging.models import (
 from rme.core import ids
 from rme.core.db import partitions
 from rme.core.outcomes import Misconfigured
-from rme.tenants import api_keys
 from rme.tenants.models import ApiKey
+from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.rest import message
 from tests.scrape import labels, samples
@@ -32,7 +32,7 @@ def ago(**span: float) -> datetime:
     return datetime.now(UTC) - timedelta(**span)
 
 
-def test_webhooks_that_are_late_are_those_of_endpoints_that_work(org):
+def test_webhook_lag_counts_only_working_endpoints(org):
     works, fails, off = (
         WebhookEndpoint.objects.create(
             organization=org, url="https://example.org", types=[], failures=failures, enabled=on
@@ -71,7 +71,7 @@ def test_open_circuits_are_counted_by_provider(org):
     assert set(samples("rme_circuits_open").values()) == {0}
 
 
-def test_what_waits_for_a_person_or_a_job_is_counted(api, org):
+def test_held_uncounted_and_misplaced_rows_are_measured(api, org):
     api.bulk([message(person) for person in factories.contacts(org, 3)])
     first = Delivery.objects.first()
     assert first is not None
@@ -106,7 +106,7 @@ def test_privacy_requests_past_their_deadline_are_counted(org):
     assert samples("rme_privacy_requests_overdue") == {labels(): 2}
 
 
-def test_retention_is_late_by_the_age_of_what_should_be_gone(settings):
+def test_retention_lag_is_the_age_of_rows_past_retention(settings):
     settings.MESSAGE_RETENTION_DAYS, settings.CONTENT_RETENTION_DAYS = 100, 30
     table = Message._meta.db_table
     assert set(samples("rme_retention_lag_seconds").values()) == {0}

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging.domain.statuses import Status, aggregate
 from messaging.models import Delivery, Suppression
-from messaging.models.statuses import Status, aggregate
 from rme.core import ids
 from rme.core.db import clock
 from tests import factories
@@ -22,6 +22,7 @@ def ids_of(response):
     return [row["messageId"] for row in response.json()["messages"]]
 
 
+@pytest.mark.promise("events-14")
 def test_pages_are_stable_while_messages_arrive(api, org):
     person = factories.contact(org)
     sent = [api.send(message(person)).json()["messageId"] for _ in range(7)]
@@ -45,6 +46,7 @@ def test_statements_do_not_grow_with_the_page(api, org, count):
     assert len(captured) == 3
 
 
+@pytest.mark.promise("events-12")
 def test_filters(api, org):
     ada, bob = factories.contacts(org, 2)
     Suppression.objects.create(
@@ -74,6 +76,7 @@ def test_filters(api, org):
         assert ids_of(api.call("GET", f"/messages?{query}")) == expected, query
 
 
+@pytest.mark.promise("calls-12", "events-13")
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -97,6 +100,7 @@ def test_bad_filters_are_named(api, query, field):
     assert [d["field"] for d in response.json()["error"]["details"]] == [field]
 
 
+@pytest.mark.promise("events-9", "events-11")
 def test_detail_of_a_message(api, org):
     person = factories.contact(org)
     message_id = api.send(message(person, metadata={"order": "7"})).json()["messageId"]
@@ -134,6 +138,7 @@ def test_detail_of_a_message(api, org):
     }
 
 
+@pytest.mark.promise("events-7")
 def test_the_status_filter_agrees_with_the_aggregate(api, org):
     """The rule stands in SQL and in Python; every pair of statuses holds the two together."""
     people = factories.contacts(org, 2)

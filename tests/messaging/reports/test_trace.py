@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.consent import ledger, suppressions
-from messaging.consent.gates import active_suppressions
 from messaging.models import Category, Delivery, Pause, ProviderAccount, SendingRules
+from messaging.store.gates import active_suppressions
 from rme.core.cache import TtlCache
 from tests import factories
 from tests.rest import error, message, work
@@ -30,13 +30,15 @@ def decide(org, person, status, channel="EMAIL", category="TRANSACTIONAL"):
     return str(entry.pk)
 
 
-def test_without_include_there_is_no_trace(api, org):
+@pytest.mark.promise("trace-5")
+def test_trace_is_left_out_by_default(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     assert "trace" not in api.get(message_id)
     assert Delivery.objects.get().trace is None  # what is as usual takes no room
 
 
-def test_include_of_something_else_is_refused(api, org):
+@pytest.mark.promise("trace-5")
+def test_unknown_include_is_rejected(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     answer = api.call("GET", f"/messages/{message_id}?include=all")
     reason = "Input should be 'trace'"
@@ -46,6 +48,7 @@ def test_include_of_something_else_is_refused(api, org):
     )
 
 
+@pytest.mark.promise("trace-3")
 def test_a_send_shows_its_decision_and_its_attempt(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     work()
@@ -61,6 +64,7 @@ def test_a_send_shows_its_decision_and_its_attempt(api, org):
     }
 
 
+@pytest.mark.promise("trace-2")
 def test_excluded_channels_have_a_reason(api, org):
     person = factories.contact(org, mobile="")
     entry = decide(org, person, "OPTED_OUT", channel="PUSH")
@@ -74,7 +78,8 @@ def test_excluded_channels_have_a_reason(api, org):
     ]
 
 
-def test_the_consent_that_allowed_a_send_is_named(api, org):
+@pytest.mark.promise("trace-1")
+def test_consent_entry_allowing_a_send_is_named(api, org):
     person = factories.contact(org)
     entry = decide(org, person, "OPTED_IN")
     message_id = api.send(message(person)).json()["messageId"]
@@ -83,6 +88,7 @@ def test_the_consent_that_allowed_a_send_is_named(api, org):
     ]
 
 
+@pytest.mark.promise("trace-1")
 def test_a_refusal_at_accept_names_its_entry(api, org):
     person = factories.contact(org)
     suppressions.suppress(
@@ -100,6 +106,7 @@ def test_a_refusal_at_accept_names_its_entry(api, org):
     ]
 
 
+@pytest.mark.promise("trace-1")
 def test_a_refusal_at_the_moment_of_sending_names_its_entry(api, org):
     person = factories.contact(org)
     message_id = api.send(message(person)).json()["messageId"]
@@ -110,6 +117,7 @@ def test_a_refusal_at_the_moment_of_sending_names_its_entry(api, org):
     ]
 
 
+@pytest.mark.promise("gates-10", "trace-4")
 def test_a_pause_shows_as_a_wait(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     Pause.objects.create(organization=org, reason="maintenance")
@@ -119,6 +127,7 @@ def test_a_pause_shows_as_a_wait(api, org):
     assert wait == {"step": "WAIT", "channel": "EMAIL", "result": "PAUSED"}
 
 
+@pytest.mark.promise("trace-4")
 def test_a_backoff_shows_the_providers_reason(api, org, settings):
     settings.BACKOFF_SECONDS = 900
     person = factories.contact(org, email="down@simulator.rme.test")
@@ -144,6 +153,7 @@ def test_statements_do_not_grow_with_recipients(api, org, channel, django_assert
         assert [len(one["steps"]) for one in answer["trace"]] == [2] * count
 
 
+@pytest.mark.promise("calls-2")
 def test_another_organization_sees_no_trace(api, org):
     message_id = api.send(message(factories.contact(org))).json()["messageId"]
     from tests.rest import Api
@@ -175,6 +185,7 @@ def marketing(org, person):
     return message(person, category="NEWS", template=None, context=None, content=content)
 
 
+@pytest.mark.promise("schedule-10")
 def test_quiet_hours_delay_a_send_to_their_end(api, org):
     ends = quiet(org)
     answer = api.send(marketing(org, factories.contact(org, zone="UTC"))).json()
@@ -190,12 +201,14 @@ def test_quiet_hours_delay_a_send_to_their_end(api, org):
     }
 
 
+@pytest.mark.promise("schedule-10")
 def test_quiet_hours_are_the_recipients(api, org):
     quiet(org)
     answer = api.send(marketing(org, factories.contact(org, zone="Asia/Kolkata"))).json()
     assert answer["status"] == "ACCEPTED"
 
 
+@pytest.mark.promise("schedule-11")
 @pytest.mark.parametrize(("held", "status"), [(False, "ACCEPTED"), (True, "SCHEDULED")])
 def test_quiet_hours_hold_for_transactional_if_set(api, org, held, status):
     quiet(org, quiet_transactional=held)

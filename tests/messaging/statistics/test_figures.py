@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from messaging.models import MinuteCount
+from messaging.models import HourCount, MinuteCount
 from messaging.statistics import figures, minutes
 from messaging.statistics.figures import TimeRange
 from tests.messaging.statistics.scene import NOW, attempt, begin, delivery, event, run, totals
@@ -90,17 +90,17 @@ def test_hours_of_channels_and_accounts_are_their_minutes():
     ]
 
 
-def test_pieces_cover_a_period_once():
+def test_pieces_cover_a_period_exactly_once():
     chance = random.Random(1)
     for _ in range(200):
         end = UNTIL - timedelta(minutes=chance.randint(0, 3000))
         period = TimeRange(end - timedelta(minutes=chance.randint(1, 12_000)), end)
         border = minutes.hour_of(UNTIL - timedelta(minutes=chance.randint(0, 200)))
-        pieces = figures._pieces(period, border, UNTIL - timedelta(days=30))
+        pieces = figures._pieces(0, period, border, UNTIL - timedelta(days=30))
         assert (pieces[0].start, pieces[-1].end) == period
         assert all(a.end == b.start for a, b in pairwise(pieces))
-        hours = [piece for piece in pieces if piece.table == 1]
-        assert all(minutes.hour_of(at) == at for each in hours for at in each[1:])
+        hours = [piece for piece in pieces if piece.table is HourCount]
+        assert all(minutes.hour_of(at) == at for each in hours for at in each[2:])
         assert all(each.end <= border for each in hours)
 
 

@@ -21,6 +21,7 @@ from messaging.models import (
 )
 from messaging.statistics import minutes
 from messaging.statistics.tasks import count_minutes
+from messaging.store.reports import statistics
 from rme.core import ids
 from rme.core.db import clock
 from tests import factories
@@ -83,7 +84,7 @@ def naive():
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_the_job_counts_what_a_naive_count_does(db, chance, size):
+def test_job_counts_the_same_as_a_naive_count(db, chance, size):
     with transaction.atomic():
         fill(chance, size)
         begin()
@@ -116,7 +117,7 @@ def fill(chance, size):
             attempt(row, outcome, at, account_id=chance.choice((None, 3, 4)), sent_at=sent_at)
 
 
-def test_what_is_sent_agrees_with_its_events(org, api):
+def test_counts_of_real_sends_agree_with_their_events(org, api):
     ada = factories.contact(org)
     for channel in ("EMAIL", "SMS", "EMAIL"):
         api.send(message(ada, channel=channel))
@@ -151,7 +152,7 @@ def test_a_minute_is_counted_when_it_has_passed_and_not_before():
     assert totals() == {"sent": 1}
 
 
-def test_what_is_committed_late_is_counted_ten_minutes_later():
+def test_rows_committed_late_are_counted_ten_minutes_later():
     begin()
     row = delivery(START)
     event(row, "sent", START)
@@ -165,7 +166,7 @@ def test_what_is_committed_late_is_counted_ten_minutes_later():
     assert stored() == naive()
 
 
-def test_to_count_again_changes_nothing():
+def test_counting_again_changes_nothing():
     row = delivery(START)
     event(row, "sent", START)
     begin()
@@ -177,7 +178,7 @@ def test_to_count_again_changes_nothing():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_jobs_at_once_count_once():
+def test_concurrent_jobs_count_once():
     for minute in range(30):
         row = delivery(START + minute * MINUTE)
         event(row, "accepted", START + minute * MINUTE)
@@ -204,7 +205,7 @@ def test_after_an_outage_it_continues_where_it_stopped():
     assert (progress.final_until, progress.first_until) == (until - 10 * MINUTE, until)
 
 
-def test_the_first_run_begins_with_the_first_event():
+def test_first_run_starts_at_the_first_event():
     began = START - timedelta(days=2)
     row = delivery(began)
     event(row, "sent", began)
@@ -283,7 +284,7 @@ def handled_rows(node):
 
 
 @pytest.mark.parametrize("age", [0, 30])
-def test_what_is_read_does_not_depend_on_statistics(age):
+def test_rows_read_do_not_depend_on_planner_statistics(age):
     """Of each event a few rows, although PostgreSQL believes that there are none."""
     size = 150
     with connection.cursor() as cursor:
@@ -296,9 +297,9 @@ def test_what_is_read_does_not_depend_on_statistics(age):
             event(row, "sent", START + timedelta(seconds=20))
             attempt(row, "Accepted", START + timedelta(seconds=20))
         with transaction.atomic():
-            cursor.execute(minutes._BY_HASH)
-            values = minutes._values(START, START + MINUTE)
-            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {minutes._COUNT}", values)
+            cursor.execute(statistics.BY_HASH)
+            values = statistics.minute_values(START, START + MINUTE, minutes.REASONS)
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statistics.COUNT_MINUTES}", values)
             ((((plan,),),),) = [cursor.fetchall()]
     assert totals() == {"sent": size, "attempt_accepted": size}
     assert handled_rows(plan["Plan"]) <= 25 * size

@@ -26,6 +26,7 @@ S = WebhookDelivery.Status
 # --- what is sent ---------------------------------------------------------------------------------
 
 
+@pytest.mark.promise("request-1")
 def test_a_payload_holds_the_whole_event(api, org, receiver):
     row = endpoint(org, f"{receiver.url}hook?a=1", "message.sent")
     ada = factories.contact(org)
@@ -71,7 +72,7 @@ def test_a_refusal_has_its_reason_in_the_payload(api, org, receiver):
     )
 
 
-def test_a_test_has_a_body_of_its_own(org, receiver):
+def test_test_webhook_has_its_own_body(org, receiver):
     row = endpoint(org, receiver.url, "message.sent", description="CRM")
     (identifier,) = queue(row)
     dispatch_all()
@@ -83,6 +84,7 @@ def test_a_test_has_a_body_of_its_own(org, receiver):
     ]
 
 
+@pytest.mark.promise("webhooks-6")
 def test_both_secrets_sign_for_a_day(org, receiver):
     row = endpoint(org, receiver.url)
     fresh = endpoints.rotate_secret(row)
@@ -111,7 +113,7 @@ def test_secrets_are_encrypted_in_the_database(org):
     assert "whsec_" not in stored
 
 
-def test_a_delivery_whose_event_is_gone_is_given_up(api, org, receiver):
+def test_delivery_without_its_event_fails(api, org, receiver):
     endpoint(org, receiver.url, "message.accepted")
     for _ in range(3):
         api.send(message(factories.contact(org)))
@@ -148,6 +150,7 @@ PRIVATE = [
 ]
 
 
+@pytest.mark.promise("webhooks-10")
 @pytest.mark.parametrize("url", PRIVATE)
 def test_a_non_public_address_is_never_called(org, settings, url):
     settings.OUTBOUND_OPEN_HOSTS = []
@@ -164,6 +167,7 @@ def test_a_non_public_address_is_never_called(org, settings, url):
     }
 
 
+@pytest.mark.promise("webhooks-10")
 def test_a_redirect_is_never_followed(org, settings):
     with Receiver() as inside, Receiver(307, headers={"Location": inside.url}) as outside:
         settings.OUTBOUND_OPEN_HOSTS = [f"127.0.0.1:{outside.port}"]

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 S = WebhookDelivery.Status
 
 
+@pytest.mark.promise("webhooks-8")
 def test_410_disables_the_endpoint_at_once(org, api, receiver):
     receiver.statuses = [410]
     row = endpoint(org, receiver.url)
@@ -37,7 +38,6 @@ def test_410_disables_the_endpoint_at_once(org, api, receiver):
     entry = {"event": "endpoint.disabled", "log_level": "warning"}
     assert logs == [{**entry, "endpoint_id": row.pk, "organization_id": "acme"}]
     pass_time(hours=1)
-    endpoints.invalidate(org.pk)
     api.send(message(factories.contact(org)))
     dispatch_all()
     assert (len(receiver.seen), WebhookDelivery.objects.count()) == (1, 3)
@@ -70,6 +70,7 @@ def test_a_dead_endpoint_costs_one_request_a_run(org, receiver):
     assert {status for status, _ in states()} == {S.DELIVERED}
 
 
+@pytest.mark.promise("webhooks-8")
 def test_five_days_without_a_success_disable_an_endpoint(org, receiver):
     receiver.statuses = [500, 500, 200, 500, 500, 500]
     row = endpoint(org, receiver.url)
@@ -87,7 +88,7 @@ def test_five_days_without_a_success_disable_an_endpoint(org, receiver):
     assert row.disabled_reason == "It failed for 5 days."
 
 
-def test_a_failure_among_successes_waits_alone(org, receiver):
+def test_failure_among_successes_is_deferred_alone(org, receiver):
     receiver.statuses = [200, 200, 500]
     row = endpoint(org, receiver.url)
     queue(row, 20)
@@ -100,7 +101,8 @@ def test_a_failure_among_successes_waits_alone(org, receiver):
     assert (row.failures, row.failing_since, row.enabled) == (0, None, True)
 
 
-def test_endpoints_that_are_quick_do_not_wait_for_those_that_hang(org, receiver):
+@pytest.mark.promise("webhooks-9")
+def test_quick_endpoints_do_not_wait_for_hanging_ones(org, receiver):
     other = factories.organization("other")
     go, probes_before = threading.Event(), []
 

@@ -50,7 +50,8 @@ def worker():
     return subprocess.Popen([sys.executable, "-c", WORKER], cwd=ROOT, env=env)
 
 
-def test_after_a_kill_nothing_is_lost_and_repeats_have_the_same_id(settings):
+@pytest.mark.promise("webhooks-13")
+def test_killed_worker_loses_nothing_and_repeats_have_the_same_id(settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     org = factories.organization()
 
@@ -86,7 +87,7 @@ def test_after_a_kill_nothing_is_lost_and_repeats_have_the_same_id(settings):
     assert max(times.values()) == 2
 
 
-def test_workers_side_by_side_share_endpoints_and_send_nothing_twice(settings):
+def test_concurrent_workers_share_endpoints_and_send_nothing_twice(settings):
     """Dead endpoints and one that hangs keep none of the others waiting."""
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
     org, go, at_once = factories.organization(), threading.Event(), Counter()
@@ -174,7 +175,7 @@ def test_beat_requests_the_task_every_second(settings):
 
 def test_a_worker_with_more_than_its_share_requests_another(settings):
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-    org, wakeup, redis = factories.organization(), f"rme:bell:{QUEUE}", redis_client()
+    org, wakeup, redis = factories.organization(), f"rme:wakeup:{QUEUE}", redis_client()
     with Receiver() as receiver:
         for number in range(dispatcher.SHARE):
             replays.queue_test(endpoint(org, f"{receiver.url}{number}"))

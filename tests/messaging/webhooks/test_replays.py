@@ -30,7 +30,7 @@ def test_failed_deliveries_are_replayed_from_the_first_attempt(api, org):
     assert replays.replay_failed(row) == 2
     (claim,) = outbox.claim(10)
     assert (claim.endpoint, len(claim.due)) == (row, 2)
-    assert {due.event_id for due in claim.due} < before  # the same webhook-ids
+    assert {due.event.id for due in claim.due} < before  # the same webhook-ids
     assert [(due.tries, due.is_last_attempt) for due in claim.due] == [(0, False)] * 2
     assert count(endpoint_id=other.pk, status=S.PENDING) == 0
     assert replays.replay_failed(row) == 0

@@ -32,7 +32,7 @@ def test_a_signature_equals_the_librarys():
     assert re.fullmatch(r"v1,[A-Za-z0-9+/]{43}=", own)
 
 
-def test_a_known_signature():
+def test_signature_equals_the_standard_webhooks_example():
     """The example in the rules' tests: id, time, body and what they come to."""
     signature = signatures.sign([SECRET], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, BODY)
     assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

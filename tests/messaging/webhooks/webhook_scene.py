@@ -14,7 +14,6 @@ from standardwebhooks.webhooks import Webhook
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import signatures
 from messaging.webhooks.dispatcher import Dispatcher
-from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from rme.transport import AddressPolicy, Transport
 from tests.fakes.http1 import Http1Server, Seen, respond
@@ -59,7 +58,6 @@ def endpoint(org: Organization, url: str, *types: str, **fields: Any) -> Webhook
         secret=fields.pop("secret", signatures.new_secret()),
         **fields,
     )
-    TtlCache.clear_all()
     row.refresh_from_db()
     return row
 

@@ -36,6 +36,7 @@ def aged(seconds):
     return AccessToken("old", time.time() - seconds)
 
 
+@pytest.mark.promise("push-sending-10")
 def test_a_token_is_made_once_and_read_by_others(redis):
     make = Maker()
     first = access_tokens.get("x", LIFE, make)
@@ -48,7 +49,8 @@ def test_a_token_is_made_once_and_read_by_others(redis):
     assert make.made == 1
 
 
-def test_a_token_is_kept_encrypted_and_not_for_ever(redis):
+@pytest.mark.promise("push-sending-12")
+def test_token_is_stored_encrypted_and_expires(redis):
     access_tokens.get("x", LIFE, Maker())
     stored = redis.get("rme:push:token:x")
     assert b"token-1" not in stored
@@ -57,12 +59,13 @@ def test_a_token_is_kept_encrypted_and_not_for_ever(redis):
     assert "token-1" not in repr(AccessToken("token-1", 0))
 
 
-def test_what_cannot_be_read_is_made_anew(redis):
+def test_unreadable_token_is_replaced(redis):
     redis.set("rme:push:token:x", b"nonsense")
     assert access_tokens.get("x", LIFE, Maker()).text == "token-1"
 
 
-def test_many_at_once_make_one(redis, monkeypatch):
+@pytest.mark.promise("push-sending-10")
+def test_simultaneous_callers_share_one_new_token(redis, monkeypatch):
     monkeypatch.setattr(access_tokens, "WAIT_SECONDS", 60.0)  # however slow this machine is
     make = Maker(takes=0.2)
     found = at_once(lambda: access_tokens.get("x", LIFE, make).text, 8)
@@ -102,13 +105,13 @@ def no_redis(settings):
     redis_client.cache_clear()
 
 
-def test_without_redis_each_process_keeps_its_own(no_redis):
+def test_each_process_keeps_its_token_without_redis(no_redis):
     make = Maker()
     assert [access_tokens.get("x", LIFE, make).text for _ in range(3)] == ["token-1"] * 3
     assert make.made == 1
 
 
-def test_without_redis_nothing_is_held_and_what_must_be_counted_waits(no_redis):
+def test_backoff_is_not_shared_and_counted_calls_wait_without_redis(no_redis):
     assert (backoff.start("x", 2.0), backoff.remaining(["x"])) == (2.0, {})
     backoff.reset(["x"])
     assert hourly_limit.take("x", 1, 100) == 5.0
@@ -117,7 +120,7 @@ def test_without_redis_nothing_is_held_and_what_must_be_counted_waits(no_redis):
     assert proven.is_proven("x")  # this process has seen it
 
 
-def test_what_has_worked_is_known_to_all(redis: Redis):
+def test_proven_credentials_are_known_to_all_processes(redis: Redis):
     assert not proven.is_proven("x")
     proven.prove({"x", "y"})
     TtlCache.clear_all()

@@ -113,7 +113,7 @@ def days(redis, settings):
     return seen
 
 
-def test_a_day_of_fifty_processes_shows_apple_few_tokens_and_none_that_is_old(days):
+def test_fifty_processes_show_apple_few_and_only_fresh_tokens_in_a_day(days):
     assert len(days) == PROCESSES
     first, made_at = {}, {}
     shown_by = Counter()

@@ -17,6 +17,7 @@ from tests.push.providers.attempts import EVERYTHING, dispatch, outcome
 
 
 # --- what leaves ----------------------------------------------------------------------------------
+@pytest.mark.promise("push-sending-13")
 def test_a_push_is_written_as_apple_wants_it(transport):
     with apple() as service:
         found = outcome(made(service), transport, dispatch(1, **EVERYTHING))
@@ -49,6 +50,7 @@ def test_a_push_is_written_as_apple_wants_it(transport):
     }
 
 
+@pytest.mark.promise("push-sending-13")
 @pytest.mark.parametrize(
     ("fields", "name", "value"),
     [
@@ -72,6 +74,7 @@ def test_headers_follow_the_notification(transport, fields, name, value):
         assert service.seen[0].headers.get(name) == value
 
 
+@pytest.mark.promise("push-sending-15")
 def test_the_sandbox_is_another_host(transport):
     with apple() as production, apple() as sandbox:
         both = made(production, sandbox_url=sandbox.url)
@@ -80,6 +83,7 @@ def test_the_sandbox_is_another_host(transport):
         assert (len(production.seen), len(sandbox.seen)) == (1, 1)
 
 
+@pytest.mark.promise("push-sending-10", "push-sending-26")
 def test_a_window_shares_a_connection_and_a_token(transport):
     with apple() as service:
         window = [dispatch(number) for number in range(1, 51)]
@@ -90,7 +94,8 @@ def test_a_window_shares_a_connection_and_a_token(transport):
         assert len(service.provider_tokens) == 1
 
 
-def test_keys_side_by_side_have_connections_of_their_own(transport):
+@pytest.mark.promise("push-sending-8")
+def test_keys_have_their_own_connections(transport):
     with apple() as service:
         one, two = made(service), made(service, key_id="OTHER12345")
         for number in range(2):
@@ -100,10 +105,11 @@ def test_keys_side_by_side_have_connections_of_their_own(transport):
         assert service.server.connections == 2
 
 
+@pytest.mark.promise("push-answers-5")
 @pytest.mark.parametrize(
     ("status", "reason"), [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")]
 )
-def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, status, reason):
+def test_connection_error_is_retried_on_another_connection(transport, status, reason):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
         account = made(service)
         assert outcome(account, transport, dispatch(1)) == Retryable(reason)
@@ -112,6 +118,7 @@ def test_what_is_wrong_with_the_connection_is_tried_again_on_another(transport, 
         assert [seen.connection for seen in service.seen] == [0, 1, 1]
 
 
+@pytest.mark.promise("push-answers-10")
 def test_too_many_provider_tokens_make_no_new_one(transport):
     refusal = (429, {"reason": "TooManyProviderTokenUpdates"})
     with apple(**{TOKEN: refusal}) as service:
@@ -123,14 +130,15 @@ def test_too_many_provider_tokens_make_no_new_one(transport):
 
 
 @pytest.mark.parametrize("token", ["simulator-bounce", "../../x", "AB" * 32, "ab" * 31, ""])
-def test_what_is_no_token_does_not_leave(transport, token):
+def test_malformed_token_is_not_sent(transport, token):
     with apple() as service:
         content = dispatch(1)._replace(content=apns.Push(token, "IOS", "T", "B"))
         assert outcome(made(service), transport, content) == Gone("BadDeviceToken")
         assert service.seen == []
 
 
-def test_a_payload_is_measured_before_it_leaves(transport):
+@pytest.mark.promise("push-sending-14")
+def test_too_large_payload_is_rejected_before_sending(transport):
     with apple() as service:
         account = made(service)
         fits, more = dispatch(1, body="x" * 4033), dispatch(2, body="x" * 4034)
@@ -157,6 +165,7 @@ def aged(service, minutes):
     return account, old.text
 
 
+@pytest.mark.promise("push-sending-11")
 @pytest.mark.parametrize(("minutes", "renewed"), [(0, False), (39, False), (41, True), (56, True)])
 def test_a_token_is_renewed_by_its_age(transport, minutes, renewed):
     with apple() as service:
@@ -165,6 +174,7 @@ def test_a_token_is_renewed_by_its_age(transport, minutes, renewed):
         assert (old not in service.provider_tokens) is renewed
 
 
+@pytest.mark.promise("push-sending-11", "push-answers-4")
 @pytest.mark.parametrize(("minutes", "renewed"), [(19, False), (21, True)])
 def test_an_expired_token_is_renewed_when_it_is_old_enough(transport, minutes, renewed):
     with apple() as service:
@@ -178,13 +188,15 @@ def test_an_expired_token_is_renewed_when_it_is_old_enough(transport, minutes, r
         assert (found, tried) == ([Misconfigured("ExpiredProviderToken")] * 2, 2)
 
 
-def test_a_new_token_that_is_refused_too_is_our_fault(transport):
+@pytest.mark.promise("push-answers-4")
+def test_rejected_new_token_is_our_misconfiguration(transport):
     with apple(**{TOKEN: (403, {"reason": "ExpiredProviderToken"})}) as service:
         account, _ = aged(service, 30)
         assert outcome(account, transport, dispatch()) == Misconfigured("ExpiredProviderToken")
         assert (len(service.seen), len(service.provider_tokens)) == (2, 2)
 
 
+@pytest.mark.promise("push-sending-10")
 def test_the_token_names_its_key(transport):
     import jwt
 
@@ -195,6 +207,7 @@ def test_the_token_names_its_key(transport):
 
 
 # --- settings -------------------------------------------------------------------------------------
+@pytest.mark.promise("push-sending-9")
 @pytest.mark.parametrize(
     "given",
     [
@@ -206,7 +219,7 @@ def test_the_token_names_its_key(transport):
         {"unknown": 1},
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(given):
+def test_invalid_settings_are_rejected(given):
     from tests.fakes.apns import settings
 
     with pytest.raises(ValidationError) as refused:

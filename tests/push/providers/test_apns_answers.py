@@ -57,7 +57,7 @@ def expected(kind, reason):
         (413, "PayloadTooLarge", PAYLOAD),
     ],
 )
-def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
+def test_rejection_has_the_outcome_of_the_table(transport, status, reason, kind):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
         assert outcome(made(service), transport, dispatch()) == expected(kind, reason)
 
@@ -75,21 +75,23 @@ def test_a_refusal_means_what_the_table_says(transport, status, reason, kind):
         (302, "Elsewhere", Unknown("unexpected answer: 302")),
     ],
 )
-def test_what_may_work_later(transport, status, reason, found):
+def test_temporary_error_is_retryable(transport, status, reason, found):
     with apple(**{TOKEN: (status, {"reason": reason})}) as service:
         assert outcome(made(service), transport, dispatch()) == found
 
 
+@pytest.mark.promise("push-answers-1")
 def test_every_row_of_the_table_is_tried():
     tried = {
         (row[0], row[1])
-        for test in (test_a_refusal_means_what_the_table_says, test_what_may_work_later)
+        for test in (test_rejection_has_the_outcome_of_the_table, test_temporary_error_is_retryable)
         for row in test.pytestmark[0].args[1]
     }
     others = {(403, "ExpiredProviderToken"), (410, "Unregistered"), (410, "ExpiredToken")}
     assert set(apns.ANSWERS) <= tried | others
 
 
+@pytest.mark.promise("push-answers-2")
 @pytest.mark.parametrize("reason", ["BadDeviceToken", "DeviceTokenNotForTopic"])
 def test_a_refused_token_is_dead_once_the_credential_has_succeeded(transport, reason):
     with apple(**{TOKEN: (400, {"reason": reason})}) as service:
@@ -98,26 +100,35 @@ def test_a_refused_token_is_dead_once_the_credential_has_succeeded(transport, re
         assert outcome(made(service), transport, dispatch()) == Gone(reason)
 
 
+@pytest.mark.promise("push-answers-2")
 def test_a_success_in_the_same_window_counts(transport):
     with apple(**{TOKEN: (400, {"reason": "BadDeviceToken"})}) as service:
         found = made(service).send([dispatch(1), dispatch(2, token=OTHER)], transport)
     assert found == [Gone("BadDeviceToken"), Accepted("00000000-0000-0000-0000-000000000002")]
 
 
+@pytest.mark.promise("push-answers-2")
 @pytest.mark.parametrize(
     ("reason", "proven"),
     [
-        ("BadDeviceToken", {"environment": "SANDBOX"}),
         ("DeviceTokenNotForTopic", {"app": "com.example.other"}),
         ("DeviceTokenNotForTopic", {"environment": "SANDBOX"}),
     ],
 )
-def test_what_succeeded_elsewhere_proves_nothing(transport, reason, proven):
+def test_success_in_another_app_or_environment_proves_nothing(transport, reason, proven):
     with apple(**{TOKEN: (400, {"reason": reason})}) as service:
         prove(service, transport, **proven)
         assert outcome(made(service), transport, dispatch()) == Misconfigured(reason)
 
 
+def test_token_of_an_unproven_environment_is_a_route_failure(transport):
+    with apple(**{TOKEN: (400, {"reason": "BadDeviceToken"})}) as service:
+        prove(service, transport, environment="SANDBOX")
+        found = outcome(made(service), transport, dispatch())
+    assert found == Rejected("BadDeviceToken", Fault.ROUTE)
+
+
+@pytest.mark.promise("push-answers-3")
 @pytest.mark.parametrize("reason", ["Unregistered", "ExpiredToken"])
 @pytest.mark.parametrize(
     ("registered", "dead"), [(None, True), (-1000, True), (0, True), (1, False), (1000, False)]
@@ -132,13 +143,13 @@ def test_a_token_is_dead_unless_it_registered_since(transport, reason, registere
 
 
 @pytest.mark.parametrize("timestamp", ["x", None, -1, 2**60, 1.5])
-def test_a_time_of_death_that_is_none_does_not_count(transport, timestamp):
+def test_invalid_time_of_death_is_ignored(transport, timestamp):
     body = {"reason": "Unregistered", "timestamp": timestamp}
     with apple(**{TOKEN: (410, body)}) as service:
         assert outcome(made(service), transport, dispatch()) == Gone("Unregistered", None)
 
 
-def test_a_credential_that_asks_to_back_off_is_not_used(transport):
+def test_credential_told_to_back_off_is_not_used(transport):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)
         # Refused five times before, it is held for long enough, however slow this machine is.
@@ -167,6 +178,7 @@ def holds(redis, monkeypatch):
     return told
 
 
+@pytest.mark.promise("push-answers-18")
 def test_backoff_doubles_and_ends_with_the_first_success(transport, holds):
     with apple(**{TOKEN: (503, {"reason": "ServiceUnavailable"})}) as service:
         account = made(service)

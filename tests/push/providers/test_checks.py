@@ -26,9 +26,7 @@ from tests.push.providers.attempts import provider
         (418, "Teapot", Retryable("unexpected answer: 418")),
     ],
 )
-def test_apple_refuses_key_and_topic_before_a_device_that_is_none(
-    transport, status, reason, outcome
-):
+def test_check_with_an_invalid_device_verifies_key_and_topic(transport, status, reason, outcome):
     with apple(**{NO_DEVICE: (status, {"reason": reason})}) as service:
         assert apns_scene.made(service).check(transport) == outcome
         (seen,) = service.seen
@@ -47,7 +45,7 @@ def test_apple_refuses_key_and_topic_before_a_device_that_is_none(
         (503, "UNAVAILABLE", Retryable("UNAVAILABLE")),
     ],
 )
-def test_google_validates_a_message_and_sends_it_to_nobody(transport, status, code, outcome):
+def test_check_sends_google_a_validate_only_message(transport, status, code, outcome):
     refused = {"check": (status, {"error": {"status": code}})} if code else {}
     with google(**refused) as service:
         assert provider("fcm", service.settings()).check(transport) == outcome
@@ -58,7 +56,7 @@ def test_google_validates_a_message_and_sends_it_to_nobody(transport, status, co
     }
 
 
-def test_a_service_account_that_google_refuses_is_reported_before_any_message(transport):
+def test_service_account_rejected_by_google_is_reported_before_any_message(transport):
     with google() as service:
         service.login = (400, {"error": "invalid_grant"})
         outcome = provider("fcm", service.settings()).check(transport)

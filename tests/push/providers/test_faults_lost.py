@@ -38,7 +38,7 @@ class ResetBefore(Http2Server):
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_connection_reset_before_the_request_costs_a_try(api, org, worker, redis, kind):
+def test_connection_reset_before_the_request_is_retryable(api, org, worker, redis, kind):
     service = Service(kind)
     service.server = ResetBefore(service._answer)
     with service:
@@ -64,11 +64,10 @@ def close(connection, stream):
     return False
 
 
+@pytest.mark.promise("push-answers-8")
 @pytest.mark.parametrize("break_off", [reset, close, half], ids=["reset", "close", "half"])
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_connection_lost_after_the_request_leaves_it_in_doubt(
-    api, org, worker, redis, kind, break_off
-):
+def test_connection_lost_after_the_request_is_unknown(api, org, worker, redis, kind, break_off):
     def script(connection, stream):
         if connection.number > 0:
             return None
@@ -84,7 +83,7 @@ def test_a_connection_lost_after_the_request_leaves_it_in_doubt(
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_service_that_answers_too_late_is_left_alone_for_a_while(api, org, worker, redis, kind):
+def test_service_answering_too_late_is_avoided_for_a_while(api, org, worker, redis, kind):
     slow = [True]
 
     with Service(kind, lambda connection, stream: True if slow else None) as service:
@@ -126,8 +125,9 @@ def side_by_side(dead, well):
         yield silent, quick, arrived
 
 
+@pytest.mark.promise("push-sending-28")
 @pytest.mark.parametrize(("dead", "well"), [("apns", "webpush"), ("webpush", "apns")])
-def test_a_silent_service_holds_up_no_other(api, org, worker, dead, well):
+def test_silent_service_does_not_delay_others(api, org, worker, dead, well):
     with side_by_side(dead, well) as (silent, quick, arrived):
         account(org, dead, silent.server.port, timeout=25.0)
         account(org, well, quick.server.port, timeout=25.0)
@@ -140,7 +140,7 @@ def test_a_silent_service_holds_up_no_other(api, org, worker, dead, well):
     }  # fmt: skip
 
 
-def test_a_silent_host_of_browsers_holds_up_no_other_host(api, org, worker):
+def test_silent_host_of_browsers_does_not_delay_other_hosts(api, org, worker):
     with side_by_side("webpush", "webpush") as (silent, quick, arrived):
         account(org, "webpush", 0, timeout=25.0)
         accept(api, people(org, "webpush", silent.server.port, 5))

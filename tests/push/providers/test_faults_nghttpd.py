@@ -36,7 +36,7 @@ def nghttpd(tmp_path):
     process.wait()
 
 
-def test_nghttpd_takes_what_it_is_sent(api, org, worker, redis, nghttpd):
+def test_nghttpd_accepts_every_push(api, org, worker, redis, nghttpd):
     port, process = nghttpd
     account(org, "apns", port)
     made = people(org, "apns", port, 60)

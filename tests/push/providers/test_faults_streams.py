@@ -23,10 +23,9 @@ from tests.rest import work
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "long_waits")]
 
 
+@pytest.mark.promise("push-answers-6")
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_streams_above_a_goaway_go_again_and_those_below_are_in_doubt(
-    api, org, worker, redis, kind
-):
+def test_streams_above_a_goaway_are_retried_and_lower_ones_unknown(api, org, worker, redis, kind):
     def go_away(connection, stream):
         if connection.number > 0:
             return None
@@ -46,7 +45,7 @@ def test_streams_above_a_goaway_go_again_and_those_below_are_in_doubt(
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_service_that_goes_away_in_order_loses_and_doubles_nothing(api, org, worker, redis, kind):
+def test_graceful_goaway_loses_and_doubles_nothing(api, org, worker, redis, kind):
     def go_away(connection, stream):
         if connection.number > 0:
             return None
@@ -66,8 +65,9 @@ def test_a_service_that_goes_away_in_order_loses_and_doubles_nothing(api, org, w
         assert once_each(service, 6)
 
 
+@pytest.mark.promise("push-sending-27")
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_limit_of_streams_that_is_lowered_is_kept(api, org, worker, kind):
+def test_lowered_stream_limit_is_respected(api, org, worker, kind):
     def lower(connection, stream):
         if stream.id == 1:
             connection.h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: 2})
@@ -85,7 +85,7 @@ def test_a_limit_of_streams_that_is_lowered_is_kept(api, org, worker, kind):
 
 
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_a_service_that_takes_one_stream_until_it_has_answered_refuses_none(api, org, worker, kind):
+def test_service_limited_to_one_stream_at_first_rejects_none(api, org, worker, kind):
     def raise_limit(connection, stream):
         if stream.id == 1:
             service.take(connection, stream)
@@ -100,8 +100,9 @@ def test_a_service_that_takes_one_stream_until_it_has_answered_refuses_none(api,
         assert service.server.connections == 1
 
 
+@pytest.mark.promise("push-answers-8")
 @pytest.mark.parametrize("kind", PLATFORMS)
-def test_streams_that_are_refused_go_again(api, org, worker, redis, kind):
+def test_refused_streams_are_retried(api, org, worker, redis, kind):
     def refuse(connection, stream):
         if len(service.server.seen) % 2 and len(service.server.seen) < 10:
             connection.h2.reset_stream(stream.id, ErrorCodes.REFUSED_STREAM)

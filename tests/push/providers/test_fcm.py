@@ -34,6 +34,7 @@ def failure(code, status, *violations):
 
 
 # --- what leaves ----------------------------------------------------------------------------------
+@pytest.mark.promise("push-sending-17")
 def test_a_push_is_written_as_google_wants_it(transport):
     with google() as service:
         found = outcome(made(service), transport, to(**EVERYTHING))
@@ -55,7 +56,8 @@ def test_a_push_is_written_as_google_wants_it(transport):
     }
 
 
-def test_a_push_may_say_little(transport):
+@pytest.mark.promise("push-sending-17")
+def test_push_may_have_minimal_content(transport):
     with google() as service:
         outcome(made(service), transport, to(token=FID, title="", priority="NORMAL"))
         (seen,) = service.sent
@@ -67,7 +69,17 @@ def test_a_push_may_say_little(transport):
     }
 
 
-def test_a_payload_is_measured_before_it_leaves(transport):
+def test_keys_reserved_by_google_are_left_out(transport):
+    reserved = {"from": "x", "message_type": "x", "google.a": "x", "gcm.n.e": "1"}
+    free = {"From": "1", "from_city": "2", "googles": "3", "gcm": "4"}
+    with google() as service:
+        outcome(made(service), transport, to(data={**reserved, **free}, link=""))
+        (seen,) = service.sent
+    assert orjson.loads(bytes(seen.body))["message"]["data"] == free
+
+
+@pytest.mark.promise("push-sending-18")
+def test_too_large_payload_is_rejected_before_sending(transport):
     overhead = len(b'{"notification":{"title":"Hello","body":""},"data":{}}')
     with google() as service:
         sizes = [4096 - overhead, 4097 - overhead]
@@ -85,6 +97,7 @@ def test_other_platforms_are_left_alone(transport):
 
 
 # --- what comes back ------------------------------------------------------------------------------
+@pytest.mark.promise("push-answers-11", "push-answers-13")
 @pytest.mark.parametrize(
     ("status", "body", "found"),
     [
@@ -116,7 +129,7 @@ def test_other_platforms_are_left_alone(transport):
         (
             401,
             failure("THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED"),
-            Misconfigured("THIRD_PARTY_AUTH_ERROR"),
+            Rejected("THIRD_PARTY_AUTH_ERROR", Fault.ROUTE),
         ),
         (429, failure("QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED"), Retryable("QUOTA_EXCEEDED", 60.0)),
         (500, failure("INTERNAL", "INTERNAL"), Retryable("INTERNAL", 10.0)),
@@ -126,13 +139,14 @@ def test_other_platforms_are_left_alone(transport):
         (200, b"no JSON", Accepted("")),
     ],
 )
-def test_an_answer_means_what_the_table_says(transport, status, body, found):
+def test_answer_has_the_outcome_of_the_table(transport, status, body, found):
     with google(**{TOKEN: (status, body)}) as service:
         assert outcome(made(service), transport, to()) == found
 
 
+@pytest.mark.promise("push-answers-13")
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_services_own_retry_after_counts(transport, status):
+def test_retry_after_of_the_service_is_honored(transport, status):
     body = failure("LATER", "LATER")
     with google(**{TOKEN: (status, body, {"retry-after": "7"})}) as service:
         account = made(service)
@@ -141,10 +155,11 @@ def test_the_services_own_retry_after_counts(transport, status):
         assert (held.reason, len(service.sent)) == ("the push service asked for a backoff", 1)
 
 
+@pytest.mark.promise("push-answers-11")
 @pytest.mark.parametrize(
     "details", [None, "x", [], [7], [{"fieldViolations": 7}], [{"fieldViolations": [7]}]]
 )
-def test_an_answer_may_be_anything(transport, details):
+def test_error_with_malformed_details_is_a_content_rejection(transport, details):
     body = {"error": {"status": "INVALID_ARGUMENT", "details": details}}
     with google(**{TOKEN: (400, body)}) as service:
         found = outcome(made(service), transport, to())
@@ -152,6 +167,7 @@ def test_an_answer_may_be_anything(transport, details):
 
 
 # --- the access token -----------------------------------------------------------------------------
+@pytest.mark.promise("push-sending-16")
 def test_an_access_token_is_asked_for_once(transport):
     with google() as service:
         for number in range(3):
@@ -160,7 +176,8 @@ def test_an_access_token_is_asked_for_once(transport):
         assert (service.logins, len(service.sent)) == (1, 3)
 
 
-def test_an_access_token_that_lives_shortly_is_renewed_in_time(transport):
+@pytest.mark.promise("push-sending-16")
+def test_short_lived_access_token_is_renewed_in_time(transport):
     with google() as service:
         service.life = 300
         outcome(made(service), transport, to(1))
@@ -168,6 +185,7 @@ def test_an_access_token_that_lives_shortly_is_renewed_in_time(transport):
         assert service.logins == 2
 
 
+@pytest.mark.promise("push-answers-12")
 def test_a_refused_access_token_is_renewed_once(transport):
     with google() as service:
         outcome(made(service), transport, to(1))
@@ -176,6 +194,7 @@ def test_a_refused_access_token_is_renewed_once(transport):
         assert ([type(one) for one in found], service.logins) == ([Accepted, Accepted], 2)
 
 
+@pytest.mark.promise("push-answers-12")
 def test_a_second_refusal_is_our_fault(transport):
     body = failure("", "PERMISSION_DENIED")
     with google(**{TOKEN: (403, body)}) as service:
@@ -196,13 +215,14 @@ def test_a_second_refusal_is_our_fault(transport):
         (200, [], Misconfigured("log-in: 200")),
     ],
 )
-def test_without_a_token_nothing_leaves(transport, status, body, found):
+def test_nothing_is_sent_without_a_token(transport, status, body, found):
     with google() as service:
         service.login = (status, body)
         assert outcome(made(service), transport, to()) == found
         assert service.sent == []
 
 
+@pytest.mark.promise("push-sending-9")
 @pytest.mark.parametrize(
     "text",
     [
@@ -214,7 +234,7 @@ def test_without_a_token_nothing_leaves(transport, status, body, found):
     ],
     ids=["no-json", "empty", "no-key", "project", "token-uri"],
 )
-def test_an_account_that_cannot_be_meant_is_refused(text):
+def test_invalid_service_account_is_rejected(text):
     with pytest.raises(ValidationError) as refused:
         FcmSettings.model_validate({"service_account_json": text})
     assert "PRIVATE KEY" not in str(refused.value)

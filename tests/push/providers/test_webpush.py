@@ -28,7 +28,8 @@ def to(browser, number=1, **fields):
 
 
 # --- what leaves ----------------------------------------------------------------------------------
-def test_a_push_is_read_by_its_browser_alone(transport):
+@pytest.mark.promise("push-sending-19", "push-sending-20", "push-sending-23")
+def test_push_is_encrypted_for_its_browser(transport):
     with push_service() as service:
         browser = service.browser()
         found = outcome(made(service), transport, to(browser, **EVERYTHING))
@@ -68,6 +69,7 @@ def test_a_traced_push_passes_its_context_on(transport):
     assert seen.headers["traceparent"] == TRACEPARENT
 
 
+@pytest.mark.promise("push-sending-19")
 @pytest.mark.parametrize(
     ("fields", "name", "value"),
     [
@@ -84,6 +86,7 @@ def test_headers_follow_the_notification(transport, fields, name, value):
         assert service.seen[0].headers.get(name) == value
 
 
+@pytest.mark.promise("push-sending-21", "push-sending-26")
 def test_a_window_shares_a_connection_and_a_signature(transport):
     with push_service() as service:
         browser = service.browser()
@@ -95,7 +98,8 @@ def test_a_window_shares_a_connection_and_a_signature(transport):
         assert len({bytes(seen.body) for seen in service.seen}) == 100
 
 
-def test_each_origin_has_a_signature_of_its_own(transport):
+@pytest.mark.promise("push-sending-20")
+def test_each_origin_has_its_own_signature(transport):
     with push_service() as one, push_service() as two:
         account = made(one)
         account.send([to(one.browser(), 1), to(two.browser(), 2)], transport)
@@ -108,7 +112,8 @@ def test_each_origin_has_a_signature_of_its_own(transport):
     ]
 
 
-def test_a_payload_is_measured_before_it_leaves(transport):
+@pytest.mark.promise("push-sending-22")
+def test_too_large_payload_is_rejected_before_sending(transport):
     overhead = len(b'{"title":"Hello","body":""}')
     with push_service() as service:
         browser = service.browser()
@@ -120,6 +125,7 @@ def test_a_payload_is_measured_before_it_leaves(transport):
     assert found == [Accepted("/m/1"), too_large]
 
 
+@pytest.mark.promise("devices-17")
 @pytest.mark.parametrize(
     ("endpoint", "why"),
     [
@@ -129,12 +135,12 @@ def test_a_payload_is_measured_before_it_leaves(transport):
         ("https://[::1/x", "the endpoint must be an https address"),
     ],
 )
-def test_an_endpoint_is_looked_at_again(transport, endpoint, why):
+def test_stored_endpoint_is_checked_again_before_sending(transport, endpoint, why):
     with push_service() as service:
         assert outcome(made(service), transport, to(Browser(endpoint))) == Gone(why)
 
 
-def test_a_name_that_leads_into_our_network_is_not_called(redis):
+def test_name_resolving_into_our_network_is_not_called(redis):
     inside = Transport(resolve=["evil.notify.windows.com:443:10.0.0.1"])
     with push_service() as service:
         found = outcome(made(service), inside, to(Browser("https://evil.notify.windows.com/x")))
@@ -149,7 +155,7 @@ def test_other_platforms_are_left_alone(transport):
 
 
 @pytest.mark.parametrize("token", ["nonsense", "{}", "[]", '{"endpoint": 7}'])
-def test_what_is_no_subscription_is_dead(transport, token):
+def test_malformed_subscription_is_gone(transport, token):
     with push_service() as service:
         found = outcome(made(service), transport, dispatch(platform="WEB", token=token))
         assert found == Gone("the endpoint must be an https address")
@@ -160,6 +166,7 @@ def status_reason(status):
     return f"the push service answered {status}"
 
 
+@pytest.mark.promise("push-answers-14")
 @pytest.mark.parametrize(
     ("status", "body", "found"),
     [
@@ -190,13 +197,14 @@ def status_reason(status):
         (418, b"", Unknown("unexpected answer: 418")),
     ],
 )
-def test_an_answer_means_what_the_table_says(transport, status, body, found):
+def test_answer_has_the_outcome_of_the_table(transport, status, body, found):
     with push_service(device=(status, body, {})) as service:
         assert outcome(made(service), transport, to(service.browser())) == found
         assert len(service.seen) == 1
 
 
-def test_a_host_that_asks_to_back_off_is_not_called_and_others_are(transport):
+@pytest.mark.promise("push-answers-15")
+def test_host_asking_to_back_off_is_not_called_while_others_are(transport):
     with push_service(device=(429, b"", {"retry-after": "120"})) as slow, push_service() as other:
         account = made(slow)
         asked = outcome(account, transport, to(slow.browser()))
@@ -217,7 +225,8 @@ def test_backoff_ends_after_an_hour_at_the_latest(transport):
     assert redis_client().pttl(f"rme:push:hold:{key}") <= 3600 * 1000
 
 
+@pytest.mark.promise("push-sending-9")
 @pytest.mark.parametrize("subject", ["", "ops@example.com", "mailto:x", "http://example.com"])
-def test_a_subject_that_leads_nowhere_is_refused(subject):
+def test_invalid_subject_is_rejected(subject):
     with pytest.raises(ValidationError):
         WebPushSettings.model_validate({"subject": subject})

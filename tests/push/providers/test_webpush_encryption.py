@@ -20,6 +20,7 @@ COMPRESSED = "AmsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW"
 UNWRITABLE = Rejected("the provider cannot write this message", Fault.CONTENT)
 
 
+@pytest.mark.promise("push-sending-23")
 def test_the_browser_of_these_tests_reads_the_example_of_rfc_8291():
     body = decode("DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27ml")
     body += decode("mlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPT")
@@ -41,7 +42,7 @@ def test_no_salt_and_no_key_is_used_twice():
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_a_browser_reads_what_was_encrypted_for_it(part):
+def test_browser_decrypts_its_payload(part):
     """10,000 payloads in four parts, each for a browser of its own: any size, any bytes."""
     chance = random.Random(part)
     for number in range(2500):
@@ -70,7 +71,7 @@ def test_another_browser_cannot_read_it():
         ({"p256dh": COMPRESSED, "auth": "A" * 22}, UNWRITABLE),
     ],
 )
-def test_keys_that_are_not_valid_fail_one_push_alone(transport, keys, found):
+def test_invalid_keys_fail_one_push_alone(transport, keys, found):
     with push_service() as service:
         account, good = provider("webpush", service.settings()), service.browser()
         broken = orjson.dumps({"endpoint": good.endpoint, "keys": keys}).decode()

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
+import orjson
 from django.db import DatabaseError, InterfaceError
 
 from messaging import accept
@@ -20,7 +21,7 @@ from rme.core.db import availability
 from rme.core.http.parsing import parse
 from rme.crm.models import Contact
 from rme.tenants import organizations
-from rme.tenants.authentication import Caller
+from rme.tenants.oauth.authentication import Caller
 from tests.simulation.world.clock import BEGINS
 from tests.simulation.world.database import ORGANIZATION
 from tests.simulation.world.faults import Faults
@@ -258,8 +259,7 @@ def _as_bulk(sendings: Sequence[Sending], key: str | None) -> list[Answer]:
     result = accept.accept_bulk(_caller(), submissions, key=whole, request_id="request")
     if isinstance(result, BulkResult):
         return [_answer(each) for each in result.results]
-    stored: Any = result.as_json()
-    return [_stored(each) for each in stored["results"]]
+    return [_stored(each) for each in orjson.loads(result.body)["results"]]
 
 
 _SENDS: Mapping[str, Callable[[Sequence[Sending], str | None], list[Answer]]] = {
@@ -285,7 +285,7 @@ def _answer(result: Outcome) -> Answer:
             return error
         case SendResult(message_id=str(message_id)):
             return message_id
-    return _stored(result.as_json())
+    return _stored(orjson.loads(result.body))
 
 
 def _stored(answer: Any) -> Answer:

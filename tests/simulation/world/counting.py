@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from messaging.domain.statuses import EventType, Status
 from messaging.models import Event, HourCount, MinuteCount
-from messaging.models.statuses import EventType, Status
 from messaging.statistics import minutes
 from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests.simulation.world.state import Finding, State

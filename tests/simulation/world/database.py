@@ -14,6 +14,7 @@ from django.db import connection, connections
 from messaging import providers
 from messaging.models import (
     PARTITIONED,
+    AddressOptOut,
     Callback,
     Category,
     ConsentEntry,
@@ -28,7 +29,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
-from messaging.webhooks import endpoints, signatures
+from messaging.webhooks import signatures
 from push.models import Device, Feedback
 from rme.core.db import clock
 from rme.crm.models import Contact
@@ -97,6 +98,7 @@ _EMPTIED = [
         IdempotencyKey,
         Suppression,
         ConsentEntry,
+        AddressOptOut,
         Pause,
         Callback,
         MinuteCount,
@@ -233,5 +235,4 @@ def warm_up() -> None:
     organizations.get_many([ORGANIZATION])
     organizations.random_id()
     organization_policy.of_many([ORGANIZATION])
-    endpoints.subscriptions([ORGANIZATION])
     clock.now()

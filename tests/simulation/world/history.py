@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import cast
 from unittest.mock import patch
 
 import orjson
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from messaging.delivery import in_flight, late_outcomes, tasks, wakeups
+from messaging.delivery.sending_process import SendingProcess
 from messaging.feedback import callbacks, inbound_sms
 from messaging.feedback import tasks as feedback_tasks
 from messaging.feedback.inbound_sms import KeywordReply
@@ -22,6 +24,7 @@ from messaging.webhooks import tasks as webhook_tasks
 from rme.core.db import availability
 from rme.core.provider import CallbackRequest
 from rme.crm.models import Contact
+from rme.transport import Transport
 from tests.simulation.world import (
     callers,
     clock,
@@ -41,7 +44,14 @@ from tests.simulation.world.memory import Memory
 from tests.simulation.world.people import People
 from tests.simulation.world.provider import World, WorldProvider
 from tests.simulation.world.transactions import end_session, lose_connection, with_faults
-from tests.simulation.world.turns import LogicalProcess, LogicalQueue, Threading, Turns, current
+from tests.simulation.world.turns import (
+    LogicalProcess,
+    LogicalQueue,
+    StartingThreads,
+    Threading,
+    Turns,
+    current,
+)
 
 SKEWS = (0.0, 0.0, -150.0, 150.0)
 MUTE = 0.08
@@ -69,7 +79,9 @@ SELECT extract(epoch FROM least(
 
 
 class Stub:
-    """The transport, of which a provider without a wire needs nothing."""
+    """The transport. A provider without a wire needs only its limit of connections."""
+
+    per_host = 10
 
     def for_worker(self, *_: object, **__: object) -> "Stub":
         return self
@@ -123,6 +135,7 @@ class History:
         """The process that made each id."""
         self._ids = Random(f"ids {seed}")
         self.came_to_rest = self._ended = False
+        self.stub = Stub()
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -155,14 +168,13 @@ class History:
         WorldProvider.world = self.world
         self.stage.rng.seed(self.seed)
         self.stage.history = self
-        stub = Stub()
         with ExitStack() as stack:
             enter = stack.enter_context
             enter(patch.object(in_flight, "threading", Threading))
             enter(patch.object(late_outcomes, "threading", Threading))
+            enter(patch.object(late_outcomes, "threads", StartingThreads))
             enter(patch.object(late_outcomes, "SimpleQueue", LogicalQueue))
-            enter(patch.object(tasks, "outbound_transport", lambda: stub))
-            enter(patch.object(feedback_tasks, "outbound_transport", lambda: stub))
+            enter(patch.object(feedback_tasks, "outbound_transport", lambda: self.stub))
             enter(patch.object(inbound_sms, "apply", self._apply_inbound))
             enter(self.endpoints.in_place())
             enter(self.broker.in_place())
@@ -199,7 +211,11 @@ class History:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the callers are done, nothing is frozen, and what was due soon is reported."""
+        """Whether the callers are done, nothing is frozen, and what was due soon is reported; or
+        a thread has failed, after which no caller may ever be done.
+        """
+        if self.turns.errors:
+            return True
         if not (self._ended or self._has_work or self.turns.has_frozen):
             self._ended = not self._has_early_reports
         return self._ended
@@ -228,7 +244,12 @@ class History:
             for channel in CHANNELS:
                 if self.broker.take(wakeups.SEND_READY, channel) or not prompted:
                     self.turns.note(f"task {channel}")
-                    self._guarded(partial(tasks.send_ready.run, channel))
+                    self._guarded(partial(self._send, process, channel))
+
+    def _send(self, process: LogicalProcess, channel: str) -> None:
+        """Do what the task of the workers does, with what this process has in flight."""
+        sending = cast(SendingProcess, process.memory["sending"])
+        tasks.send(channel, cast(Transport, self.stub), sending)
 
     @property
     def _has_task(self) -> bool:
@@ -317,7 +338,7 @@ class History:
             tasks.sweep.run()
             for channel in CHANNELS:
                 if self.broker.take(wakeups.SEND_READY, channel):
-                    tasks.send_ready.run(channel)
+                    self._send(process, channel)
             if self._has_callbacks_due():
                 feedback_tasks.apply_callbacks.run()
             if self.endpoints.are_called:

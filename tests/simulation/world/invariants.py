@@ -8,13 +8,13 @@ import orjson
 
 from messaging.consent import ledger
 from messaging.delivery.manual_review import Decision
+from messaging.domain.statuses import EventType, Status
 from messaging.models import (
     Callback,
     ConsentEntry,
     Suppression,
     WebhookDelivery,
 )
-from messaging.models.statuses import EventType, Status
 from push.models import Device
 from rme.core import ids
 from tests.simulation.world.clock import BEGINS

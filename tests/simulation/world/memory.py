@@ -1,15 +1,13 @@
 """What a process of the service has in its memory: all logical processes are in one process here.
 
-It is exchanged when another process has its turn. These are the modules that start anew after a
-fork, and the caches.
+The caches are exchanged when another process has its turn; what a process has in flight is passed
+to its tasks.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
-from messaging.delivery import in_flight, late_outcomes
-from messaging.delivery.accounts import concurrency
+from messaging.delivery.sending_process import SendingProcess
 from rme.core.cache import TtlCache
 from rme.core.db import clock as database_clock
 from tests.simulation.world.clock import VirtualClock
@@ -20,11 +18,6 @@ _BRIEF_SECONDS = 2.0
 """What is remembered for less time is about health, and not about the organization."""
 
 Entries = OrderedDict[Any, tuple[float, Any]]
-_MODULES: tuple[tuple[Any, str, Callable[[], object]], ...] = (
-    (concurrency, "_process", concurrency._ProcessLoad),
-    (late_outcomes, "_storing", late_outcomes._Storing),
-    (in_flight, "_threads", LogicalThreads),
-)
 
 
 class Memory:
@@ -50,8 +43,7 @@ class Memory:
             until = clock.now + cache.seconds if expires else _FOR_EVER
             caches.append(OrderedDict((key, (until, value)) for key, value in known.items()))
         process.memory["caches"] = caches
-        for module, name, make in _MODULES:
-            process.memory[f"{module.__name__}.{name}"] = make()
+        process.memory["sending"] = SendingProcess(LogicalThreads(), lambda: clock.now)
 
     def put_in_place(self, process: LogicalProcess) -> None:
         """Exchange the memory for that of the process whose turn it is."""
@@ -61,8 +53,6 @@ class Memory:
         caches: Any = process.memory["caches"]
         for cache, entries in zip(self._caches, caches, strict=True):
             cache._entries = entries
-        for module, name, _ in _MODULES:
-            setattr(module, name, process.memory[f"{module.__name__}.{name}"])
 
     def forget(self) -> None:
         """Let the next process put its own in place, whichever it is."""

@@ -8,12 +8,16 @@ from unittest.mock import patch
 
 from django.db.models import Q
 
-from messaging.accept.rows import Rows
+from messaging.accept.storing import AcceptedBatch
 from messaging.consent import gate_lock, ledger
-from messaging.delivery import claims, deliver, in_flight, manual_review, record, sweeper
-from messaging.delivery.next_steps import OutgoingDelivery, SendAttempt
-from messaging.feedback import callbacks, receipts
-from messaging.models.transitions import UNCHANGED, Transition
+from messaging.delivery import deliver, in_flight, manual_review, record, sweeper
+from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
+from messaging.domain import receipts as domain_receipts
+from messaging.domain.receipts import Receipt
+from messaging.domain.transitions import UNCHANGED, Transition
+from messaging.feedback import callbacks
+from messaging.store import attempts, due_work
+from messaging.store import claims as store_claims
 from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
@@ -72,33 +76,33 @@ def _replaced(module: Any, name: str, old: str, new: str) -> AbstractContextMana
 
 
 def _no_lease() -> AbstractContextManager[object]:
-    """A claim has no lease: what a dead worker held is held for ever."""
-    lease = "statement_timestamp() + make_interval(secs => %s)"
-    none = "CASE WHEN %s::float8 < 0 THEN statement_timestamp() END"
-    return _replaced(claims, "_CLAIM", lease, none)
+    """A claim has no lease: a dead worker holds its deliveries for ever."""
+    lease = "statement_timestamp() + make_interval(secs => %(lease)s)"
+    none = "CASE WHEN %(lease)s::float8 < 0 THEN statement_timestamp() END"
+    return _replaced(store_claims, "CLAIM_LOCKED", lease, none)
 
 
 def _early_sweeper() -> AbstractContextManager[object]:
     """The sweeper takes deliveries from workers that are alive."""
     due = "d.due_at <= statement_timestamp()"
-    return _replaced(sweeper, "_DUE_LEAVING", due, f"{due} + interval '59 seconds'")
+    return _replaced(due_work, "LOCK_DUE_LEAVING", due, f"{due} + interval '59 seconds'")
 
 
 @contextmanager
 def _receipts_backwards() -> Iterator[None]:
     """The receipt that came last decides the status."""
 
-    def final(known: Any, found: Sequence[receipts.Receipt]) -> Any:
-        moving = [each for each in found if each.type in receipts.STATUS_OF]
-        return receipts.STATUS_OF[moving[-1].type] if moving else None
+    def final(_: Any, seen: Any, found: Sequence[Receipt]) -> Any:
+        moving = [each for each in found if each.type in domain_receipts.STATUS_OF]
+        return domain_receipts.STATUS_OF[moving[-1].type] if moving else None
 
-    with patch.object(receipts._Known, "final", final):
+    with patch.object(domain_receipts, "final_status", final):
         yield
 
 
 def _no_last_check() -> AbstractContextManager[object]:
     """The gates are not checked before a window leaves."""
-    return patch.object(deliver, "_begin_check", lambda _: None)
+    return patch.object(deliver, "_begin_check", lambda *_: None)
 
 
 @contextmanager
@@ -116,21 +120,21 @@ def _gates_without_lock() -> Iterator[None]:
 
 def _attempts_stay() -> AbstractContextManager[object]:
     """Attempts that the gates stopped, or that were not made, are not removed."""
-    return patch.object(record, "removal", lambda _: None)
+    return patch.object(attempts, "removal_step", lambda _: None)
 
 
 def _no_key() -> AbstractContextManager[object]:
     """An idempotency key is not stored."""
-    return patch.object(Rows, "add_key", lambda *_: None)
+    return patch.object(AcceptedBatch, "add_key", lambda *_: None)
 
 
 def _failover_after_unknown() -> AbstractContextManager[object]:
-    """A send whose outcome is unknown goes to the next account."""
+    """A send with an unknown outcome goes to the next account."""
     return _unknown_counts_as(Retryable("unknown"))
 
 
 def _fallback_after_unknown() -> AbstractContextManager[object]:
-    """A send whose outcome is unknown goes to the next channel."""
+    """A send with an unknown outcome goes to the next channel."""
     return _unknown_counts_as(Rejected("unknown"))
 
 
@@ -152,7 +156,7 @@ def _unknown_counts_as(other: Outcome) -> AbstractContextManager[object]:
 
 @contextmanager
 def _resends_without_limit() -> Iterator[None]:
-    """What stays unknown is sent again and again."""
+    """rme resends unknown outcomes without limit."""
 
     class Settings:
         UNKNOWN_BACKOFF_SECONDS = MANY
@@ -163,7 +167,7 @@ def _resends_without_limit() -> Iterator[None]:
 
 
 @contextmanager
-def _resends_what_is_held() -> Iterator[None]:
+def _resends_held_deliveries() -> Iterator[None]:
     """The category's rule for unknown outcomes is not read."""
     real = sweeper._waits_until
 
@@ -176,8 +180,8 @@ def _resends_what_is_held() -> Iterator[None]:
 
 @contextmanager
 def _unknown_is_ready() -> Iterator[None]:
-    """The sweeper takes what may have left for what has not."""
-    with _replaced(sweeper, "_OPEN", "a.outcome IS NULL", "a.outcome = 'none'"):
+    """The sweeper treats deliveries that may have left as unsent."""
+    with _replaced(due_work, "OPEN_ATTEMPTS", "a.outcome IS NULL", "a.outcome = 'none'"):
         yield
 
 
@@ -186,8 +190,8 @@ def _late_is_early() -> Iterator[None]:
     """A worker sends although its lease has ended."""
     real = in_flight.Window.__init__
 
-    def init(window: Any, deliveries: Any, until: float, follow_up: Any) -> None:
-        real(window, deliveries, until + timedelta(days=1).total_seconds(), follow_up)
+    def init(window: Any, deliveries: Any, until: float, *given: Any) -> None:
+        real(window, deliveries, until + timedelta(days=1).total_seconds(), *given)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(in_flight.Window, "__init__", init))
@@ -197,7 +201,7 @@ def _late_is_early() -> Iterator[None]:
 @contextmanager
 def _events_without_fence() -> Iterator[None]:
     """Events are written although the status did not change."""
-    real = record.event_steps
+    real = attempts.event_steps
 
     def steps(*given: Any) -> Any:
         made = dict(real(*given))
@@ -208,7 +212,7 @@ def _events_without_fence() -> Iterator[None]:
                 made[name] = step._replace(text=text)
         return made
 
-    with patch.object(record, "event_steps", steps):
+    with patch.object(attempts, "event_steps", steps):
         yield
 
 
@@ -241,7 +245,7 @@ def _reviews_all() -> AbstractContextManager[object]:
 
 
 def _dead_tokens_stay() -> AbstractContextManager[object]:
-    """What a push service reports of dead tokens is not stored."""
+    """Dead tokens that a push service reports are not stored."""
     return patch.object(push_feedback, "insert_statement", lambda _: None)
 
 
@@ -268,13 +272,13 @@ MUTANTS: Mapping[str, Mutant] = {
     "failover after unknown": _failover_after_unknown,
     "fallback after unknown": _fallback_after_unknown,
     "resends without limit": _resends_without_limit,
-    "resends what is held": _resends_what_is_held,
-    "what may have left is ready": _unknown_is_ready,
+    "resends held deliveries": _resends_held_deliveries,
+    "sends in doubt are ready": _unknown_is_ready,
     "sends after the lease": _late_is_early,
     "events without fence": _events_without_fence,
     "STOP without an entry": _stop_without_entry,
     "repeated callbacks": _repeated_callbacks,
-    "reviews what is not held": _reviews_all,
+    "reviews every delivery": _reviews_all,
     "dead tokens stay": _dead_tokens_stay,
     "no lease of an endpoint": _endpoint_without_lease,
     "failed webhooks are delivered": _failures_are_deliveries,

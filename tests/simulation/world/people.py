@@ -13,12 +13,12 @@ from messaging.accept import cancel
 from messaging.consent import ledger, suppressions
 from messaging.consent.ledger import ConsentDecision
 from messaging.consent.suppressions import NewSuppression
-from messaging.content.links import PreferenceLink
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
+from messaging.domain.statuses import Status
 from messaging.feedback.sms_parts import ReceivedSms
+from messaging.links import PreferenceLink
 from messaging.models import ConsentEntry, Delivery, Pause
-from messaging.models.statuses import Status
 from messaging.pages import preference_changes, preferences
 from messaging.policy import pausing
 from rme.core import errors

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from rme.core.channels import Channel
+from messaging.domain.channels import Channel
 from rme.core.outcomes import (
     Accepted,
     Fault,

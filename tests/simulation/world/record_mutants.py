@@ -12,28 +12,31 @@ from django.db.models import Q, QuerySet
 
 from messaging.accept import acceptance, cancel
 from messaging.consent import gate_lock, ledger, suppressions
-from messaging.delivery import deliver, late_outcomes, manual_review, record, sweeper
-from messaging.delivery.next_steps import OutgoingDelivery
+from messaging.delivery import deliver, manual_review, record, sweeper
+from messaging.delivery.late_outcomes import LateOutcomes
+from messaging.delivery.outgoing import OutgoingDelivery
+from messaging.domain.statuses import EventType, Status
 from messaging.feedback import inbound_sms
-from messaging.models import Delivery, derived_events
-from messaging.models.statuses import EventType, Status
+from messaging.models import Delivery
 from messaging.statistics import minutes
-from messaging.webhooks.events import EventRow, write_events
+from messaging.store import attempts, event_view
+from messaging.store.events import EventRow, write_events
 from rme.core.db import clock
+from rme.core.db.prepared_statements import Batch
 from rme.core.outcomes import Accepted, Misconfigured, Rejected
 from tests.simulation.world.turns import current
 
 
 @contextmanager
 def _trace_by_one_clock() -> Iterator[None]:
-    """The trace of a message leaves out what a process whose clock is behind has recorded."""
+    """A message's trace leaves out the records of a process whose clock is behind."""
 
     class Ids:
         @staticmethod
         def earliest_concurrent(identifier: UUID) -> UUID:
             return identifier
 
-    with patch.object(derived_events, "ids", Ids):
+    with patch.object(event_view, "ids", Ids):
         yield
 
 
@@ -60,15 +63,15 @@ def _no_fallbacks() -> AbstractContextManager[object]:
 @contextmanager
 def _late_is_rejected() -> Iterator[None]:
     """An outcome that comes late is stored as a rejection."""
-    real = late_outcomes.store_late
+    real = LateOutcomes.store_late
 
-    def store(deliveries: Sequence[OutgoingDelivery], *given: Any) -> None:
+    def store(late: LateOutcomes, deliveries: Sequence[OutgoingDelivery], *given: Any) -> None:
         for attempt in (each for delivery in deliveries for each in delivery.attempts):
             if isinstance(attempt.outcome, Accepted):
                 attempt.outcome = Rejected("late")
-        real(deliveries, *given)
+        real(late, deliveries, *given)
 
-    with patch.object(late_outcomes, "store_late", store):
+    with patch.object(LateOutcomes, "store_late", store):
         yield
 
 
@@ -77,13 +80,16 @@ def _cancels_all() -> Iterator[None]:
     """A message is cancelled whatever its status is."""
 
     def cancel_all(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
-        rows = list(deliveries.values_list("pk", "message_id", "channel"))
+        rows = list(deliveries.values_list("pk", "message_id", "channel", "test"))
         deliveries.update(status=Status.CANCELLED, due_at=None)
         kind, now = EventType.CANCELLED, clock.now()
         write_events(
-            [EventRow(organization_id, of, key, kind, now, channel=on) for key, of, on in rows]
+            [
+                EventRow(organization_id, of, key, kind, now, channel=on, test=is_test)
+                for key, of, on, is_test in rows
+            ]
         )
-        return {key for key, _, _ in rows}
+        return {key for key, *_ in rows}
 
     with patch.object(cancel, "_cancel", cancel_all):
         yield
@@ -109,12 +115,12 @@ def _reviews_twice() -> Iterator[None]:
 @contextmanager
 def _no_derived_webhooks() -> Iterator[None]:
     """Events for which an attempt stands have no webhook deliveries."""
-    real = record.event_steps
+    real = attempts.event_steps
 
     def steps(*given: Any) -> Any:
         return {**real(*given), "derived_webhook_deliveries": None}
 
-    with patch.object(record, "event_steps", steps):
+    with patch.object(attempts, "event_steps", steps):
         yield
 
 
@@ -168,7 +174,7 @@ def _counted_once() -> Iterator[None]:
 
 @contextmanager
 def _resends_without_event() -> Iterator[None]:
-    """The sweeper sends again what is unknown, and does not record it."""
+    """The sweeper resends unknown outcomes and does not record it."""
     real = sweeper.write_events
 
     def write(rows: Sequence[EventRow]) -> None:
@@ -205,13 +211,13 @@ def _lock_is_raised() -> Iterator[None]:
 
     class GateLock:
         @staticmethod
-        def take_shared(organization_ids: Collection[str]) -> None:
-            gate_lock.take_shared(organization_ids)
+        def take_shared(organization_ids: Collection[str], batch: Batch) -> None:
+            gate_lock.take_shared(organization_ids, batch)
             shared[current()] = organization_ids
 
-    def write(*given: Any) -> Any:
-        changed = real(*given)
-        gate_lock.take_exclusive(shared.pop(current(), ()))
+    def write(decided: Any, steps: Any, batch: Batch) -> Any:
+        changed = real(decided, steps, batch)
+        gate_lock.take_exclusive(shared.pop(current(), ()), batch)
         return changed
 
     with patch.object(deliver, "gate_lock", GateLock), patch.object(record, "record", write):
@@ -223,7 +229,7 @@ RECORD_MUTANTS: Mapping[str, Any] = {
     "failovers without an event": _no_failovers,
     "fallbacks without an event": _no_fallbacks,
     "late outcomes are rejections": _late_is_rejected,
-    "cancels what was sent": _cancels_all,
+    "cancels sent messages": _cancels_all,
     "reviews twice": _reviews_twice,
     "no webhooks of derived events": _no_derived_webhooks,
     "chain without its lock": _chain_without_lock,

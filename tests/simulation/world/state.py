@@ -9,7 +9,8 @@ from uuid import UUID
 from django.conf import settings
 
 from messaging.delivery.manual_review import Decision
-from messaging.models import Attempt, Delivery, Event, Message, derived_events
+from messaging.models import Attempt, Delivery, Event, Message
+from messaging.store import event_view
 from rme.crm.models import Contact
 from tests.simulation.world.database import CATEGORIES
 from tests.simulation.world.history import History
@@ -18,7 +19,7 @@ from tests.simulation.world.provider import Taken
 HELD = {name for name, on_unknown in CATEGORIES if on_unknown == "HOLD"}
 IN_DOUBT = (None, "Unknown")
 RESENDS = len(settings.UNKNOWN_BACKOFF_SECONDS)
-_ALL_EVENTS = f"SELECT * FROM {derived_events.select('true', 'true', 'true')} e ORDER BY at, id"
+_ALL_EVENTS = f"SELECT * FROM {event_view.select('true', 'true', 'true')} e ORDER BY at, id"
 
 
 @dataclass

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from messaging.domain.decisions import CHOSEN
+from messaging.domain.statuses import EventType, Status
 from messaging.models import Attempt, Delivery, Event
-from messaging.models.decisions import CHOSEN
-from messaging.models.statuses import EventType, Status
 from messaging.reports import trace
 from messaging.reports.trace import TraceStep
 from tests.simulation.world.state import Finding, Sent, State, decision_of

@@ -18,15 +18,16 @@ from psycopg import pq
 from psycopg.errors import DeadlockDetected
 
 from messaging.consent import gate_lock
-from messaging.delivery import claims, sweeper
-from messaging.delivery.fairness import WaitingOrganization
+from messaging.delivery import claims
+from messaging.domain.statuses import Status
 from messaging.models import Delivery
-from messaging.models.statuses import Status
+from messaging.store import due_work
+from messaging.store.due_organizations import WaitingOrganization
 from rme.core.db import pipeline as pipelines
 from rme.core.db import prepared_statements, sql
 from rme.core.db.availability import BoundedConnection
-from rme.core.db.pipeline import Statement
-from rme.core.db.prepared_statements import Parameter, PendingRows
+from rme.core.db.pipeline import Rows, Statement
+from rme.core.db.prepared_statements import Batch, Parameter, PendingRows
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.lock_waits import LockWaits
 from tests.simulation.world.turns import Killed, LogicalThread, current
@@ -41,7 +42,7 @@ _real_wait = BoundedConnection.wait
 _real_server_wait: Callable[..., Any] = psycopg.Connection.wait
 _real_take_shared = gate_lock.take_shared
 _real_pipeline = pipelines._run
-_real_send = prepared_statements.send
+_real_send, _real_execute = Batch.send, prepared_statements.execute
 
 
 def install() -> None:
@@ -52,27 +53,34 @@ def install() -> None:
     the server's time: here is only one.
     """
 
-    def send(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> PendingRows:
-        return _real_send(text, parameters)
+    def send(
+        batch: Batch, text: str, parameters: Sequence[Parameter] = (), *, setting: str = ""
+    ) -> PendingRows:
+        return _real_send(batch, text, parameters)
 
-    vars(prepared_statements)["send"] = send
+    def execute(text: str, parameters: Sequence[Parameter] = (), *, setting: str = "") -> Rows:
+        return _real_execute(text, parameters)
+
+    setattr(Batch, "send", send)  # noqa: B010 mypy refuses to assign to a method
+    vars(prepared_statements)["execute"] = execute
     vars(sql)["BY_INDEX"] = sql.BY_GENERIC_PLAN  # where a cursor executes it
     vars(claims)["_SEARCH"] = _DueOfOne(Status.ACCEPTED)
-    vars(sweeper)["_SEARCH"] = _DueOfOne(Status.SCHEDULED)
+    vars(due_work)["_SEARCH"] = _DueOfOne(Status.SCHEDULED)
 
 
 class _DueOfOne:
-    """`fairness.DueStatement` for one organization: its priorities that have something due."""
+    """`DueStatement` for one organization: its priorities that have something due."""
 
     def __init__(self, status: Status) -> None:
         self._text = (
             f"SELECT DISTINCT priority, organization_id FROM {Delivery._meta.db_table} "
-            f"WHERE status = '{status}' AND (%s = '' OR channel = %s) "
-            "AND due_at <= statement_timestamp() AND organization_id <> ALL(%s::text[])"
+            f"WHERE status = '{status}' AND (%(channel)s = '' OR channel = %(channel)s) "
+            "AND due_at <= statement_timestamp() AND organization_id <> ALL(%(without)s::text[])"
         )
 
     def find(self, channel: str = "", without: Collection[str] = ()) -> list[WaitingOrganization]:
-        rows = sql.read_in_order(self._text, [channel, channel, sql.array(without)])
+        values = {"channel": channel, "without": sql.array(without)}
+        rows = sql.read_in_order(self._text, values)
         return sorted(WaitingOrganization(*row) for row in rows)
 
 
@@ -193,9 +201,9 @@ def _run_one_by_one(
         _real_pipeline(raw, [Statement("COMMIT")], begin=False, commit=False)
 
 
-def _take_shared(organization_ids: Iterable[str]) -> None:
+def _take_shared(organization_ids: Iterable[str], batch: Batch | None = None) -> None:
     """Take the gate lock as a worker does, and remember that this transaction has it."""
-    _real_take_shared(organization_ids)
+    _real_take_shared(organization_ids, batch)
     thread = current()
     if thread is not None:
         thread.takes_gate = True

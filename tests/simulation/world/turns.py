@@ -370,6 +370,16 @@ class Threading:
     Thread = ThreadStart
 
 
+class StartingThreads:
+    """What a module uses of `rme.core.process.threads`."""
+
+    @staticmethod
+    def start(work: Callable[..., object], *arguments: object, name: str) -> ThreadStart:
+        thread = ThreadStart(target=partial(work, *arguments), name=name, daemon=True)
+        thread.start()
+        return thread
+
+
 def bind(turns: Turns) -> None:
     """Let all of these take turns of one history."""
     for each in (LogicalEvent, LogicalQueue, ThreadStart, LogicalThreads):

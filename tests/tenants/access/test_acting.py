@@ -93,20 +93,20 @@ def test_owners_act_as_people_of_their_organization_with_no_more_rights(org, sam
 
 
 @pytest.mark.parametrize("role", ["OPERATOR", "SUPPORT", "VIEWER", "DEVELOPER"])
-def test_who_grants_no_roles_acts_as_nobody(org, sam, role):
+def test_acting_needs_the_permission_to_grant_roles(org, sam, role):
     member(org, role, "other")
     assert begin(entered("other"), sam).status_code == 404
     assert browser().post(reverse("acting_begin", args=[sam.pk])).status_code == 302  # to log in
 
 
-def test_a_superuser_acts_as_no_superuser_and_nobody_unknown(root):
+def test_superuser_cannot_act_as_superusers_or_unknown_people(root):
     other = member(None, name="second", is_superuser=True)
     assert begin(root, other).status_code == 404
     for key in (0, 10**9, 10**30):
         assert root.get(f"/admin/acting/begin/{key}/").status_code == 404
 
 
-def test_a_fresh_second_factor_is_asked_for_where_there_is_one(org, sam):
+def test_acting_needs_a_fresh_second_factor_if_set_up(org, sam):
     user = with_totp(member(None, name="root", is_superuser=True))
     with time_machine.travel(1_900_000_000, tick=False):
         client = entered("root")
@@ -121,7 +121,7 @@ def test_a_fresh_second_factor_is_asked_for_where_there_is_one(org, sam):
     assert user.pk
 
 
-def test_without_one_a_fresh_password_is_asked_for(org, sam):
+def test_acting_needs_a_fresh_password_without_a_second_factor(org, sam):
     member(None, name="root", is_superuser=True)
     with time_machine.travel(1_900_000_000, tick=False):
         client = entered("root")
@@ -130,7 +130,7 @@ def test_without_one_a_fresh_password_is_asked_for(org, sam):
     assert asked["Location"].startswith(reverse("account_reauthenticate"))
 
 
-def test_it_ends_after_half_an_hour(org, sam):
+def test_acting_ends_after_half_an_hour(org, sam):
     member(None, name="root", is_superuser=True)
     with time_machine.travel(1_900_000_000, tick=False):
         client = entered("root")
@@ -145,7 +145,7 @@ def test_it_ends_after_half_an_hour(org, sam):
     ]
 
 
-def test_it_ends_when_it_is_not_allowed_any_more_and_with_the_log_out(org, sam):
+def test_acting_ends_with_its_permission_or_the_log_out(org, sam):
     olga = member(org, "OWNER", "olga")
     client = entered("olga")
     begin(client, sam)
@@ -163,7 +163,7 @@ def test_it_ends_when_it_is_not_allowed_any_more_and_with_the_log_out(org, sam):
     assert olga.pk
 
 
-def test_what_is_closed_meanwhile(root, org):
+def test_sensitive_pages_are_closed_while_acting(root, org):
     owner = member(org, "OWNER", "olga")
     key = ApiKey.objects.create(organization=org, name="bot", public_id="x", digest="y")
     endpoint = WebhookEndpoint.objects.create(organization=org, url="https://x.example/", types=[])
@@ -196,7 +196,7 @@ def test_what_is_closed_meanwhile(root, org):
     assert root.get(url("audit")).status_code == 200
 
 
-def test_the_buttons_lead_there(root, org, sam):
+def test_buttons_link_to_acting(root, org, sam):
     target = reverse("acting_begin", args=[sam.pk])
     row = Membership.objects.get(user=sam)
     assert root.get(button(User, sam, "act-as"))["Location"] == target

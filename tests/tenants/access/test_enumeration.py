@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from rme.tenants.models import Invitation, User
 from tests import factories
 from tests.tenants.access.scene import LOGIN, browser, member, with_totp
+from tests.tenants.access.test_logins import CountingHasher, hashed
 from tests.tenants.admin.scene import page
-from tests.tenants.test_logins import CountingHasher, hashed
 
 pytestmark = pytest.mark.django_db
 KNOWN = ("marion", "locked", "nobody", "secure", "single", "master")

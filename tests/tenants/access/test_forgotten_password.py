@@ -85,7 +85,7 @@ def test_a_weak_password_is_refused(org):
 
 
 @pytest.mark.parametrize("fields", [{"is_active": False}, {"is_staff": False}])
-def test_who_may_not_log_in_gets_no_link(org, fields):
+def test_account_that_may_not_log_in_gets_no_reset_link(org, fields):
     member(org, **fields)
     send_password_reset("sam@example.com")
     send_password_reset("nobody@example.com")

@@ -85,7 +85,7 @@ def test_the_link_is_in_no_table_and_on_no_other_page(owner, org):
     ],
     ids=["expired", "withdrawn", "author is no owner", "author deleted", "author inactive"],
 )
-def test_what_is_not_valid_any_more_is_not_accepted(owner, org, change):
+def test_invalidated_invitation_is_not_accepted(owner, org, change):
     link = path_of(invite(owner, org))
     change(Invitation.objects.get())
     for answer in (browser().get(link), browser().post(link, NEW)):
@@ -107,7 +107,7 @@ def test_an_account_with_the_address_logs_in_and_accepts(owner, org):
     }
 
 
-def test_somebody_else_who_is_logged_in_accepts_nothing(owner, org):
+def test_invitation_is_not_accepted_while_logged_in_as_someone_else(owner, org):
     link = path_of(invite(owner, org))
     assert b"You are logged in as olga" in owner.post(link, NEW).content
     member(org, "VIEWER", "sam")
@@ -123,12 +123,12 @@ def test_only_owners_invite(org, role):
     assert not Invitation.objects.exists()
 
 
-def test_nobody_invites_into_another_organization(owner):
+def test_inviting_into_another_organization_is_rejected(owner):
     other = factories.organization("other")
     assert set(invite(owner, other).context["adminform"].form.errors) == {"organization"}
 
 
-def test_nobody_is_invited_twice(owner, org):
+def test_second_invitation_of_a_person_is_rejected(owner, org):
     invite(owner, org)
     again = invite(owner, org, email="SAM@example.com").context["adminform"].form.errors
     assert set(again) == {"email"}
@@ -167,7 +167,7 @@ def test_users_are_added_by_invitation(db):
     assert root.get(page(Invitation, "add")).status_code == 200
 
 
-def test_who_runs_no_deployment_adds_no_users(owner):
+def test_owner_cannot_add_users(owner):
     assert owner.get(page(User, "add")).status_code == 403
 
 

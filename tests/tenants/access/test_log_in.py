@@ -3,9 +3,11 @@
 import pytest
 from allauth.mfa.models import Authenticator
 from cryptography.fernet import Fernet
+from django.core.cache import cache
 
 from rme.core.db.encrypted_fields import keyring
-from rme.tenants.access import factor_secrets
+from rme.core.redis.connection import redis_client
+from rme.tenants.access import adapters
 from tests.tenants.access.scene import (
     CODE,
     LOGIN,
@@ -29,7 +31,7 @@ def test_a_password_is_enough_without_a_second_factor(org):
     assert is_in(client)
 
 
-def test_the_way_goes_on_to_the_page_that_was_asked_for_and_to_no_other_site(org):
+def test_log_in_redirects_to_the_requested_page_but_to_no_other_site(org):
     member(org)
     target = "/admin/messaging/message/"
     assert log_in(browser(), to=f"{LOGIN}?next={target}")["Location"] == target
@@ -58,6 +60,54 @@ def test_a_code_counts_once(org):
     assert (is_in(first), is_in(second)) == (True, False)
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["with Redis", "without Redis"])
+@pytest.mark.parametrize("spelling", ["{}{}", "{} {}", "{}-{}", " {}  {} ", "{}.{}"])
+def test_code_in_any_spelling_counts_once_in_all_processes(
+    org, spelling, away, settings, monkeypatch
+):
+    with_totp(member(org))
+    code = code_of()
+    if away:
+        monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
+        redis_client.cache_clear()
+    first, second = browser(), browser()
+    for client, text in ((first, code), (second, spelling.format(code[:3], code[3:]))):
+        log_in(client)
+        cache.clear()  # as another process has it
+        client.post(CODE, {"code": text})
+    found = (is_in(first), is_in(second))
+    monkeypatch.undo()
+    redis_client.cache_clear()
+    assert found == (True, False)
+
+
+def test_code_used_to_set_up_an_app_cannot_log_in(org):
+    member(org)
+    client, other = browser(), browser()
+    log_in(client)
+    page = client.get("/admin/account/2fa/totp/activate/")
+    secret = page.context["form"].secret
+    code = code_of(secret)
+    assert client.post("/admin/account/2fa/totp/activate/", {"code": code}).status_code == 302
+    log_in(other)
+    cache.clear()
+    other.post(CODE, {"code": code})
+    assert not is_in(other)
+
+
+@pytest.mark.parametrize("spelling", ["{}{}", "{} {}", "{}-{}"])
+def test_recovery_code_in_any_spelling_counts_once(org, spelling):
+    user = with_totp(member(org))
+    row = Authenticator.objects.get(user=user, type=Authenticator.Type.RECOVERY_CODES)
+    code = row.wrap().get_unused_codes()[0]
+    first, second = browser(), browser()
+    for client, text in ((first, code), (second, spelling.format(code[:4], code[4:]))):
+        log_in(client)
+        cache.clear()
+        client.post(CODE, {"code": text})
+    assert (is_in(first), is_in(second)) == (True, False)
+
+
 def test_a_recovery_code_counts_once(org):
     user = with_totp(member(org))
     row = Authenticator.objects.get(user=user, type=Authenticator.Type.RECOVERY_CODES)
@@ -69,7 +119,7 @@ def test_a_recovery_code_counts_once(org):
     assert (is_in(first), is_in(second)) == (True, False)
 
 
-def test_wrong_codes_wait_after_five_wherever_they_come_from(org):
+def test_wrong_codes_from_any_address_wait_after_five(org):
     with_totp(member(org))
     found = []
     for n in range(7):
@@ -93,9 +143,12 @@ def test_secrets_of_second_factors_follow_a_new_key(org, settings):
     with_totp(member(org))
     old, new = settings.FIELD_KEYS[0], Fernet.generate_key().decode()
     settings.FIELD_KEYS = [new, old]
-    assert (factor_secrets.reencrypt(change=False).old, factor_secrets.reencrypt().old) == (2, 2)
+    assert (adapters.reencrypt_factors(change=False).old, adapters.reencrypt_factors().old) == (
+        2,
+        2,
+    )
     settings.FIELD_KEYS = [new]
-    assert factor_secrets.reencrypt().current == 2
+    assert adapters.reencrypt_factors().current == 2
     client = browser()
     log_in(client)
     client.post(CODE, {"code": code_of()})
@@ -119,7 +172,7 @@ def test_a_page_of_the_account_needs_a_log_in():
 @pytest.mark.parametrize(
     "path", ["", "signup/", "email/", "password/change/", "confirm-email/", "3rdparty/"]
 )
-def test_what_the_console_does_not_have_is_not_there(org, path):
+def test_unused_account_pages_are_404(org, path):
     member(org)
     client = browser()
     log_in(client)

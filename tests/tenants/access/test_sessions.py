@@ -1,5 +1,9 @@
 """Sessions end; a person who needs a second factor sees nothing before it."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
@@ -7,6 +11,7 @@ from allauth.mfa.models import Authenticator
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from tests import factories
+from tests.service import ROOT
 from tests.tenants.access.scene import browser, code_of, is_in, log_in, member, with_totp
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +56,7 @@ def test_a_session_in_use_ends_too_and_a_new_log_in_begins_a_new_one(org, settin
         assert is_in(client)
 
 
-def test_a_session_of_the_release_before_goes_on(org):
+def test_session_of_the_former_release_stays_valid(org):
     client = browser()
     client.force_login(member(org))
     assert is_in(client)
@@ -59,7 +64,7 @@ def test_a_session_of_the_release_before_goes_on(org):
 
 
 @pytest.mark.parametrize("everybody", [True, False])
-def test_who_needs_a_second_factor_is_led_to_set_it_up(org, settings, everybody):
+def test_required_second_factor_redirects_to_its_setup(org, settings, everybody):
     settings.SECOND_FACTOR_REQUIRED = everybody
     Organization.objects.update(second_factor_required=not everybody)
     member(org, "OWNER")
@@ -75,7 +80,49 @@ def test_who_needs_a_second_factor_is_led_to_set_it_up(org, settings, everybody)
     assert is_in(client)
 
 
-def test_another_organization_requires_nothing_of_me(org):
+def test_superusers_need_a_second_factor_if_required_by_settings(org, settings):
+    settings.SUPERUSER_FACTOR_REQUIRED = True
+    member(None, name="root", is_superuser=True)
+    client = browser()
+    log_in(client, "root")
+    assert client.get("/admin/")["Location"] == "/admin/account/2fa/"
+    setup = "/admin/account/2fa/totp/activate/"
+    secret = client.get(setup).context["form"].secret
+    client.post(setup, {"code": code_of(secret)})
+    assert is_in(client)
+    member(org)
+    other = browser()
+    log_in(other)
+    assert is_in(other)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_required"),
+    [
+        ({"BASE_URL": "https://rme.example"}, True),
+        ({"BASE_URL": "http://10.0.0.5:8000"}, True),
+        ({"BASE_URL": "http://localhost:8000"}, False),
+        ({"BASE_URL": "http://[::1]:8000"}, False),
+        ({}, False),
+        ({"BASE_URL": "https://rme.example", "SUPERUSER_FACTOR_REQUIRED": "off"}, False),
+        ({"SUPERUSER_FACTOR_REQUIRED": "on"}, True),
+    ],
+)
+def test_superusers_need_a_second_factor_by_default_in_production(environment, is_required):
+    code = "from rme import settings; print(settings.SUPERUSER_FACTOR_REQUIRED)"
+    inherited = {k: v for k, v in os.environ.items() if k not in ("BASE_URL", "PORT")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**inherited, "ALLOWED_HOSTS": "*", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert (done.stdout.strip(), done.returncode) == (str(is_required), 0), done.stderr
+
+
+def test_second_factor_rule_of_another_organization_does_not_apply(org):
     factories.organization("other", second_factor_required=True)
     member(org)
     client = browser()
@@ -83,7 +130,7 @@ def test_another_organization_requires_nothing_of_me(org):
     assert is_in(client)
 
 
-def test_the_last_factor_is_kept_while_it_is_needed(org, settings):
+def test_required_second_factor_cannot_be_removed(org, settings):
     settings.SECOND_FACTOR_REQUIRED = True
     user = with_totp(member(org))
     client = browser()

@@ -91,7 +91,7 @@ def test_people_are_found_by_their_verified_address_and_then_by_their_id(org, se
     [("no", {}), ("yes", {"email": "else@example.com"}), ("yes", {"is_staff": False})],
     ids=["not verified", "unknown", "a program's user"],
 )
-def test_nobody_else_comes_in(org, settings, verified, fields):
+def test_unknown_or_unverified_person_cannot_sign_on(org, settings, verified, fields):
     member(org, **fields)
     with provider(settings, verified=verified):
         client = browser()
@@ -102,7 +102,7 @@ def test_nobody_else_comes_in(org, settings, verified, fields):
     assert (User.objects.count(), SocialAccount.objects.count()) == (1, 0)
 
 
-def test_an_address_of_two_accounts_names_neither(org, settings):
+def test_address_of_two_accounts_matches_neither(org, settings):
     for name in ("sam", "sam2"):
         member(org, name=name, email="Sam@example.com")
     with provider(settings):
@@ -111,6 +111,6 @@ def test_an_address_of_two_accounts_names_neither(org, settings):
         assert not is_in(client)
 
 
-def test_without_a_provider_there_is_no_such_page(org):
+def test_sign_on_page_is_404_without_a_provider(org):
     assert browser().post(START).status_code == 404
     assert b"Continue with single" not in browser().get("/admin/login/").content

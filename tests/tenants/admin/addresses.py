@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import NewRequest
-from messaging.content.links import Confirmation, PreferenceLink
+from messaging.links import Confirmation, PreferenceLink
 from messaging.models import (
     BulkAction,
     Message,
@@ -119,5 +119,6 @@ class Addresses:
             model = self.models[prefix.removesuffix("imports/")]
             file = SimpleUploadedFile("list.csv", b"channel,address\nEMAIL,a@b.example\n")
             pages: Any = admin.site.get_model_admin(model)
-            self.runs[prefix] = str(pages.start_import(self.org.pk, "list.csv", file, "root").pk)
+            store = pages.import_work(self.org.pk, "list.csv", "root")
+            self.runs[prefix] = str(store(file=file).pk)
         return self.runs[prefix]

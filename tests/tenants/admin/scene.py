@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from bot.models import BotSettings
+from messaging.admin.console_lists import ListInConsole
 from messaging.consent import ledger
 from messaging.models import (
     Category,
@@ -20,15 +21,17 @@ from messaging.models import (
 )
 from rme.crm.models import Account, Case, Event, EventRegistration, Exhibitor, Platform, Speaker
 from rme.crm.presets import PRESETS
-from rme.tenants import api_keys
 from rme.tenants.access import invitations
 from rme.tenants.models import Invitation, Membership, User
+from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.rest import Api, message, work
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PASSWORD = "hunter2-secret"
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+LISTED = [each for each in MODELS if not isinstance(admin.site._registry[each], ListInConsole)]
+"""The models whose lists are pages of the admin."""
 
 
 def person(name: str, org: Any = None, role: Any = None, **fields: Any) -> Client:

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from oauth2_provider.models import AccessToken
 
 from rme.crm.models import Contact
-from rme.tenants import api_keys, applications
 from rme.tenants.models import ApiKey, Application, ApplicationKey
+from rme.tenants.oauth import api_keys, applications
 from tests import audited, factories
 from tests.rest import token
 from tests.tenants.admin.scene import button, fill, page, person
@@ -27,6 +27,7 @@ def everywhere(root, *models):
     return "".join(root.get(url).content.decode() for url in ["/admin/", *urls])
 
 
+@pytest.mark.promise("tokens-22")
 def test_an_applications_secret_is_shown_once(root, org):
     user = factories.integration_user("robot")
     form = {"organization": org.pk, "name": "CRM", "user": user.pk, "mode": "LIVE"}
@@ -56,7 +57,7 @@ def test_a_new_secret_takes_the_place_of_the_old_one(root, org):
     assert secret not in everywhere(root, Application)
 
 
-def test_a_new_secret_beside_the_old_one_which_is_ended_later(root, org):
+def test_old_secret_stays_valid_until_it_is_ended(root, org):
     row = fill(org).application
     first = applications.rotate_secret(row)
     made = root.post(button(Application, row, "rotate"), {"ends": "24"}, follow=True)
@@ -85,7 +86,7 @@ def test_a_new_secret_beside_the_old_one_which_is_ended_later(root, org):
     ],
     ids=["deleted", "replaced", "renamed"],
 )
-def test_tokens_end_with_the_key_that_signed_for_them(root, org, changes, left):
+def test_tokens_end_with_their_signing_key(root, org, changes, left):
     row = fill(org).application
     key = ApplicationKey.objects.create(application=row, name="key", material=public_pem(KEY))
     secret = applications.rotate_secret(row)
@@ -107,6 +108,7 @@ def test_tokens_end_with_the_key_that_signed_for_them(root, org, changes, left):
     assert ("A key is gone." in saved.content.decode()) == (not left)
 
 
+@pytest.mark.promise("tokens-22")
 def test_an_api_key_is_shown_once_and_can_be_revoked(root, org):
     form = {"organization": org.pk, "name": "bot", "networks": ""}
     made = root.post(page(ApiKey, "add"), form)
@@ -139,7 +141,7 @@ def test_an_api_key_is_shown_once_and_can_be_revoked(root, org):
         ("networks", "[]"),
     ],
 )
-def test_restrictions_that_mean_nothing_are_refused(root, org, field, value):
+def test_invalid_restrictions_are_rejected(root, org, field, value):
     form = {"organization": org.pk, "name": "bot", "networks": "", field: value}
     assert set(root.post(page(ApiKey, "add"), form).context["adminform"].form.errors) == {field}
 

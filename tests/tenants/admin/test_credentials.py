@@ -160,7 +160,7 @@ def kept(row: ProviderAccount) -> tuple[str, str]:
     return settings["host"], settings["password"]
 
 
-def test_a_changed_destination_is_taken_with_the_secret(org):
+def test_changed_destination_is_accepted_with_the_secret(org):
     row, form = smtp_account(org)
     owner = person("owner", org, Membership.Role.OWNER)
     moved = {**form, "setting_smtp_host": "new.example", "setting_smtp_password": "typed"}
@@ -177,7 +177,7 @@ def test_an_unchanged_destination_keeps_the_secret(org):
     assert kept(row) == ("mail.example", "kept")
 
 
-def test_no_list_edits_what_forms_check(root):
+def test_no_list_has_editable_columns(root):
 
     pages = admin.site._registry.values()
     assert {name for each in pages for name in each.list_editable} == set()

@@ -33,6 +33,11 @@ def fail_for_anybody(request):
 
 
 handler500 = urls.handler500
+error_renderers = {
+    **urls.error_renderers,
+    "hooks/fail": urls.error_renderers["hooks/<str:public_id>"],
+    "t/fail": urls.error_renderers["t/o/<str:token>"],
+}
 urlpatterns = [
     path("admin/fail", fail),
     path("admin/fail-in-database", fail_in_database),
@@ -57,7 +62,7 @@ def browser():
     return client
 
 
-def test_a_page_that_fails_is_logged_with_traceback_request_and_user(browser):
+def test_failed_page_is_logged_with_traceback_request_and_user(browser):
     with written() as log:
         answer = browser.get("/admin/fail")
     (line,) = own(log, "request.failed")
@@ -95,7 +100,7 @@ def test_the_log_has_neither_values_nor_the_query(browser):
         assert secret not in log.getvalue()
 
 
-def test_a_recipients_page_that_fails_is_logged_without_a_user():
+def test_failed_recipient_page_is_logged_without_a_user():
     client = Client(raise_request_exception=False, headers={"X-Request-Id": REQUEST_ID})
     with written() as log:
         answer = client.get("/p/fail")
@@ -106,14 +111,14 @@ def test_a_recipients_page_that_fails_is_logged_without_a_user():
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/hooks/fail"), ("GET", "/t/fail")])
-def test_what_no_person_reads_fails_without_a_text_and_is_logged(method, path):
+def test_failure_outside_of_pages_has_no_text_and_is_logged(method, path):
     with written() as log:
         answer = Client(raise_request_exception=False).generic(method, path)
     assert [line["level"] for line in own(log, "request.failed")] == ["error"]
     assert (answer.status_code, answer.content) == (500, b"")
 
 
-def test_without_the_database_pages_ask_to_come_back(browser):
+def test_pages_ask_to_retry_without_the_database(browser):
     def lost(*_):
         raise OperationalError("server closed the connection unexpectedly")
 

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from rme.tenants.access.roles import PERMISSIONS, Permission, Role
 from rme.tenants.admin import role_page
 from rme.tenants.models import Invitation, Membership, User
-from rme.tenants.roles import PERMISSIONS, Permission, Role
 from tests import factories
 from tests.tenants.admin.scene import page, person
 
@@ -37,7 +37,7 @@ def test_the_guide_has_the_same_table():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", Role.values)
-def test_everybody_sees_the_page_with_the_own_role_marked(org, role):
+def test_page_marks_the_persons_own_role(org, role):
     client = person("p", org, role)
     shown = client.get(reverse("roles"))
     assert {each.name: each.own for each in shown.context["roles"] if each.own} == {
@@ -47,7 +47,7 @@ def test_everybody_sees_the_page_with_the_own_role_marked(org, role):
 
 
 @pytest.mark.django_db
-def test_a_person_of_30_organizations_costs_no_more_statements_than_one_of_one(org):
+def test_page_needs_the_same_statements_for_30_organizations_as_for_1(org):
     client = person("p", org, Role.OWNER)
     client.get(reverse("roles"))
     counts = []
@@ -63,7 +63,7 @@ def test_a_person_of_30_organizations_costs_no_more_statements_than_one_of_one(o
 
 
 @pytest.mark.django_db
-def test_memberships_and_invitations_lead_there(org):
+def test_memberships_and_invitations_link_to_the_page(org):
     owner = person("o", org, Role.OWNER)
     for model in (Membership, Invitation):
         for name in ("changelist", "add"):
@@ -72,5 +72,5 @@ def test_memberships_and_invitations_lead_there(org):
 
 
 @pytest.mark.django_db
-def test_a_stranger_is_led_to_log_in(client):
+def test_stranger_is_redirected_to_log_in(client):
     assert client.get(reverse("roles"))["Location"].startswith("/admin/login/")

@@ -20,7 +20,7 @@ def entry(org):
 
 def refused(statement, role=None):
     """Return the state and text of the error by which PostgreSQL refuses a statement."""
-    with pytest.raises(DatabaseError) as caught, transaction.atomic():  # noqa: SIM117
+    with pytest.raises(DatabaseError) as caught, transaction.atomic():
         with connection.cursor() as cursor:
             if role:
                 cursor.execute(f"SET LOCAL ROLE {role}")
@@ -42,7 +42,7 @@ def refused(statement, role=None):
     ],
 )
 @pytest.mark.parametrize("replica", [False, True])
-def test_nothing_changes_an_entry(entry, statement, name, replica):
+def test_entry_cannot_be_changed(entry, statement, name, replica):
     with connection.cursor() as cursor:
         for table in (ENTRY, VALUES):  # off for the tests that empty all tables behind them
             cursor.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER audit_no_truncate")
@@ -76,6 +76,6 @@ def test_a_second_role_as_owner_refuses_by_privilege_and_keeps_the_triggers(entr
         assert AuditEntry.objects.count() == 2
 
 
-def test_an_organization_that_is_deleted_leaves_its_audit(entry, org):
+def test_deleted_organization_leaves_its_audit(entry, org):
     org.delete()
     assert AuditEntry.objects.get() == entry

@@ -19,7 +19,7 @@ def lines(**wanted):
     return found
 
 
-def test_an_entry_has_who_what_and_from_where(org):
+def test_entry_has_actor_object_changes_and_origin(org):
     ada = factories.contact(org)
     changes = {"email": ["a@x.example", "b@x.example"]}
     audit.record(OLGA, [audit.about(ada, Action.CHANGED, changes=changes, reason="asked to")])
@@ -54,7 +54,7 @@ def test_an_entry_has_who_what_and_from_where(org):
     assert (len(values["salt"]), len(row["digest"])) == (32, 64)
 
 
-def test_what_postgresql_cannot_store_is_left_out_and_what_is_long_is_cut(org):
+def test_invalid_characters_are_removed_and_long_values_truncated(org):
     actor = Actor(1, "o\0lga", user_agent="\ud800" + "x" * 300)
     changes = {"name": ["\0a", "\udcff" + "b" * 600]}
     audit.record(actor, [audit.about(org, Action.CHANGED, changes=changes, reason="r" * 600)])
@@ -83,7 +83,7 @@ def test_an_erasure_removes_the_values_of_one_person_and_no_entry(org):
 @pytest.mark.parametrize(
     "change", ["label = 'x'", "reason = 'x'", "changes = '[]'", "text = 'x'", "salt = 'x'"]
 )
-def test_values_that_somebody_altered_do_not_fit_their_entry(org, change):
+def test_altered_values_are_detected(org, change):
     audit.record(OLGA, [audit.about(org, Action.CHANGED, changes={"zone": ["", "UTC"]})])
     assert [line.is_altered for line in lines()] == [False]
     table = AuditValues._meta.db_table

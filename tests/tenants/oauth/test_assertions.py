@@ -26,6 +26,7 @@ def made(changes):
     return {name: value() if callable(value) else value for name, value in changes.items()}
 
 
+@pytest.mark.promise("tokens-9", "tokens-12")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -36,11 +37,12 @@ def made(changes):
         {"nbf": ahead(-5), "iat": ahead(0)},
     ],
 )
-def test_assertions_of_sloppy_clients_are_taken(program, changes):
+def test_assertions_of_sloppy_clients_are_accepted(program, changes):
     assert program.exchange(program.assertion(**made(changes))).status_code == 200
 
 
-def test_audiences(program, settings):
+@pytest.mark.promise("tokens-8")
+def test_every_configured_audience_is_accepted(program, settings):
     settings.JWT_AUDIENCES = ["https://login.salesforce.com"]
     base = settings.BASE_URL
     for number, audience in enumerate(
@@ -50,6 +52,7 @@ def test_audiences(program, settings):
         assert response.status_code == 200, audience
 
 
+@pytest.mark.promise("tokens-7", "tokens-9")
 @pytest.mark.parametrize(
     ("changes", "description"),
     [
@@ -73,6 +76,7 @@ def test_assertions_with_wrong_claims_are_refused(program, changes, description)
     refused(response, 400, "invalid_grant", description)
 
 
+@pytest.mark.promise("tokens-11")
 @pytest.mark.parametrize(
     ("headers", "description"),
     [
@@ -86,6 +90,7 @@ def test_assertions_with_forbidden_headers_are_refused(program, headers, descrip
     refused(program.exchange(program.assertion(headers=headers)), 400, "invalid_grant", description)
 
 
+@pytest.mark.promise("tokens-11")
 def test_assertions_with_other_keys_and_algorithms_are_refused(program):
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     wrong = "the signature is not one of the application's keys'"
@@ -107,6 +112,7 @@ def certificate(key):
     return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
 
+@pytest.mark.promise("tokens-5")
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256", "ES256", "EdDSA"])
 @pytest.mark.parametrize("form", ["pem", "jwk", "jwks", "certificate"])
 def test_keys_of_every_kind_and_form(program, algorithm, form):
@@ -128,9 +134,10 @@ def test_keys_of_every_kind_and_form(program, algorithm, form):
     assert program.exchange(program.assertion(key=key, algorithm=algorithm)).status_code == 200
 
 
+@pytest.mark.promise("tokens-10")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("changes", [{}, {"jti": "once"}])
-def test_an_assertion_is_taken_once(program, changes):
+def test_assertion_is_accepted_once(program, changes):
     assertion = program.assertion(**changes)
     statuses = at_once(lambda: program.exchange(assertion).status_code, 50)
     assert sorted(statuses) == [200] + [400] * 49

@@ -12,7 +12,7 @@ from requests.adapters import HTTPAdapter
 from requests_oauthlib import OAuth2Session as RequestsOAuth2Session
 from simple_salesforce import SalesforceLogin
 
-from rme.tenants import applications
+from rme.tenants.oauth import applications
 from tests.tenants.conftest import KEY, private_pem
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,6 +30,7 @@ def call(base, session):
     assert (response.status_code, response.json()) == (200, {"messages": [], "nextCursor": None})
 
 
+@pytest.mark.promise("tokens-13")
 @pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic"])
 def test_authlib_client_credentials(live, program, method):
     session = OAuth2Session(program.client_id, program.secret, token_endpoint_auth_method=method)
@@ -37,7 +38,8 @@ def test_authlib_client_credentials(live, program, method):
     call(live, session)
 
 
-def test_authlib_goes_on_with_the_old_secret_until_it_ends(live, program):
+@pytest.mark.promise("tokens-24")
+def test_authlib_keeps_using_the_old_secret_until_it_ends(live, program):
     endpoint = f"{live}/services/oauth2/token"
     old = OAuth2Session(program.client_id, program.secret, token_endpoint=endpoint)
     old.fetch_token(endpoint, grant_type="client_credentials")
@@ -52,6 +54,7 @@ def test_authlib_goes_on_with_the_old_secret_until_it_ends(live, program):
         old.fetch_token(endpoint, grant_type="client_credentials")
 
 
+@pytest.mark.promise("tokens-13")
 def test_authlib_assertion(live, program):
     endpoint = f"{live}/services/oauth2/token"
     session = AssertionSession(
@@ -66,6 +69,7 @@ def test_authlib_assertion(live, program):
     call(live, session)
 
 
+@pytest.mark.promise("tokens-13")
 def test_requests_oauthlib(live, program, monkeypatch):
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     session = RequestsOAuth2Session(client=BackendApplicationClient(program.client_id))
@@ -91,6 +95,7 @@ def leading_to(base):
     return session
 
 
+@pytest.mark.promise("tokens-13")
 def test_simple_salesforce_jwt_login(live, program):
     token, instance = SalesforceLogin(
         username=program.application.user.username,
@@ -102,6 +107,7 @@ def test_simple_salesforce_jwt_login(live, program):
     assert instance == live.removeprefix("http://")
 
 
+@pytest.mark.promise("tokens-13")
 def test_simple_salesforce_client_credentials_login(live, program):
     token, _ = SalesforceLogin(
         consumer_key=program.client_id,
@@ -118,6 +124,7 @@ def bearing(token):
     return session
 
 
+@pytest.mark.promise("tokens-12")
 def test_millisecond_exp_over_the_wire(live, program):
     answer = requests.post(
         f"{live}/services/oauth2/token",

@@ -12,8 +12,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rme.tenants.models import ApplicationKey
-from rme.tenants.oauth import keys
+from rme.tenants.models import ApplicationKey, public_keys
 from tests.any_value import EFFORT, JSON
 from tests.tenants.conftest import KEY, private_pem, public_pem
 
@@ -58,7 +57,7 @@ def small_rsa():
 )
 def test_unusable_material_is_refused(material, text):
     with pytest.raises(ValueError) as raised:
-        keys.load(material)
+        public_keys.load(material)
     assert str(raised.value) == text
     with pytest.raises(ValidationError) as refused:
         ApplicationKey(name="x", material=material).clean()
@@ -70,7 +69,7 @@ KINDS = (KEY, ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey
 
 def outcome(material):
     try:
-        return keys.load(material)
+        return public_keys.load(material)
     except ValueError as error:
         return str(error)
 
@@ -89,7 +88,9 @@ def test_a_broken_pem_is_refused(key, place, byte, is_certificate):
 @EFFORT
 @given(st.sampled_from(KINDS), st.integers(0), JSON)
 def test_a_broken_jwk_is_refused(key, place, value):
-    algorithm = next(a for a, kind in keys.ALGORITHMS.items() if isinstance(key.public_key(), kind))
+    algorithm = next(
+        a for a, kind in public_keys.ALGORITHMS.items() if isinstance(key.public_key(), kind)
+    )
     member = jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key(), as_dict=True)
     name = sorted(member)[place % len(member)]
     found = outcome(json.dumps({**member, name: value}))
@@ -97,21 +98,22 @@ def test_a_broken_jwk_is_refused(key, place, value):
     assert isinstance(found, str) if required else found
 
 
-def test_a_set_passes_over_what_is_of_no_use():
+def test_unusable_keys_of_a_set_are_skipped():
     members = [{"kty": "oct", "k": "AA"}, jwk(kid="a"), jwk(use="enc"), jwk(kid=5)]
-    loaded = keys.load(json.dumps({"keys": members}))
+    loaded = public_keys.load(json.dumps({"keys": members}))
     assert [kid for kid, _ in loaded] == ["a", None]
 
 
-def test_a_decoy_has_the_type_that_its_algorithm_needs():
-    for algorithm, kind in keys.ALGORITHMS.items():
-        assert isinstance(keys.decoy(algorithm), kind)
+def test_decoy_has_the_type_of_its_algorithm():
+    for algorithm, kind in public_keys.ALGORITHMS.items():
+        assert isinstance(public_keys.decoy(algorithm), kind)
 
 
 def set_of(**by_kid):
     return json.dumps({"keys": [jwk(key, kid=kid) for kid, key in by_kid.items()]})
 
 
+@pytest.mark.promise("tokens-6")
 @pytest.mark.django_db
 def test_several_keys_serve_and_kid_picks_among_them(program):
     second = rsa.generate_private_key(public_exponent=65537, key_size=2048)

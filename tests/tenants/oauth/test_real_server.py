@@ -68,6 +68,7 @@ def raw(base, text):
     return int(answer.split(b" ", 2)[1]), answer
 
 
+@pytest.mark.promise("tokens-10", "tokens-14")
 def test_the_real_web_server(web):
     """One start of the server serves all that needs it: a start takes two seconds."""
     chunked_forms_are_read(web)

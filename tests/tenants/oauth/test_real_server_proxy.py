@@ -118,7 +118,7 @@ def send_long_bodies(port):
             assert status in (0, 400, 403, 404, 405, 413, 415), (path, answer)
 
 
-def test_long_bodies_are_neither_kept_nor_written(redis, tmp_path):
+def test_long_bodies_are_kept_neither_in_memory_nor_on_disk(redis, tmp_path):
     with serving(tmp_path) as (port, process):
         (worker,) = psutil.Process(process.pid).children()
         files = set(tmp_path.rglob("*"))
@@ -133,7 +133,7 @@ def test_long_bodies_are_neither_kept_nor_written(redis, tmp_path):
     assert sizes[-1] - sizes[-2] < 3 * BODY_LIMIT
 
 
-def test_lies_about_the_length_are_refused(redis, tmp_path):
+def test_false_content_length_is_rejected(redis, tmp_path):
     start = (
         b"POST /services/oauth2/token HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + FORM
     )

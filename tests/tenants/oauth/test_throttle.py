@@ -4,7 +4,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
-from rme.tenants import applications
+from rme.tenants.oauth import applications
 from tests.rest import FORM, token
 from tests.tenants.conftest import KEY
 
@@ -22,7 +22,8 @@ def throttled(response):
     assert (response["Cache-Control"], response["Pragma"]) == ("no-store", "no-cache")
 
 
-def test_an_address_that_calls_too_often_waits(program, settings):
+@pytest.mark.promise("tokens-23")
+def test_address_calling_too_often_is_rate_limited(program, settings):
     settings.TOKENS_PER_MINUTE = 2
     body = b"grant_type=nonsense"
     calls = [Client().post("/services/oauth2/token", body, FORM) for _ in range(3)]
@@ -32,7 +33,8 @@ def test_an_address_that_calls_too_often_waits(program, settings):
     assert other.status_code == 400
 
 
-def test_a_client_that_calls_too_often_waits_from_everywhere(program, settings):
+@pytest.mark.promise("tokens-23")
+def test_client_calling_too_often_is_rate_limited_from_any_address(program, settings):
     settings.TOKENS_PER_MINUTE = 2
     form = f"grant_type=client_credentials&client_id={program.client_id}"
     body = f"{form}&client_secret={program.secret}"
@@ -44,7 +46,7 @@ def test_a_client_that_calls_too_often_waits_from_everywhere(program, settings):
     throttled(calls[-1])
 
 
-def test_an_address_that_fails_too_often_as_a_client_waits(program, settings):
+def test_address_failing_too_often_as_a_client_is_rate_limited(program, settings):
     settings.TOKEN_FAILURES_PER_MINUTE = 3
     for _ in range(3):
         assert token(program.client_id, "wrong").status_code == 401
@@ -67,7 +69,8 @@ def strange_key():
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def test_a_stranger_locks_nobody_out(program, settings):
+@pytest.mark.promise("tokens-23")
+def test_stranger_cannot_lock_others_out(program, settings):
     settings.TOKEN_FAILURES_PER_MINUTE = 3
     form = f"grant_type=client_credentials&client_id={program.client_id}&client_secret=x"
     stranger = Client(REMOTE_ADDR="192.0.2.66")

@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from oauth2_provider.models import AccessToken
 
 from rme.core.cache import TtlCache
-from rme.tenants import api_keys
+from rme.tenants.oauth import api_keys
+from rme.tenants.oauth.permissions import ALL_PERMISSIONS
 from tests import factories
 from tests.rest import FORM, basic, token
 
@@ -33,6 +34,7 @@ def refused(response, status, error, description=None):
     assert response["Cache-Control"] == "no-store"
 
 
+@pytest.mark.promise("tokens-1", "tokens-15", "tokens-18")
 def test_client_credentials_answer(program, settings):
     response = token(program.client_id, program.secret)
     body = response.json()
@@ -45,11 +47,13 @@ def test_client_credentials_answer(program, settings):
         "instance_url": settings.BASE_URL,
         "id": f"{settings.BASE_URL}/id/acme/{program.application.user_id}",
         "issued_at": body["issued_at"],
+        "permissions": ["SEND:*", *ALL_PERMISSIONS],
     }
     assert abs(int(body["issued_at"]) / 1000 - time.time()) < 10
     assert response["Cache-Control"] == "no-store"
 
 
+@pytest.mark.promise("tokens-21")
 def test_secrets_are_kept_as_digests(program):
     given = token(program.client_id, program.secret).json()["access_token"]
     with connection.cursor() as cursor:
@@ -66,6 +70,7 @@ def test_statements_of_a_token_are_few(program):
     assert len(captured) == 2  # the application, the new token
 
 
+@pytest.mark.promise("tokens-2")
 @pytest.mark.parametrize("encoded", [False, True])
 def test_basic_is_percent_decoded(program, encoded):
     client_id = (
@@ -77,7 +82,8 @@ def test_basic_is_percent_decoded(program, encoded):
     assert response.status_code == 200
 
 
-def test_wrong_secret_and_unknown_client_answer_alike(program):
+@pytest.mark.promise("tokens-19")
+def test_wrong_secret_and_unknown_client_have_the_same_answer(program):
     wrong = token(program.client_id, "wrong")
     unknown = token("nobody", "wrong")
     for response in (wrong, unknown):
@@ -85,11 +91,13 @@ def test_wrong_secret_and_unknown_client_answer_alike(program):
         assert "WWW-Authenticate" not in response
 
 
+@pytest.mark.promise("tokens-19")
 def test_www_authenticate_only_with_basic(program):
     response = post("grant_type=client_credentials", Authorization=basic(program.client_id, "x"))
     assert (response.status_code, response["WWW-Authenticate"]) == (401, 'Basic realm="rme"')
 
 
+@pytest.mark.promise("tokens-20")
 def test_differing_credentials_are_refused(program):
     response = post(
         urlencode({"grant_type": "client_credentials", "client_id": "other", "client_secret": "x"}),
@@ -98,6 +106,7 @@ def test_differing_credentials_are_refused(program):
     refused(response, 400, "invalid_request", "two differing credentials")
 
 
+@pytest.mark.promise("tokens-19")
 @pytest.mark.parametrize(
     ("body", "content_type", "status", "error"),
     [
@@ -113,7 +122,7 @@ def test_differing_credentials_are_refused(program):
         (b'{"grant_type": "client_credentials"}', "application/json", 400, "invalid_request"),
     ],
 )
-def test_what_cannot_be_read_is_refused(program, body, content_type, status, error):
+def test_unreadable_request_is_rejected(program, body, content_type, status, error):
     response = post(body, content_type)
     if error == "unsupported_grant_type" and body == b"":
         error = response.json()["error"]
@@ -131,16 +140,19 @@ def test_get_is_refused(program):
     assert (response.status_code, response["Allow"]) == (405, "POST")
 
 
+@pytest.mark.promise("tokens-15")
 def test_unknown_scope_is_refused(program):
     refused(token(program.client_id, program.secret, scope="admin"), 400, "invalid_scope")
 
 
+@pytest.mark.promise("tokens-16")
 def test_without_the_permission_set_no_token_is_issued(program):
     program.application.user.groups.clear()
     assert token(program.client_id, program.secret).json() == {"error": "invalid_client"}
     refused(program.exchange(program.assertion()), 400, "invalid_grant")
 
 
+@pytest.mark.promise("tokens-17")
 @pytest.mark.parametrize("what", ["user", "organization", "permission"])
 def test_tokens_stop_working_within_the_cache_time(program, what):
     given = token(program.client_id, program.secret).json()["access_token"]
@@ -166,6 +178,7 @@ def test_tokens_stop_working_within_the_cache_time(program, what):
     assert 'error="invalid_token"' in response["WWW-Authenticate"]
 
 
+@pytest.mark.promise("errors-4")
 def test_expired_and_narrow_tokens_are_refused(program):
     given = token(program.client_id, program.secret).json()["access_token"]
     header = {"Authorization": f"Bearer {given}"}
@@ -181,9 +194,9 @@ def test_expired_and_narrow_tokens_are_refused(program):
     )
 
 
-def test_looking_a_token_up_is_one_statement_then_none(program):
+def test_token_look_up_is_one_statement_and_then_cached(program):
     from rme.core.db import clock
-    from rme.tenants.authentication import caller_of
+    from rme.tenants.oauth.authentication import caller_of
 
     given = token(program.client_id, program.secret).json()["access_token"]
     clock.now()
@@ -193,6 +206,7 @@ def test_looking_a_token_up_is_one_statement_then_none(program):
         assert len(captured) == expected
 
 
+@pytest.mark.promise("discovery-6")
 def test_discovery(settings):
     described = Client().get("/.well-known/oauth-authorization-server").json()
     assert described["issuer"] == settings.BASE_URL

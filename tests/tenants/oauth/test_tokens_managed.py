@@ -12,9 +12,9 @@ from oauth2_provider.models import AccessToken
 
 from rme.core import errors
 from rme.core.cache import TtlCache
-from rme.tenants import applications, authentication
 from rme.tenants.models import Application
-from rme.tenants.oauth import clients, tokens
+from rme.tenants.oauth import applications, authentication, clients, tokens
+from rme.tenants.oauth.permissions import ALL_PERMISSIONS
 from tests import factories
 from tests.rest import FORM, token
 
@@ -30,12 +30,14 @@ def manage(path, program, given, secret=None):
     return Client().post(f"/services/oauth2/{path}", urlencode(form), FORM)
 
 
+@pytest.mark.promise("tokens-4")
 def test_revoke_and_introspect(program):
     given = token(program.client_id, program.secret).json()["access_token"]
     told = manage("introspect", program, given).json()
     assert told == {
         "active": True,
         "scope": "api",
+        "permissions": ["SEND:*", *ALL_PERMISSIONS],
         "client_id": program.client_id,
         "username": "integration",
         "token_type": "Bearer",
@@ -48,7 +50,8 @@ def test_revoke_and_introspect(program):
     assert manage("introspect", program, given).json() == {"active": False}
 
 
-def test_a_stranger_learns_and_revokes_nothing(program):
+@pytest.mark.promise("tokens-4")
+def test_stranger_cannot_introspect_or_revoke(program):
     given = token(program.client_id, program.secret).json()["access_token"]
     other = factories.organization("other")
     stranger, secret = applications.create_application(other, "x", factories.integration_user("x"))
@@ -71,7 +74,7 @@ def test_a_new_secret_revokes_the_tokens_of_the_old_one(program):
     assert authentication.CACHE_SECONDS == 30
 
 
-def test_credentials_that_were_changed_while_they_were_checked_get_no_token(program):
+def test_credentials_changed_during_the_check_get_no_token(program):
     client = clients.find(program.client_id)
     applications.rotate_secret(program.application)
     assert not tokens.store(tokens.new(), client, scope="api", seconds=60)
@@ -79,7 +82,7 @@ def test_credentials_that_were_changed_while_they_were_checked_get_no_token(prog
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_revokes_waits_for_a_token_that_is_being_stored(program):
+def test_revoking_waits_for_a_token_being_stored(program):
     client = clients.find(program.client_id)
     token = tokens.new()
     with transaction.atomic():
@@ -104,6 +107,7 @@ def caller_by(secret, program):
     return answer.status_code, answer.json().get("expires_in")
 
 
+@pytest.mark.promise("tokens-24")
 def test_a_replaced_secret_is_accepted_for_a_time_and_its_tokens_end_with_it(program):
     before = token(program.client_id, program.secret).json()["access_token"]
     fresh = applications.rotate_secret(program.application, timedelta(minutes=30))
@@ -162,7 +166,7 @@ def test_the_last_use_of_each_is_known_to_the_minute(program):
     assert all(each is not None and each >= first for each in used())
 
 
-def test_a_token_that_is_being_issued_does_not_outlive_the_secret(program):
+def test_token_being_issued_does_not_outlive_the_secret(program):
     client = clients.find(program.client_id)
     applications.rotate_secret(program.application, timedelta(minutes=5))
     assert not tokens.store(tokens.new(), client, scope="api", seconds=3600)

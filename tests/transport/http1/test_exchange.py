@@ -45,7 +45,7 @@ def test_perform_without_requests_returns_nothing(transport: Transport) -> None:
     assert transport.perform([]) == []
 
 
-def test_request_arrives_as_it_was_given_and_with_nothing_added(transport: Transport) -> None:
+def test_request_arrives_unchanged(transport: Transport) -> None:
     with Http1Server() as server:
         headers = (("X-One", "1"), ("Content-Type", "text/x"), ("X-Empty", ""))
         transport.perform([Request(f"{server.url}a/../b%20?c=d", b"\0body", "PUT", headers)])
@@ -77,7 +77,7 @@ def test_request_without_a_body_has_its_method(transport: Transport, method: str
     )
 
 
-def test_reused_handle_keeps_nothing_of_the_last_request(transport: Transport) -> None:
+def test_reused_handle_does_not_leak_the_last_request(transport: Transport) -> None:
     with Http1Server() as server:
         first = Request(server.url, b"secret", headers=(("Authorization", "Bearer x"),))
         transport.perform([first])
@@ -154,6 +154,7 @@ def test_cookies_netrc_and_proxies_of_the_environment_do_not_count(
     }
 
 
+@pytest.mark.promise("faults-7", "push-sending-28")
 def test_slow_host_does_not_delay_another(transport: Transport) -> None:
     served = threading.Event()
     answers = 0
@@ -242,12 +243,12 @@ def test_transport_works_after_a_time_limit_ended_a_call(transport: Transport) -
         {"headers": (("", "b"),)},
     ],
 )
-def test_request_that_cannot_be_written_safely_is_not_made(given: dict[str, object]) -> None:
+def test_unsafe_request_is_rejected(given: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest):
         Request(**{"url": "https://x.test/", **given})  # type: ignore[arg-type]
 
 
-def test_repr_of_a_request_says_nothing_secret() -> None:
+def test_repr_of_a_request_has_no_secrets() -> None:
     request = Request(
         "https://user:pw@push.test/capability?token=t", b"body", headers=(("Authorization", "s"),)
     )

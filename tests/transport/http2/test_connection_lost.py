@@ -75,6 +75,7 @@ WRONG_ANSWERS = {
 }
 
 
+@pytest.mark.promise("push-answers-9")
 @pytest.mark.parametrize("wrong", [*ALWAYS_WRONG, *WRONG_FIRST])
 def test_error_before_a_request_is_not_sent_and_the_next_works(
     transport: Transport, wrong: str
@@ -90,6 +91,7 @@ def test_error_before_a_request_is_not_sent_and_the_next_works(
         assert server.connections == 2
 
 
+@pytest.mark.promise("push-answers-9")
 @pytest.mark.parametrize("wrong", [*ALWAYS_WRONG, *WRONG_ANSWERS])
 def test_error_after_a_request_is_unknown_and_the_next_works(
     transport: Transport, wrong: str
@@ -132,6 +134,7 @@ def test_refusal_after_the_beginning_of_a_response_is_unknown(
     assert result == Failure(UNKNOWN, "the stream was reset", 200)
 
 
+@pytest.mark.promise("push-answers-9")
 @pytest.mark.parametrize(
     "flood",
     [
@@ -162,6 +165,7 @@ def test_endless_frames_do_not_delay_the_time_out(transport: Transport, flood: b
 # Who is silent, or has no room
 
 
+@pytest.mark.promise("push-answers-9")
 def test_server_without_settings_is_sent_nothing(transport: Transport) -> None:
     with Http2Server(first=lambda sock, _: tcp.stall(sock)) as server:
         began = time.monotonic()
@@ -199,6 +203,7 @@ def test_connection_that_received_nothing_is_not_reused(transport: Transport) ->
         assert statuses(transport.perform([ask(server)])) == [200]
 
 
+@pytest.mark.promise("push-sending-27")
 def test_streams_keep_to_the_servers_limit(transport: Transport) -> None:
     open_streams: list[Stream] = []
 
@@ -224,7 +229,8 @@ def test_request_without_a_free_stream_in_time_is_not_sent(transport: Transport)
 # Who leaves
 
 
-def test_goaway_lets_requests_end_and_the_next_use_another_connection(transport: Transport) -> None:
+@pytest.mark.promise("push-answers-6")
+def test_goaway_finishes_open_requests_and_moves_later_ones(transport: Transport) -> None:
     def answer(connection: Http2Connection, stream: Stream) -> None:
         if connection.number > 0:
             http2.ok(connection, stream)
@@ -241,7 +247,8 @@ def test_goaway_lets_requests_end_and_the_next_use_another_connection(transport:
         assert server.connections == 2
 
 
-def test_goaway_on_an_idle_connection_costs_nothing(transport: Transport) -> None:
+@pytest.mark.promise("push-answers-7")
+def test_goaway_on_an_idle_connection_loses_no_request(transport: Transport) -> None:
     answered = threading.Event()
 
     def answer(connection: Http2Connection, stream: Stream) -> None:
@@ -260,7 +267,7 @@ def test_goaway_on_an_idle_connection_costs_nothing(transport: Transport) -> Non
 
 
 @pytest.mark.parametrize("more", [b"", raw(GOAWAY, 0, 0, bytes(8))], ids=["end", "goodbye"])
-def test_server_that_closes_at_once_is_tried_once_for_each_request(
+def test_server_closing_at_once_is_tried_once_per_request(
     transport: Transport, more: bytes
 ) -> None:
     def talk(sock: socket.socket, number: int) -> None:
@@ -273,7 +280,7 @@ def test_server_that_closes_at_once_is_tried_once_for_each_request(
         assert server.connections == 3
 
 
-def test_no_connection_is_opened_for_nobody(transport: Transport) -> None:
+def test_no_connection_is_opened_after_the_last_request_ended(transport: Transport) -> None:
     may_end = threading.Event()
 
     def talk(sock: socket.socket, number: int) -> None:

@@ -123,20 +123,20 @@ def test_padding_longer_than_its_frame_is_an_error(kind: int, flags: int, payloa
 
 
 @given(name=TOKEN, value=PRINTABLE)
-def test_field_is_read_by_others(name: str, value: str) -> None:
+def test_field_is_decoded_by_hpack(name: str, value: str) -> None:
     block = header_fields.field(name.upper(), value)
     assert hpack.Decoder(100_000).decode(block) == [(name.lower(), value)]
 
 
 @pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 254, 255, 256, 5000])
-def test_field_at_the_lengths_where_integers_grow_is_read_by_others(length: int) -> None:
+def test_field_with_a_length_at_integer_boundaries_is_decoded_by_hpack(length: int) -> None:
     assert hpack.Decoder().decode(header_fields.field("x" * (length or 1), "y" * length)) == [
         ("x" * (length or 1), "y" * length)
     ]
 
 
 @pytest.mark.parametrize("name", ["Authorization", "cookie", "proxy-authorization"])
-def test_secret_is_never_to_be_indexed(name: str) -> None:
+def test_secret_field_is_never_indexed(name: str) -> None:
     (read,) = hpack.Decoder().decode(header_fields.field(name, "s"))
     assert (isinstance(read, hpack.NeverIndexedHeaderTuple), tuple(read)) == (
         True,
@@ -144,7 +144,7 @@ def test_secret_is_never_to_be_indexed(name: str) -> None:
     )
 
 
-def test_other_fields_enter_no_table_either() -> None:
+def test_other_fields_are_not_indexed() -> None:
     decoder = hpack.Decoder()
     decoder.decode(head(Request("https://x.test/p?q", b"b", headers=(("X-One", "1"),))))
     assert len(decoder.header_table.dynamic_entries) == 0

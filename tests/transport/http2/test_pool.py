@@ -104,7 +104,7 @@ def test_idle_pool_has_no_deadline(driver: Driver) -> None:
         assert driver.pool.next_deadline() == float("inf")
 
 
-def test_each_request_expires_at_its_own_deadline(driver: Driver) -> None:
+def test_requests_expire_in_order_of_their_deadlines(driver: Driver) -> None:
     with Http2Server(lambda connection, stream: None) as server:
         patience = [30.0, 10.0, 20.0]
         streams = [driver.start(server, seconds) for seconds in patience]

@@ -177,7 +177,7 @@ def test_client_binds_as_transceiver_only_to_listen() -> None:
     assert received == [b"text"]
 
 
-def test_delivery_that_is_not_stored_is_requested_again() -> None:
+def test_unstored_delivery_is_requested_again() -> None:
     with SmppServer() as server:
         client(server.port).listen(lambda bodies: False, POLICY)
         wait_for(lambda: server.connections == 1)
@@ -187,7 +187,7 @@ def test_delivery_that_is_not_stored_is_requested_again() -> None:
         wait_for(lambda: answer in server.seen)
 
 
-def test_deliveries_that_arrive_together_are_handled_together() -> None:
+def test_deliveries_arriving_together_are_handled_together() -> None:
     received: list[int] = []
     with SmppServer() as server:
         client(server.port).listen(lambda bodies: not received.append(len(bodies)), POLICY)
@@ -215,7 +215,7 @@ def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
         assert (found, [each.command for each in server.seen][-1]) == ([0], CommandId.UNBIND)
 
 
-def test_forked_child_leaves_its_parents_session_alone() -> None:
+def test_forked_child_does_not_touch_the_session_of_its_parent() -> None:
     with SmppServer() as server:
         submit(server.port)
         child = os.fork()

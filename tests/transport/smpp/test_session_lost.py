@@ -22,7 +22,8 @@ def _no_sessions() -> Iterator[None]:
     smpp.close_all(2)
 
 
-def test_loss_is_unknown_for_what_was_written_and_the_next_binds_again() -> None:
+@pytest.mark.promise("webhooks-17")
+def test_written_requests_are_unknown_after_a_loss_and_the_next_binds_again() -> None:
     with SmppServer({SUBMIT: lambda c, r: False}) as server:
         assert statuses(submit(server.port, 3, window=2)) == ["UNKNOWN", "UNKNOWN", "NOT_SENT"]
         server.steps = {}
@@ -114,7 +115,7 @@ def test_listening_client_binds_again() -> None:
         wait_for(listen)
 
 
-def test_client_that_stops_listening_unbinds() -> None:
+def test_client_unbinds_when_it_stops_listening() -> None:
     with SmppServer() as server:
         client(server.port).listen(lambda bodies: True, POLICY, TIME_OUT)
         wait_for(lambda: len(server.seen) == 1)

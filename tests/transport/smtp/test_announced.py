@@ -103,7 +103,7 @@ def closes_without_an_answer(server: Server, connection: socket.socket) -> bool:
         (closes_without_an_answer, [(UNKNOWN, 354, Stage.END)], 8),
     ],
 )
-def test_each_mail_arrives_once_whatever_happens_to_an_announced_one(
+def test_each_mail_arrives_once_despite_failed_announced_mails(
     act: Callable[[Server, socket.socket], bool],
     unusual: list[tuple[object, int, Stage]],
     arrives: int,

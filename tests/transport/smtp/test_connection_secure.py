@@ -141,7 +141,7 @@ def test_scheme_and_security_must_agree(scheme: str, security: MailSecurity) -> 
         Request(f"{scheme}://x.test/", envelope=Envelope("a@x.test", ("b@x.test",), security))
 
 
-def test_repr_of_an_envelope_says_nothing_secret() -> None:
+def test_repr_of_an_envelope_has_no_secrets() -> None:
     envelope = Envelope("a@x.test", ("b@x.test",), username="me", password="secret")
     assert repr(envelope) == "Envelope(1 recipients, STARTTLS)"
 

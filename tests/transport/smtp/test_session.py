@@ -22,7 +22,7 @@ def replies_of(parts: list[bytes]) -> list[SmtpReply]:
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=6))
-def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
+def test_replies_split_anywhere_are_read(cuts: list[int]) -> None:
     received = b"250-one\r\n250-two\r\n250 three\r\n354\r\n550 5.1.1 no \xff\n"
     ends = sorted({0, len(received), *(min(cut, len(received)) for cut in cuts)})
     parts = [received[start:end] for start, end in pairwise(ends)]
@@ -50,7 +50,7 @@ def test_replies_are_read_however_they_are_cut(cuts: list[int]) -> None:
         b"250-x\r\n" * 10_000 + b"250 x\r\n",
     ],
 )
-def test_bytes_that_are_no_reply_are_invalid(received: bytes) -> None:
+def test_malformed_reply_is_invalid(received: bytes) -> None:
     with pytest.raises(InvalidReply):
         replies_of([received])
 

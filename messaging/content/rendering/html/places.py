@@ -59,12 +59,12 @@ _BLANK = re.compile(r"\s*")
 _UNQUOTED = re.compile(r"[^\s>]*")
 
 
-def places(source: str, found: Sequence[Piece]) -> list[Place]:
+def places(source: str, liquid_pieces: Sequence[Piece]) -> list[Place]:
     """Return the place of each piece of Liquid, and last the place of the end of the source."""
     reader = _Tokenizer()
     result = []
     position = 0
-    for piece in found:
+    for piece in liquid_pieces:
         reader.read(source[position : piece.start])
         position = piece.end
         result.append(reader.place())

@@ -2,7 +2,7 @@
 
 import re
 
-from rme.core.html_entities import unescape
+from rme.core.html_entities import unescape, unescape_attribute
 
 # A tag with its attributes; quoted values may contain `>`. Possessive quantifiers (`*+`) prevent
 # backtracking, and an unclosed tag matches too, so that no character is read twice.
@@ -65,16 +65,16 @@ def from_html(html: str) -> str:
     """Return the text of HTML: blocks apart, `- ` before items, links as `text (url)`."""
     reader = _TextBuilder()
     position = 0
-    while found := _TAG.search(html, position):
-        reader.text(html[position : found.start()])
-        position = found.end()
-        if found["comment"]:
+    while tag := _TAG.search(html, position):
+        reader.text(html[position : tag.start()])
+        position = tag.end()
+        if tag["comment"]:
             end = html.find("-->", position - 2)
             position = len(html) if end < 0 else end + 3
-        elif found["open"] or (found["name"] and not found["close"]):
+        elif tag["open"] or (tag["name"] and not tag["close"]):
             position = len(html)  # a tag that never ends: no browser would show what follows
-        elif found["name"]:
-            reader.tag(found["name"].lower(), found["end"] == "/", found["rest"])
+        elif tag["name"]:
+            reader.tag(tag["name"].lower(), tag["end"] == "/", tag["rest"])
     reader.text(html[position:])
     return reader.result()
 
@@ -94,16 +94,16 @@ class _TextBuilder:
 
     def text(self, text: str) -> None:
         if text and not self.silent:
-            self.parts.append(_SPACE.sub(" ", text))
+            self.parts.append(unescape(_SPACE.sub(" ", text)))
 
-    def tag(self, name: str, end: bool, rest: str) -> None:
+    def tag(self, name: str, end: bool, attributes: str) -> None:
         if self.silent:
             if name == self.silent:
                 self.depth += -1 if end else 1
                 if not self.depth:
                     self.silent = ""
-        elif name in _WITHOUT_TEXT or ("none" in rest.lower() and _HIDDEN.search(rest)):
-            if not end and name not in _VOID and not rest.endswith("/"):
+        elif name in _WITHOUT_TEXT or ("none" in attributes.lower() and _HIDDEN.search(attributes)):
+            if not end and name not in _VOID and not attributes.endswith("/"):
                 self.silent, self.depth = name, 1
         elif name in _BLOCKS:
             self.parts.append("\n\n")
@@ -114,28 +114,32 @@ class _TextBuilder:
         elif name == "li":
             self.parts.append("" if end else "\n- ")
         elif name == "a":
-            self._link(end, rest)
-        elif name == "img" and (alt := _ALT.search(rest)):
-            self.text(alt[1] or alt[2] or alt[3] or "")
+            self._link(end, attributes)
+        elif name == "img" and (alt := _ALT.search(attributes)):
+            self.parts.append(_SPACE.sub(" ", _value(alt)))
 
-    def _link(self, end: bool, rest: str) -> None:
+    def _link(self, end: bool, attributes: str) -> None:
         if self.link is not None:  # another `<a>` closes it, as in a browser: links are not nested
             (address, start), self.link = self.link, None
             address = address.removeprefix("mailto:").removeprefix("tel:")
             content = "".join(self.parts[start:])
             label = content.strip()
             if label and address and label != address and not address.startswith("#"):
-                before, _, after = content.partition(label)
-                self.parts[start:] = [f"{before}{label} ({address}){after}"]
+                leading, _, trailing = content.partition(label)
+                self.parts[start:] = [f"{leading}{label} ({address}){trailing}"]
         if not end:
-            found = _HREF.search(rest)
-            address = (found[1] or found[2] or found[3] or "").strip() if found else ""
-            self.link = (address, len(self.parts))
+            href = _HREF.search(attributes)
+            self.link = (_value(href).strip() if href else "", len(self.parts))
 
     def result(self) -> str:
-        text = unescape("".join(self.parts)).replace("\xa0", " ")
+        text = "".join(self.parts).replace("\xa0", " ")
         lines = [_SPACE.sub(" ", line).strip() for line in text.split("\n")]
         return _GAPS.sub("\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def _value(attribute: re.Match[str]) -> str:
+    """Return the value of an attribute, whatever its quotes."""
+    return unescape_attribute(attribute[1] or attribute[2] or attribute[3] or "")
 
 
 def strip_tags(text: str) -> str:
@@ -148,9 +152,9 @@ def strip_tags(text: str) -> str:
         opening = text[start : start + 7].lower()
         for mark, close in _REMOVED.items():
             if opening.startswith(mark) and mark not in endless:
-                found = close.search(text, start)
-                end = found.end() if found else -1
-                if not found:
+                closing = close.search(text, start)
+                end = closing.end() if closing else -1
+                if not closing:
                     endless.add(mark)  # searched once only, so that the time stays linear
         if end < 0:
             end = text.find(">", start) + 1

@@ -23,16 +23,16 @@ def scheme(url: str) -> str:
 
     A bare `javascript` counts: the colon may come from the template or the next variable.
     """
-    found = _SCHEME.match(_IGNORED.sub("", url[:2000]))
-    if not found:
+    match = _SCHEME.match(_IGNORED.sub("", url[:2000]))
+    if not match:
         return ""
-    name = found[1].lower()
-    return name if found[2] or name in ACTIVE else ""
+    name = match[1].lower()
+    return name if match[2] or name in ACTIVE else ""
 
 
 def safe_url(url: str) -> str:
     """Return a URL from a variable, or `#` if its scheme is not allowed."""
     if url.startswith("https://"):
         return url
-    named = scheme(url)
-    return REPLACEMENT if named and named not in SCHEMES else url
+    url_scheme = scheme(url)
+    return REPLACEMENT if url_scheme and url_scheme not in SCHEMES else url

@@ -41,14 +41,14 @@ def audit(
     nodes: Sequence[Node],
     environment: BoundedEnvironment,
     source: str,
-    found: Sequence[Piece] = (),
+    liquid_pieces: Sequence[Piece] = (),
     places: Sequence[Place] = (),
 ) -> None:
     """Check and bound a syntax tree. Raises TemplateSyntax.
 
     `places` holds the place in HTML of each piece of Liquid; it is empty for plain text.
     """
-    starts = [piece.start for piece in found]
+    starts = [piece.start for piece in liquid_pieces]
     for node, looped in walk(nodes):
         if isinstance(node, BreakNode | ContinueNode) and not looped:
             _refuse(f"'{node.token.value}' outside of a loop", node.token, source)

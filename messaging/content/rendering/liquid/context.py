@@ -98,12 +98,12 @@ class Context(RenderContext):
     def get(self, path: list[object], *, token: object, default: object = UNDEFINED) -> object:
         """Return a variable's value. Only plain values are searched, never attributes."""
         try:
-            found = self.scope[path[0]]  # type: ignore[index]  # the first step is a name
+            value = self.scope[path[0]]  # type: ignore[index]  # the first step is a name
             for step in path[1:]:
-                if type(found) is dict and type(step) is str and step in found:
-                    found = found[step]
+                if type(value) is dict and type(step) is str and step in value:
+                    value = value[step]
                 else:
-                    found = self.get_item(found, step)
+                    value = self.get_item(value, step)
         except (LookupError, TypeError):
             if default is not UNDEFINED:
                 return default
@@ -114,11 +114,11 @@ class Context(RenderContext):
             return MissingVariable(name, self.missing)
         # What uses the value may take time in proportion to its size. Only the first level of a
         # list is known here, so a list costs a fifth of the fuel between two checks of the clock.
-        if isinstance(found, str):
-            self.meter.spend(1 + (len(found) >> 6))
+        if isinstance(value, str):
+            self.meter.spend(1 + (len(value) >> 6))
         else:
-            self.meter.spend(20 if isinstance(found, list | dict) else 1)
-        return found
+            self.meter.spend(20 if isinstance(value, list | dict) else 1)
+        return value
 
     def assign(self, key: str, val: object) -> None:
         """Assign a variable of the template."""

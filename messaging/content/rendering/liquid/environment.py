@@ -122,8 +122,8 @@ class RenderNode(Node):
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         outer = cast(Context, context)
         outer.meter.spend(10)
-        given = {argument.name: argument.value.evaluate(outer) for argument in self.arguments}
-        inner = Context(outer.template, data=given, meter=outer.meter, missing=outer.missing)
+        arguments = {argument.name: argument.value.evaluate(outer) for argument in self.arguments}
+        inner = Context(outer.template, data=arguments, meter=outer.meter, missing=outer.missing)
         self.partial.write(inner, buffer)
         outer.meter.store(-sum(inner.weights.values()))  # the partial's own variables are gone
         return 1

@@ -3,15 +3,18 @@
 Names and meanings follow the Liquid reference (https://shopify.dev/docs/api/liquid/filters). Most
 are python-liquid's functions behind a guard. Those that cannot be bounded from outside are
 implemented here: `join` (a list may repeat one long text), `split`, `strip_html` and `uniq`
-(quadratic). There is no `safe` or `raw`: a variable never becomes markup. Markup is only what the
-author writes, also in quotes (`{{ "<br>" }}`) or between `capture` and `endcapture`.
+(quadratic); and those that compute in decimals (`arithmetic`). There is no `safe` or `raw`: a
+variable never becomes markup. Markup is only what the author writes, also in quotes
+(`{{ "<br>" }}`) or between `capture` and `endcapture`.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from liquid.undefined import Undefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from messaging.content.rendering.errors import RenderLimit
 from messaging.content.rendering.html.plain_text import strip_tags
@@ -22,6 +25,7 @@ from messaging.content.rendering.limits import (
     WEIGHT_LIMIT,
     Meter,
 )
+from messaging.content.rendering.liquid import arithmetic
 from messaging.content.rendering.values import flatten, joined, text_of, weigh
 
 Filter = Callable[..., object]
@@ -108,18 +112,33 @@ _OF_TEXT = _OF_TEXTS | {
 _DIGITS = 20
 _DATE_LENGTH = 64
 _FORMAT_LENGTH = 100
+# Ruby's Date.parse reads the day first if the year has four digits, whatever the separator.
+# One of two digits is the last part here, as in 05.01.26.
+_DAY_FIRST = re.compile(
+    r"(?<![\d/.:-])(?P<day>\d{1,2})(?P<mark>[/.-])(?P<month>\d{1,2})(?P=mark)"
+    r"(?:(?P<year>\d{4})|(?<!-)(?P<short>\d{2}))(?![\d/.-])"
+)
 
 
-def bounded(given: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
+def bounded(filters: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
     """Return python-liquid's standard filters behind their guards."""
     functions = {
         name: _textual(function, arguments=name in _OF_TEXTS) if name in _OF_TEXT else function
-        for name, function in given.items()
+        for name, function in filters.items()
         if name in STANDARD
     }
     functions |= {"join": _join_html if html else _join_text}
     functions |= {"split": _split, "strip_html": _strip_html, "uniq": _uniq}
-    functions["date"] = _dated(given["date"])
+    functions["date"] = _dated(filters["date"])
+    functions |= {
+        "divided_by": arithmetic.divided_by,
+        "modulo": arithmetic.modulo,
+        "round": arithmetic.round_half_up,
+    }
+    if html:
+        functions |= {name: _replacing(functions[name], cut) for name, cut in _CUTS.items()}
+        for name in ("truncate", "truncatewords"):
+            functions[name] = _ending(functions[name])
     return {name: _bounded(name, function) for name, function in functions.items()}
 
 
@@ -127,13 +146,13 @@ def _bounded(name: str, function: Filter) -> Filter:
     """Wrap a filter so that its input and result are checked and charged to the meter."""
     guard = _GUARDS.get(name)
 
-    def call(meter: Meter, left: object, *args: object, **options: object) -> object:
-        meter.spend(2 + _cost(left))
+    def call(meter: Meter, value: object, *args: object, **options: object) -> object:
+        meter.spend(2 + _cost(value))
         for argument in args:
             meter.spend(_cost(argument))
         if guard is not None:
-            guard(left, *args)
-        result = function(left, *args, **options)
+            guard(value, *args)
+        result = function(value, *args, **options)
         if type(result) is str:  # the usual case, and cheap to check
             if len(result) > TEXT_LIMIT:
                 raise RenderLimit(f"a text of more than {TEXT_LIMIT} characters")
@@ -147,9 +166,9 @@ def _bounded(name: str, function: Filter) -> Filter:
 def _textual(function: Filter, *, arguments: bool) -> Filter:
     """Wrap a filter so that it gets texts as Liquid writes them: nil is empty, true is `true`."""
 
-    def call(left: object, *args: object) -> object:
-        given = map(text_of, args) if arguments else args
-        return function(text_of(left), *given)
+    def call(value: object, *args: object) -> object:
+        texts = map(text_of, args) if arguments else args
+        return function(text_of(value), *texts)
 
     return call
 
@@ -174,10 +193,10 @@ def _cost(value: object) -> int:
     return 1
 
 
-def _guard_replace(left: object, wanted: object = "", new: object = "", *_: object) -> None:
+def _guard_replace(value: object, old: object = "", new: object = "", *_: object) -> None:
     """Refuse a replacement that multiplies its text, before it is done."""
-    _guard_text(left)
-    text, part = text_of(left), text_of(wanted)
+    _guard_text(value)
+    text, part = text_of(value), text_of(old)
     times = text.count(part) if part else len(text) + 1
     if times * len(text_of(new)) > TEXT_LIMIT:
         raise RenderLimit("a replacement that grows too long")
@@ -188,10 +207,10 @@ def _guard_round(_: object, digits: object = 0, *__: object) -> None:
         raise RenderLimit("a number of too many digits")
 
 
-def _guard_text(left: object, *_: object) -> None:
+def _guard_text(value: object, *_: object) -> None:
     """Refuse a list or mapping that would be a long text, which is how a text filter reads it."""
-    if isinstance(left, list | tuple | dict):
-        weigh(left, TEXT_LIMIT)
+    if isinstance(value, list | tuple | dict):
+        weigh(value, TEXT_LIMIT)
 
 
 _GUARDS: dict[str, Callable[..., None]] = {
@@ -201,17 +220,67 @@ _GUARDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _join_text(left: object, glue: object = " ") -> str:
-    return joined(flatten(left), text_of(glue))
+def _cut_everywhere(text: str, part: str) -> list[str]:
+    return text.split(part) if part else ["", *text, ""]
 
 
-def _join_html(left: object, glue: object = None) -> str:
+def _cut_first(text: str, part: str) -> list[str]:
+    return text.split(part, 1) if part else ["", text]
+
+
+def _cut_last(text: str, part: str) -> list[str]:
+    return text.rsplit(part, 1) if part else [text, ""]
+
+
+_CUTS = {
+    "replace": _cut_everywhere,
+    "replace_first": _cut_first,
+    "replace_last": _cut_last,
+}
+"""How each replacing filter cuts a text."""
+
+
+def _replacing(function: Filter, cut: Callable[[str, str], list[str]]) -> Filter:
+    """Let the markup of a template replace parts of a variable, which is escaped around it, as
+    `append` does.
+    """
+
+    def call(value: object, old: object = "", new: object = "") -> object:
+        text, markup = text_of(value), text_of(new)
+        is_markup = isinstance(markup, Markup) and escape(str(markup)) != markup
+        if isinstance(text, Markup) or not is_markup:
+            return function(value, old, new)
+        assert isinstance(markup, Markup)
+        return markup.join(cut(text, str(text_of(old))))
+
+    return call
+
+
+def _ending(function: Filter) -> Filter:
+    """Let the markup of a template end a variable that is cut off."""
+
+    def call(value: object, length: object = None, end: object = "...") -> object:
+        text, cut_at = text_of(value), [] if length is None else [length]
+        if isinstance(text, Markup) or not isinstance(end, Markup):
+            return function(value, *cut_at, end) if cut_at else function(value)
+        cut_text = str(function(text, *cut_at, str(end)))
+        is_cut = cut_text != text and cut_text.endswith(str(end))
+        return escape(cut_text[: len(cut_text) - len(end)]) + end if is_cut else cut_text
+
+    return call
+
+
+def _join_text(value: object, glue: object = " ") -> str:
+    return joined(flatten(value), text_of(glue))
+
+
+def _join_html(value: object, glue: object = None) -> str:
     """Join items. A glue from the template is markup, and then the items are escaped here."""
-    return joined(flatten(left), Markup(" ") if glue is None else text_of(glue))
+    return joined(flatten(value), Markup(" ") if glue is None else text_of(glue))
 
 
-def _split(left: object, separator: object = None) -> list[str]:
-    text, mark = text_of(left), text_of(separator)
+def _split(value: object, separator: object = None) -> list[str]:
+    text, mark = text_of(value), text_of(separator)
     if mark == "":
         parts = list(text[: LIST_LIMIT + 1])
     elif not text or text == mark:
@@ -223,34 +292,54 @@ def _split(left: object, separator: object = None) -> list[str]:
     return parts
 
 
-def _strip_html(left: object) -> str:
+def _strip_html(value: object) -> str:
     """Remove tags. The rest of markup stays markup, since its text is still escaped."""
-    text = text_of(left)
+    text = text_of(value)
     stripped = strip_tags(str(text))
     return Markup(stripped) if isinstance(text, Markup) else stripped  # noqa: S704 - was markup
 
 
-def _uniq(left: object, key: object = None) -> list[object]:
+def _uniq(items: object, key: object = None) -> list[object]:
     """Keep the first of equal items, or of items with an equal property."""
     first: dict[Any, object] = {}
-    for item in flatten(left):
+    for item in flatten(items):
         value = item.get(key) if key is not None and isinstance(item, dict) else item
         identity = value if isinstance(value, str | int | float | None) else repr(value)
         first.setdefault((type(identity) is bool, identity), item)
     return list(first.values())
 
 
+def _year_first(text: str) -> str:
+    """Return a text with its date as the reference reads it: 05/01/2026 is 5 January.
+
+    Raises ValueError for a month or a day that doesn't exist.
+    """
+    match = _DAY_FIRST.search(text)
+    if not match:
+        return text
+    day, year = int(match["day"]), int(match["year"] or match["short"])
+    if match["short"]:
+        year += 2000 if year < 69 else 1900
+    return f"{text[: match.start()]}{date(year, int(match['month']), day)}{text[match.end() :]}"
+
+
 def _dated(function: Filter) -> Filter:
     """Bound the input of the date parser and strftime. What is not a date is returned unchanged."""
 
-    def date(left: object, form: object = None) -> object:
-        if left is None or isinstance(left, Undefined):
-            return text_of(left)
-        if len(text_of(left)) > _DATE_LENGTH or len(text_of(form)) > _FORMAT_LENGTH:
+    def format_date(moment: object, form: object = None) -> object:
+        if moment is None or isinstance(moment, Undefined):
+            return text_of(moment)
+        if len(text_of(moment)) > _DATE_LENGTH or len(text_of(form)) > _FORMAT_LENGTH:
             raise RenderLimit("a date or its format is too long")
         try:
-            return function(left, form) if text_of(form) else text_of(left)
+            if not text_of(form):
+                return text_of(moment)
+            date_value = _year_first(moment) if isinstance(moment, str) else moment
+            # The library returns a text that it can't read unchanged.
+            if date_value != moment and function(date_value, "%Y") == date_value:
+                return moment
+            return function(date_value, form)
         except (ArithmeticError, OSError, ValueError):
-            return text_of(left)  # the year 99999: the parser accepts it, but no date can hold it
+            return text_of(moment)  # the year 99999: the parser accepts it, but no date can hold it
 
-    return date
+    return format_date

@@ -35,11 +35,11 @@ DEPTH_LIMIT = 5
 class Variable(NamedTuple):
     """A plain variable at the top level of a text, rendered without python-liquid.
 
-    For `{{ contact.first_name }}` the head is `contact` and the rest `("first_name",)`.
+    For `{{ contact.first_name }}` the head is `contact` and the path `("first_name",)`.
     """
 
     head: str
-    rest: tuple[str, ...]
+    path: tuple[str, ...]
     address: bool
     node: Node
 
@@ -72,7 +72,7 @@ class Text:
         """Render one node. Raises RenderLimit, RenderFailed, LiquidInterrupt."""
         try:
             node.render(context, buffer)
-        except (RenderLimit, RenderFailed, LiquidInterrupt):
+        except (RenderLimit, RenderFailed, LiquidInterrupt, MemoryError):
             raise
         except ResourceLimitError as error:
             raise RenderLimit(_message(error)) from error
@@ -105,10 +105,10 @@ class Partials:
                 None  # being parsed: a partial that requests it now contains itself
             )
             self._parsed[name] = self._parse(name)
-        found = self._parsed[name]
-        if found is None:
+        text = self._parsed[name]
+        if text is None:
             raise PartialProblem(f"the partial '{name}' renders itself")
-        return found
+        return text
 
     def _parse(self, name: str) -> Text:
         try:
@@ -136,16 +136,16 @@ def parse(
 
 
 def _parse(source: str, partials: Partials, *, partial: str = "") -> Text:
-    found = pieces(source)
+    liquid_pieces = pieces(source)
     environment = HTML if partials.html else TEXT
     try:
         template = environment.from_string(source)
     except LiquidError as error:
         raise syntax_at(_message(error), source, _position(error, source)) from error
-    found_places = places(source, found) if partials.html else ()
+    found_places = places(source, liquid_pieces) if partials.html else ()
     if partial and found_places and found_places[-1] is not Place.CONTENT:
         raise syntax_at("a partial ends within a tag or a comment", source, len(source))
-    audit(template.nodes, environment, source, found, found_places)
+    audit(template.nodes, environment, source, liquid_pieces, found_places)
     depth = _link_partials(template.nodes, source, partials)
     parts = tuple(_parts(template.nodes))
     literal = sum(len(part) for part in parts if isinstance(part, str))
@@ -200,9 +200,9 @@ def _variable(node: Node) -> Variable | None:
     path = node.expression.left
     if node.expression.filters or type(path) is not Path:
         return None
-    head, *rest = path.path
-    if isinstance(head, str) and all(isinstance(step, str) for step in rest):
-        return Variable(head, tuple(cast(list[str], rest)), node.address, node)
+    head, *steps = path.path
+    if isinstance(head, str) and all(isinstance(step, str) for step in steps):
+        return Variable(head, tuple(cast(list[str], steps)), node.address, node)
     return None
 
 
@@ -219,31 +219,31 @@ def render(
         return text
     meter.write(text.literal)
     buffer = Buffer(meter)
-    written = buffer.parts
+    output = buffer.parts
     context: Context | None = None
     plain = True  # no node was rendered yet that could have assigned variables
     for part in text.parts:
         if type(part) is str:
-            written.append(part)
+            output.append(part)
             continue
         if type(part) is Variable:
             if plain:
                 value = data.get(part.head)
-                for step in part.rest:
+                for step in part.path:
                     value = value.get(step) if type(value) is dict else None
                 if type(value) is str:
                     if text.html:
                         value = escape(safe_url(value) if part.address else value)
                     meter.write(len(value))
-                    written.append(value)
+                    output.append(value)
                     continue
-            part = part.node  # noqa: PLW2901 - rendered as a node below
+            node: object = part.node
         else:
-            plain = False
+            node, plain = part, False
         if context is None:
             context = Context(text.template, data=data, meter=meter, missing=missing)
         try:
-            text.write_node(cast(Node, part), context, cast(TextIO, buffer))
+            text.write_node(cast(Node, node), context, cast(TextIO, buffer))
         except LiquidInterrupt:
             break  # a `break` that `audit` took to be within a loop
     return buffer.getvalue()

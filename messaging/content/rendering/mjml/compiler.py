@@ -19,12 +19,15 @@ from itertools import count
 from mjml import mjml2html
 
 from messaging.content.rendering.errors import TemplateSyntax, syntax_at
+from messaging.content.rendering.limits import SOURCE_LIMIT
 from messaging.content.rendering.mjml.inliner import InlineFailed, inlined
 from messaging.content.rendering.source import Piece, pieces
 
 MJML_LIMIT = 300_000
 INLINE_LIMIT = 30_000
 """Characters of CSS to inline: the cost is rules times elements."""
+HTML_LIMIT = SOURCE_LIMIT
+"""The most characters of the HTML: a longer one can't be an email."""
 _DEPTH = 40
 _HTML_DEPTH = 400
 
@@ -53,9 +56,16 @@ def compile_mjml(source: str) -> str:
     _check_depth(placeholders.text, _DEPTH, placeholders)
     markup, css = _inline_styles(placeholders)
     html = _native(lambda: _mjml2html(markup), placeholders)
+    _check_length(html)
     if css:
         html = _inlined(html, css)
+        _check_length(html)
     return placeholders.restored(html)
+
+
+def _check_length(html: str) -> None:
+    if len(html) > HTML_LIMIT:
+        raise TemplateSyntax(f"compiles to more than {HTML_LIMIT} characters of HTML")
 
 
 class _Placeholders:
@@ -68,10 +78,10 @@ class _Placeholders:
         self._pattern = re.compile(rf"{self.prefix}(\d+)x")
         self.text = self._replace(pieces(source))
 
-    def _replace(self, found: Sequence[Piece]) -> str:
+    def _replace(self, liquid_pieces: Sequence[Piece]) -> str:
         parts = []
         position = number = 0
-        for piece in found:
+        for piece in liquid_pieces:
             parts.append(self.source[position : piece.start])
             position = piece.end
             if piece.name == "comment":
@@ -83,27 +93,29 @@ class _Placeholders:
 
     def restored(self, html: str) -> str:
         """Return HTML with the Liquid restored. Raises TemplateSyntax if a piece is missing."""
-        present: set[int] = set()
+        numbers: set[int] = set()
 
         def liquid(match: re.Match[str]) -> str:
             number = int(match[1])
-            present.add(number)
+            numbers.add(number)
             piece = self.found[number]
             return self.source[piece.start : piece.end]
 
         restored = self._pattern.sub(liquid, html)
         for number, piece in enumerate(self.found):
-            if number not in present:
+            if number not in numbers:
                 raise syntax_at("MJML does not keep what stands here", self.source, piece.start)
         return restored
 
     def error(self, message: str, position: int) -> TemplateSyntax:
         """Return the error for a position in the source with placeholders."""
-        before = self.text[:position]
-        done = len(self._pattern.findall(before))
-        hidden = sum(self.source.count("\n", p.start, p.end) for p in self.found[:done])
-        line = before.count("\n") + hidden + 1
-        return TemplateSyntax(message, line, position - before.rfind("\n"))
+        preceding = self.text[:position]
+        placeholder_count = len(self._pattern.findall(preceding))
+        hidden = sum(
+            self.source.count("\n", p.start, p.end) for p in self.found[:placeholder_count]
+        )
+        line = preceding.count("\n") + hidden + 1
+        return TemplateSyntax(message, line, position - preceding.rfind("\n"))
 
 
 def _unused_prefix(source: str) -> str:
@@ -183,7 +195,7 @@ def _inlined(html: str, css: str) -> str:
     _check_depth(html, _HTML_DEPTH, _Placeholders(""))
     numbered = _each_tag(html, lambda number, tag: f'<{tag[1]} {_NUMBER}="{number}"{tag[2]}>')
     try:
-        styled = inlined(numbered, css)
+        styled = inlined(numbered, css, HTML_LIMIT + len(numbered))
     except InlineFailed as error:
         raise TemplateSyntax(str(error)) from error
     styles: dict[int, str] = {}
@@ -201,11 +213,11 @@ def _each_tag(html: str, change: Callable[[int, re.Match[str]], str]) -> str:
 
 
 def _styled(tag: re.Match[str], style: str) -> str:
-    before = _STYLED.search(tag[0])
-    if not style or (before and before[1] == style):
+    current = _STYLED.search(tag[0])
+    if not style or (current and current[1] == style):
         return tag[0]
-    if before:
-        return tag[0].replace(before[0], f' style="{style}"', 1)
+    if current:
+        return tag[0].replace(current[0], f' style="{style}"', 1)
     return f'<{tag[1]} style="{style}"{tag[2]}>'
 
 
@@ -216,9 +228,9 @@ def _native(call: Callable[[], str], placeholders: _Placeholders) -> str:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        found = _POSITION.search(str(error))
-        position = int(found[1]) if found else 0
+        match = _POSITION.search(str(error))
+        position = int(match[1]) if match else 0
         position = len(placeholders.text) - len(placeholders.text[position:].lstrip())
-        liquid = found and placeholders.text.startswith(placeholders.prefix, position)
+        liquid = match and placeholders.text.startswith(placeholders.prefix, position)
         message = "no Liquid can stand here" if liquid else str(error)[:200]
         raise placeholders.error(f"MJML: {message}", position) from error

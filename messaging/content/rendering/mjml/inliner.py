@@ -1,7 +1,7 @@
 """The CSS inliner, in a process of its own, since the cost of a selector is not known in advance.
 
 `*:not(a ~ b)` takes quadratic time in the elements, for each rule. Native code can neither be
-bounded nor interrupted in a thread of the web server, all of which it would block.
+bounded nor interrupted in a thread of the web server, and it would block the whole server.
 """
 
 import json
@@ -12,31 +12,40 @@ import sys
 CPU_SECONDS = 3
 WALL_SECONDS = 30
 """For a busy machine."""
+_TOO_LONG = 3
+"""The exit code for a result that is too long."""
 
 
 class InlineFailed(Exception):
     """The inliner failed or was stopped; the text says why."""
 
 
-def inlined(html: str, css: str) -> str:
-    """Return a document with CSS in its style attributes. Raises InlineFailed."""
-    given = json.dumps([html, css]).encode()
+def inlined(html: str, css: str, limit: int) -> str:
+    """Return a document with CSS in its style attributes, of at most `limit` characters.
+
+    Raises InlineFailed.
+    """
+    request = json.dumps([html, css, limit]).encode()
     try:
-        done = subprocess.run(  # by its path and isolated (-I): it imports nothing of this project
-            [sys.executable, "-I", __file__],
-            input=given,
-            capture_output=True,
-            timeout=WALL_SECONDS,
-            check=False,
+        process = (
+            subprocess.run(  # by its path and isolated (-I): it imports nothing of this project
+                [sys.executable, "-I", __file__],
+                input=request,
+                capture_output=True,
+                timeout=WALL_SECONDS,
+                check=False,
+            )
         )
     except subprocess.TimeoutExpired:
         raise InlineFailed("the CSS takes too long to be put inline") from None
-    if done.returncode < 0:
+    if process.returncode < 0:
         raise InlineFailed("the CSS takes too long to be put inline")
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    if process.returncode == _TOO_LONG:
+        raise InlineFailed("the CSS that is put inline makes the HTML too long")
+    if process.returncode:
+        last = process.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise InlineFailed(f"the CSS cannot be put inline: {last[:200]}")
-    text: str = json.loads(done.stdout)
+    text: str = json.loads(process.stdout)
     return text
 
 
@@ -46,7 +55,7 @@ def main() -> None:
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    html, css = json.load(sys.stdin)
+    html, css, limit = json.load(sys.stdin)
     inliner = CSSInliner(
         inline_style_tags=False,
         keep_style_tags=True,
@@ -54,7 +63,10 @@ def main() -> None:
         load_remote_stylesheets=False,
         extra_css=css,
     )
-    json.dump(inliner.inline(html), sys.stdout)
+    styled = inliner.inline(html)
+    if len(styled) > limit:
+        sys.exit(_TOO_LONG)
+    json.dump(styled, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -39,12 +39,14 @@ class AddPartitionedIndex(migrations.AddIndex):
         on_table = on_table.replace(" ON ", " ON ONLY ", 1)
         schema_editor.execute(self.index.create_sql(model, schema_editor, sql=on_table))
         for partition in _without(schema_editor, table, name):
-            own = f"{name}_{partition.removeprefix(f'{table}_')}"
+            partition_index = f"{name}_{partition.removeprefix(f'{table}_')}"
             definition = _definition(schema_editor, name)
-            with rebuilding(schema_editor, own):
-                build = f'CREATE INDEX CONCURRENTLY "{own}" ON "{partition}" {definition}'
+            with rebuilding(schema_editor, partition_index):
+                build = (
+                    f'CREATE INDEX CONCURRENTLY "{partition_index}" ON "{partition}" {definition}'
+                )
                 schema_editor.execute(build)
-            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{own}"')
+            schema_editor.execute(f'ALTER INDEX "{name}" ATTACH PARTITION "{partition_index}"')
 
 
 def _without(schema_editor: BaseDatabaseSchemaEditor, table: str, index: str) -> list[str]:
@@ -63,9 +65,9 @@ def _without(schema_editor: BaseDatabaseSchemaEditor, table: str, index: str) ->
 def _definition(schema_editor: BaseDatabaseSchemaEditor, index: str) -> str:
     """Return the part of the CREATE INDEX statement after the table's name."""
     [(text,)] = _query(schema_editor, "SELECT pg_get_indexdef(%s::regclass)", [f'"{index}"'])
-    found = _DEFINITION.fullmatch(text)
-    assert found, text
-    return found[1]
+    match = _DEFINITION.fullmatch(text)
+    assert match, text
+    return match[1]
 
 
 def _query(

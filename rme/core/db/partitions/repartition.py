@@ -40,12 +40,12 @@ def split_default(table: str, bounds: Mapping[str, tuple[UUID, UUID]]) -> bool:
     `clear` removes. Must not run in a transaction, because it needs several.
     """
     _create_copy(table, bounds)
-    done = run_with_retries(table, _mirror_statements(table))
-    if done:
-        done = _copy(table) and run_with_retries(table, _swap_statements(table, bounds))
-    if not done:
+    is_done = run_with_retries(table, _mirror_statements(table))
+    if is_done:
+        is_done = _copy(table) and run_with_retries(table, _swap_statements(table, bounds))
+    if not is_done:
         clear(table)
-    return done
+    return is_done
 
 
 def clear(table: str) -> bool:

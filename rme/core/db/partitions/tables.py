@@ -83,8 +83,8 @@ def create_ahead(
     length was set before, longer partitions that lie ahead and are empty make room. Partitions
     whose locks are not available are left to the next run; all are while another process runs this.
     """
-    with locks.alone(LOCK) as alone:
-        if not alone:
+    with locks.alone(LOCK) as has_lock:
+        if not has_lock:
             return []
         created: list[str] = []
         for table in tables:
@@ -105,32 +105,33 @@ def missing(
 ) -> list[Partition]:
     """Return the partitions that `create_ahead` has to create."""
     count = period.ahead if ahead is None else ahead
-    found: list[Partition] = []
+    candidates: list[Partition] = []
     for table in tables:
-        taken = _ranges(table)
+        ranges = _ranges(table)
         first = period.start_of(now)
-        wanted = [Partition(table, period.later(first, i), period) for i in range(count + 1)]
-        filled = _in_default(table, period, taken, before=wanted[-1].end)
-        fitting = [part for each in wanted for part in _fitting(each, taken)]
-        found += sorted({*filled, *fitting}, key=attrgetter("start"))
-    present = {each.name for each in _all(tables)}  # such as one that is still to be dropped
-    return [each for each in found if each.name not in present]
+        planned = [Partition(table, period.later(first, i), period) for i in range(count + 1)]
+        filled = _in_default(table, period, ranges, before=planned[-1].end)
+        fitting = [part for each in planned for part in _fitting(each, ranges)]
+        candidates += sorted({*filled, *fitting}, key=attrgetter("start"))
+    existing_names = {each.name for each in _all(tables)}  # such as one that is still to be dropped
+    return [each for each in candidates if each.name not in existing_names]
 
 
-def _fitting(wanted: Partition, taken: Sequence[tuple[UUID, UUID]]) -> list[Partition]:
-    """Return a partition if no other has ids of it; otherwise its days of which that is so."""
-    if _is_free(wanted, taken):
-        return [wanted]
-    days = (wanted.end - wanted.start).days if wanted.period is not Period.DAY else 0
+def _fitting(partition: Partition, ranges: Sequence[tuple[UUID, UUID]]) -> list[Partition]:
+    """Return a partition if no other has ids of it; otherwise those of its days that are free."""
+    if _is_free(partition, ranges):
+        return [partition]
+    days = (partition.end - partition.start).days if partition.period is not Period.DAY else 0
     parts = [
-        Partition(wanted.table, Period.DAY.later(wanted.start, i), Period.DAY) for i in range(days)
+        Partition(partition.table, Period.DAY.later(partition.start, i), Period.DAY)
+        for i in range(days)
     ]
-    return [each for each in parts if _is_free(each, taken)]
+    return [each for each in parts if _is_free(each, ranges)]
 
 
-def _is_free(wanted: Partition, taken: Sequence[tuple[UUID, UUID]]) -> bool:
-    least, end = wanted.bounds
-    return all(end <= first or last <= least for first, last in taken)
+def _is_free(partition: Partition, ranges: Sequence[tuple[UUID, UUID]]) -> bool:
+    least, end = partition.bounds
+    return all(end <= first or last <= least for first, last in ranges)
 
 
 def _ranges(table: str) -> list[tuple[UUID, UUID]]:
@@ -141,9 +142,9 @@ def _ranges(table: str) -> list[tuple[UUID, UUID]]:
             "JOIN pg_inherits ON inhrelid = c.oid WHERE inhparent = %s::regclass",
             [f'"{table}"'],
         )
-        found = [_BOUNDS.fullmatch(text) for (text,) in cursor.fetchall()]
+        matches = [_BOUNDS.fullmatch(text) for (text,) in cursor.fetchall()]
     least = str(UUID(int=0))
-    return [(UUID(each["first"] or least), UUID(each["last"])) for each in found if each]
+    return [(UUID(each["first"] or least), UUID(each["last"])) for each in matches if each]
 
 
 _BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'(?P<first>.*)')\) TO \('(?P<last>.*)'\)")
@@ -152,7 +153,7 @@ _BOUNDS = re.compile(r"FOR VALUES FROM \((?:MINVALUE|'(?P<first>.*)')\) TO \('(?
 def _make_room(table: str, now: datetime, period: Period) -> bool:
     """Drop partitions that are longer, start in the future and are empty.
 
-    Shorter ones stay: they are the days of a period of which another partition has a part.
+    Shorter ones stay: they are the days of a period that another partition has a part of.
     """
     order = list(Period)
     longer = order[order.index(period) + 1 :]
@@ -193,10 +194,10 @@ def _execute(statement: str) -> None:
 
 
 def _in_default(
-    table: str, period: Period, taken: Sequence[tuple[UUID, UUID]], *, before: datetime
+    table: str, period: Period, ranges: Sequence[tuple[UUID, UUID]], *, before: datetime
 ) -> list[Partition]:
     """Return the partitions of the rows in the default partition, by one index probe each."""
-    found: list[Partition] = []
+    partitions: list[Partition] = []
     least, end = ids.at_least(datetime.fromtimestamp(0, UTC)), ids.at_least(before)
     with connection.cursor() as cursor:
         while True:
@@ -206,12 +207,12 @@ def _in_default(
             )
             row = cursor.fetchone()
             if row is None:
-                return found
+                return partitions
             moment = ids.moment(row[0])
             longest = Partition(table, period.start_of(moment), period)
             day = Partition(table, Period.DAY.start_of(moment), Period.DAY)
-            found.append(longest if _is_free(longest, taken) else day)
-            least = found[-1].bounds[1]
+            partitions.append(longest if _is_free(longest, ranges) else day)
+            least = partitions[-1].bounds[1]
 
 
 def past(tables: Sequence[str], *, before: datetime) -> list[Partition]:
@@ -237,18 +238,18 @@ def _all(tables: Sequence[str]) -> list[Partition]:
             [SUFFIX, SUFFIX, list(tables), list(tables)],
         )
         rows = cursor.fetchall()
-    found = []
+    partitions = []
     for name, attached in rows:
         table, _, suffix = name.rpartition("_")
         period, start = of_suffix(suffix)
-        found.append(Partition(table, start, period, attached))
-    return found
+        partitions.append(Partition(table, start, period, attached))
+    return partitions
 
 
 def length_at(table: str, moment: datetime) -> Period | None:
     """Return the length of the partition that a moment is in; None if there is none."""
-    found = [each.period for each in _all([table]) if each.start <= moment < each.end]
-    return found[0] if found else None
+    periods = [each.period for each in _all([table]) if each.start <= moment < each.end]
+    return periods[0] if periods else None
 
 
 def carried_over_until(table: str) -> UUID:

@@ -37,13 +37,13 @@ def session() -> Iterator[bool]:
     pooled = connections[DEFAULT_DB_ALIAS]
     if pooled.in_atomic_block:
         raise ProgrammingError("a session cannot begin within a transaction")
-    own = connections[ALIAS]
-    connections[DEFAULT_DB_ALIAS] = own
+    direct = connections[ALIAS]
+    connections[DEFAULT_DB_ALIAS] = direct
     try:
         yield True
     finally:
         connections[DEFAULT_DB_ALIAS] = pooled
-        own.close()  # back to its pool, which closes it when it is idle
+        direct.close()  # back to its pool, which closes it when it is idle
 
 
 def problem() -> str | None:
@@ -65,17 +65,17 @@ def hint(message: str) -> str | None:
     return _HINT if "startup parameter" in message else None
 
 
-def _shares_sessions(here: BaseDatabaseWrapper) -> bool:
+def _shares_sessions(wrapper: BaseDatabaseWrapper) -> bool:
     """Return whether two of our connections were seen to use one of PostgreSQL's.
 
     A pooler invents the process id that it reports when a client connects. It uses the connection
     first that it used last, so the second client of an idle pool gets the first one's.
     """
-    with here.cursor() as cursor:
+    with wrapper.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         (process,) = cursor.fetchone()
-        if process == here.connection.info.backend_pid:
+        if process == wrapper.connection.info.backend_pid:
             return False
-    with closing(here.copy()) as other, other.cursor() as cursor:
+    with closing(wrapper.copy()) as second, second.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return bool(cursor.fetchone()[0] == process)

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from rme.core import ids
+from rme.core import addresses, ids
 from rme.core.db import prepared_statements, sql
 from rme.crm import folding
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline
@@ -47,21 +47,25 @@ ORDER BY id
 """
 
 
-def contacts_of_many(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, ContactRecord]]:
+def contacts_of_many(
+    ids_by_organization: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, ContactRecord]]:
     """Return embedded contacts by organization and id, by one query.
 
-    `wanted` holds, for each organization, ids that are UUIDs in canonical form.
+    `ids_by_organization` holds, for each organization, ids that are UUIDs in canonical form.
     """
-    found: dict[str, dict[str, ContactRecord]] = {each: {} for each in wanted}
+    contacts: dict[str, dict[str, ContactRecord]] = {each: {} for each in ids_by_organization}
     pairs = [
-        (each, contact_id) for each, contact_ids in wanted.items() for contact_id in contact_ids
+        (each, contact_id)
+        for each, contact_ids in ids_by_organization.items()
+        for contact_id in contact_ids
     ]
     if not pairs:
-        return found
+        return contacts
     columns = [sql.array(list(column)) for column in zip(*pairs, strict=True)]
     for organization_id, *row in prepared_statements.execute(_CONTACTS_OF_MANY, columns):
-        found[organization_id][row[0]] = ContactRecord(*row)
-    return found
+        contacts[organization_id][row[0]] = ContactRecord(*row)
+    return contacts
 
 
 class EmbeddedConnector(Connector):
@@ -75,10 +79,15 @@ class EmbeddedConnector(Connector):
         return {row[0]: ContactRecord(*row) for row in rows}
 
     def find_by_mobile(self, numbers: Sequence[str]) -> dict[str, list[ContactRecord]]:
+        spellings = {number: addresses.phone_spellings(number) for number in numbers}
+        searched = sorted({each for spelled in spellings.values() for each in spelled})
         with connection.cursor() as cursor:
-            cursor.execute(_BY_MOBILE, [self.organization_id, list(numbers)])
-            found = [ContactRecord(*row) for row in cursor.fetchall()]
-        return {number: [c for c in found if c.mobile == number] for number in numbers}
+            cursor.execute(_BY_MOBILE, [self.organization_id, searched])
+            contacts = [ContactRecord(*row) for row in cursor.fetchall()]
+        return {
+            number: [each for each in contacts if each.mobile in spellings[number]]
+            for number in numbers
+        }
 
     def get_records(
         self, record_ids: Sequence[str], *, deadline: Deadline = NO_DEADLINE
@@ -86,19 +95,20 @@ class EmbeddedConnector(Connector):
         keys = [key for text in record_ids if (key := ids.parse(text))]
         with connection.cursor() as cursor:
             cursor.execute(RECORDS, {"organization": self.organization_id, "ids": keys})
-            found = [orjson.loads(text) for (text,) in cursor.fetchall()]
-        return {record["id"]: record for record in found}
+            records = [orjson.loads(text) for (text,) in cursor.fetchall()]
+        return {record["id"]: record for record in records}
 
     def find_contacts_by_email(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
-        rows = self._rows(finds.BY_EMAIL, limit, deadline, emails=folding.spellings(email))
+        rows = self._rows(finds.BY_EMAIL, limit, deadline, emails=addresses.spellings(email))
         return [finds.contact(row) for row in rows]
 
     def find_contacts_by_phone(
         self, phone: str, *, limit: int, deadline: Deadline
     ) -> list[ContactRecord]:
-        rows = self._rows(finds.BY_PHONE, limit, deadline, phone=phone)
+        phones = list(addresses.phone_spellings(phone))
+        rows = self._rows(finds.BY_PHONE, limit, deadline, phones=phones)
         return [finds.contact(row) for row in rows]
 
     def find_accounts(self, name: str, *, limit: int, deadline: Deadline) -> list[AccountRecord]:
@@ -107,13 +117,13 @@ class EmbeddedConnector(Connector):
         return [AccountRecord(*row) for row in rows]
 
     def find_cases(self, email: str, *, limit: int, deadline: Deadline) -> list[CaseRecord]:
-        rows = self._rows(finds.CASES, limit, deadline, emails=folding.spellings(email))
+        rows = self._rows(finds.CASES, limit, deadline, emails=addresses.spellings(email))
         return [CaseRecord(*row) for row in rows]
 
     def find_registrations(
         self, email: str, *, limit: int, deadline: Deadline
     ) -> list[RegistrationRecord]:
-        rows = self._rows(finds.REGISTRATIONS, limit, deadline, emails=folding.spellings(email))
+        rows = self._rows(finds.REGISTRATIONS, limit, deadline, emails=addresses.spellings(email))
         return [RegistrationRecord(*row) for row in rows]
 
     def find_speakers(
@@ -143,5 +153,5 @@ class EmbeddedConnector(Connector):
     def _rows(
         self, statement: str, limit: int, deadline: Deadline, **values: object
     ) -> list[tuple[Any, ...]]:
-        own = {"organization": self.organization_id, "limit": limit}
-        return finds.rows(statement, {**own, **values}, deadline)
+        defaults = {"organization": self.organization_id, "limit": limit}
+        return finds.rows(statement, {**defaults, **values}, deadline)

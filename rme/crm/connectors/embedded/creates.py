@@ -79,9 +79,9 @@ def _parent(text: str, field: str) -> UUID | None:
 def _values(new: New) -> dict[str, Any]:
     """Return the columns of a new record, with its parents' ids. Raise UnknownParent."""
     return {
-        each.name: _parent(given, each.name) if each.name.endswith("_id") else given
+        each.name: _parent(value, each.name) if each.name.endswith("_id") else value
         for each in fields(new)
-        if isinstance(given := getattr(new, each.name), str)
+        if isinstance(value := getattr(new, each.name), str)
     }
 
 
@@ -93,8 +93,8 @@ def find_created(organization_id: str, new: New, since: datetime) -> str:
         "Case": Case.objects.all(),
     }
     # UUIDv7 ids begin with the time, so the range is read from the primary key.
-    own = rows[new.kind].filter(
+    matching = rows[new.kind].filter(
         organization_id=organization_id, pk__gte=ids.at_least(since), **_values(new)
     )
-    found = own.order_by("pk").values_list("pk", flat=True).first()
-    return str(found) if found else ""
+    key = matching.order_by("pk").values_list("pk", flat=True).first()
+    return str(key) if key else ""

@@ -38,8 +38,8 @@ _NEWEST = " ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s"
 
 BY_EMAIL = f"{_CONTACT} c.email_folded = ANY(%(emails)s) {_NEWEST}"
 # `<> ''` lets the planner take the two partial indexes.
-BY_PHONE = f"""{_CONTACT} ((c.phone = %(phone)s AND c.phone <> '')
-  OR (c.mobile = %(phone)s AND c.mobile <> '')) {_NEWEST}"""
+BY_PHONE = f"""{_CONTACT} ((c.phone = ANY(%(phones)s) AND c.phone <> '')
+  OR (c.mobile = ANY(%(phones)s) AND c.mobile <> '')) {_NEWEST}"""
 
 ACCOUNTS = f"""
 SELECT id::text, name, phone, website FROM {_table(Account)}
@@ -106,13 +106,13 @@ def rows(statement: str, values: Mapping[str, object], deadline: Deadline) -> li
     try:
         with statement_timeout.bounded(deadline.until) as cursor:
             cursor.execute(statement, values)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
+            result: list[tuple[Any, ...]] = cursor.fetchall()
     except statement_timeout.StatementLate as error:
         raise PlatformSlow from error
-    return found
+    return result
 
 
 def contact(row: tuple[Any, ...]) -> ContactRecord:
     """Return the contact of a row of `BY_EMAIL` or `BY_PHONE`."""
-    found = ContactRecord(*row)
-    return found._replace(phones=tuple(filter(None, found.phones)))
+    record = ContactRecord(*row)
+    return record._replace(phones=tuple(filter(None, record.phones)))

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import orjson
 from pydantic import Field, SecretStr
 
+from rme.core import addresses
 from rme.core.cache import TtlCache
 from rme.core.credentials import DESTINATION
 from rme.core.html_entities import unescape
@@ -28,7 +29,7 @@ from rme.crm.connectors.platform_calls import json_of, limit_of
 from rme.crm.connectors.records import New
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Scalar
-from rme.transport import InvalidRequest
+from rme.transport.messages import InvalidRequest
 
 _ID = re.compile(r"[1-9][0-9]{0,9}")
 _LARGEST_ID = 2**31 - 1
@@ -62,14 +63,19 @@ class OdooConnector(MappedConnector):
 
     def _describe_object(self, name: str) -> Mapping[str, str]:
         types = self._read_types(name)
-        return {field: given.get("relation", "") for field, given in types.items()}
+        return {field: properties.get("relation", "") for field, properties in types.items()}
 
     # --- reading --------------------------------------------------------------------------------
     def _select(
-        self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
+        self,
+        kind: str,
+        conditions: Sequence[Where],
+        *,
+        newest: str = "created_at",
+        limit: int = SCAN,
     ) -> list[Row]:
         mapped = self._mapped(kind)
-        domain = [term for each in where for term in _domain(each)]
+        domain = [term for each in conditions for term in _domain(each)]
         domain += [[c.path, c.operator, c.value] for c in mapped.filter]
         paths = mapped.paths(name for name in mapped.fields if not name.startswith("find_"))
         # Odoo sorts only by stored fields of the model; the time of an event is in another one.
@@ -82,10 +88,11 @@ class OdooConnector(MappedConnector):
     def _select_by_phone(self, phone: str) -> list[Row]:
         mapped = self._mapped("Contact")
         paths = mapped.fields.get("find_phone") or mapped.fields.get("phones", ())
-        if rows := self._select("Contact", [Where(paths, equals=(phone,))]):
+        spellings = addresses.phone_spellings(phone)
+        if rows := self._select("Contact", [Where(paths, equals=spellings)]):
             return rows
         # Odoo stores a number as typed if it cannot convert it to E.164.
-        national = phone_digits(phone).national
+        national = min((each.national for each in phone_digits(phone)), key=len)
         return self._select("Contact", [Where(paths, like="%" + "%".join(national))])
 
     def _fetch(
@@ -110,13 +117,13 @@ class OdooConnector(MappedConnector):
         self, model: str, root: str, below: Sequence[str], rows: Sequence[dict[str, object]]
     ) -> None:
         """Replace the references of rows, `[id, label]`, by the records with these fields."""
-        wanted = {key for row in rows if (key := _reference_of(row, root)) is not None}
-        relation = self._types(model).get(root, {}).get("relation", "") if wanted else ""
+        keys = {key for row in rows if (key := _reference_of(row, root)) is not None}
+        relation = self._types(model).get(root, {}).get("relation", "") if keys else ""
         if not relation:
             return
-        domain: list[object] = [["id", "in", sorted(wanted)]]
-        found = self._fetch(relation, domain, [*below, "display_name"], "id", len(wanted))
-        by_id = {each["id"]: each for each in found}
+        domain: list[object] = [["id", "in", sorted(keys)]]
+        records = self._fetch(relation, domain, [*below, "display_name"], "id", len(keys))
+        by_id = {each["id"]: each for each in records}
         for row in rows:
             if (key := _reference_of(row, root)) is not None:
                 row[root] = by_id.get(key, False)
@@ -145,10 +152,10 @@ class OdooConnector(MappedConnector):
     def _insert(self, kind: str, row: dict[str, Scalar], new: New) -> str:
         mapped = self._mapped(kind)
         types = self._types(mapped.object) if kind == "Case" else {}
-        given = {name: str(getattr(new, name, "")) for name in ("contact_id", "account_id")}
+        parent_ids = {name: str(getattr(new, name, "")) for name in ("contact_id", "account_id")}
         parents = [
             Parent(name, mapped.fields[name][0].partition(".")[0], self._key(key))
-            for name, key in given.items()
+            for name, key in parent_ids.items()
             if key and name in mapped.fields
         ]
         for parent in parents:
@@ -213,20 +220,20 @@ class OdooConnector(MappedConnector):
         raise error_of(reply.status, result if isinstance(result, dict) else {}, parents or ())
 
 
-def _domain(where: Where) -> list[object]:
+def _domain(condition: Where) -> list[object]:
     """Return a condition as an Odoo domain: prefix notation, one `|` before each two terms."""
     terms: list[object] = []
-    for path in where.paths:
-        if where.keys:
-            terms.append([path, "in", [int(value) for value in where.equals]])
-        elif where.fold and not path.endswith("_normalized"):
-            terms += [[path, "=ilike", value.translate(_LIKE)] for value in where.equals]
-        elif where.equals:
-            terms.append([path, "in", list(where.equals)])
-        if where.like:
-            terms.append([path, "=ilike", where.like])
-        if where.since:
-            terms.append([path, ">=", where.since.strftime("%Y-%m-%d %H:%M:%S")])
+    for path in condition.paths:
+        if condition.keys:
+            terms.append([path, "in", [int(value) for value in condition.equals]])
+        elif condition.fold and not path.endswith("_normalized"):
+            terms += [[path, "=ilike", value.translate(_LIKE)] for value in condition.equals]
+        elif condition.equals:
+            terms.append([path, "in", list(condition.equals)])
+        if condition.like:
+            terms.append([path, "=ilike", condition.like])
+        if condition.since:
+            terms.append([path, ">=", condition.since.strftime("%Y-%m-%d %H:%M:%S")])
     return [*["|"] * (len(terms) - 1), *terms]
 
 

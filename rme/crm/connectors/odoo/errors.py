@@ -37,8 +37,8 @@ def error_of(status: int, error: Mapping[str, object], parents: Sequence[Parent]
     """Return the platform error for an error response. `parents`: those of a record to create."""
     name = str(error.get("name", "")).rpartition(".")[2]
     message = str(error.get("message", ""))
-    if missing := _missing(name, message, parents):
-        return UnknownParent(missing)
+    if missing_parent := _missing(name, message, parents):
+        return UnknownParent(missing_parent)
     if name == "UniqueViolation":
         return Duplicate("")
     if name in ("AccessDenied", "AccessError", "SessionExpiredException"):
@@ -54,9 +54,9 @@ def _missing(name: str, message: str, parents: Sequence[Parent]) -> str:
     The message names its id. A violated constraint has the message of a deletion, which ends with
     the field in parentheses.
     """
-    found = _MISSING.search(message) if name == "MissingError" else None
+    match = _MISSING.search(message) if name == "MissingError" else None
     for parent in parents:
-        if found and found[1] == parent.key:
+        if match and match[1] == parent.key:
             return parent.name
         if name == "ValidationError" and f"({parent.root})" in message:
             return parent.name

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, SecretStr, model_validator
 
+from rme.core import ids
 from rme.core.credentials import DESTINATION
 from rme.crm import platforms
 from rme.crm.connectors.base import (
@@ -21,12 +22,11 @@ from rme.crm.connectors.salesforce.errors import codes_of, error_of
 from rme.crm.connectors.salesforce.sessions import SalesforceClient
 from rme.crm.connectors.values import Row
 from rme.crm.mapping import Condition, ObjectMapping, Scalar
-from rme.transport import Transport
+from rme.transport.performer import Performer
 
 T = TypeVar("T")
 
 _ID = re.compile(r"[A-Za-z0-9]{15}(?:[A-Z0-5]{3})?")
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _PREFIXES = {"Account": "001", "Contact": "003", "Case": "500", "Campaign": "701"}
 _PREFIXES |= {"CampaignMember": "00v", "Lead": "00Q", "User": "005", "Opportunity": "006"}
 """How ids of an object begin; each organization has its own prefixes for custom objects."""
@@ -78,7 +78,7 @@ class SalesforceConnector(MappedConnector):
         organization_id: str,
         *,
         platform: platforms.PlatformRecord | None = None,
-        transport: Transport | None = None,
+        transport: Performer | None = None,
     ) -> None:
         super().__init__(organization_id, platform=platform, transport=transport)
         self.adapter = sessions.TransportAdapter(self.caller)
@@ -88,10 +88,15 @@ class SalesforceConnector(MappedConnector):
 
     # --- reading --------------------------------------------------------------------------------
     def _select(
-        self, kind: str, where: Sequence[Where], *, newest: str = "created_at", limit: int = SCAN
+        self,
+        kind: str,
+        conditions: Sequence[Where],
+        *,
+        newest: str = "created_at",
+        limit: int = SCAN,
     ) -> list[Row]:
         mapped = self._mapped(kind)
-        terms = [_condition(each) for each in where] + [_filter(c) for c in mapped.filter]
+        terms = [_condition(each) for each in conditions] + [_filter(c) for c in mapped.filter]
         by = [f"{path} DESC NULLS LAST" for path in mapped.paths([newest])[:1]]
         order = ", ".join([*by, "Id DESC"]) if newest else f"{mapped.fields['name'][0]}, Id"
         query = (
@@ -103,15 +108,16 @@ class SalesforceConnector(MappedConnector):
     def _select_by_phone(self, phone: str) -> list[Row]:
         """Return rows found by SOSL, which matches phone numbers in any format."""
         mapped = self._mapped("Contact")
-        digits = " OR ".join(dict.fromkeys(each for each in phone_digits(phone) if each.isdigit()))
+        spellings = (each for spelling in phone_digits(phone) for each in spelling)
+        digits = " OR ".join(dict.fromkeys(each for each in spellings if each.isdigit()))
         terms = " AND ".join(_filter(condition) for condition in mapped.filter)
-        where = f" WHERE {terms}" if terms else ""
+        filters = f" WHERE {terms}" if terms else ""
         search = (
-            f"FIND {{{digits}}} IN PHONE FIELDS RETURNING {mapped.object}({_fields(mapped)}{where} "
-            f"ORDER BY {self.created_path} DESC LIMIT {SCAN})"
+            f"FIND {{{digits}}} IN PHONE FIELDS RETURNING {mapped.object}({_fields(mapped)}"
+            f"{filters} ORDER BY {self.created_path} DESC LIMIT {SCAN})"
         )
-        found = self._run(lambda client: client.search(search))
-        return [] if found is None else _rows(found, "searchRecords")
+        result = self._run(lambda client: client.search(search))
+        return [] if result is None else _rows(result, "searchRecords")
 
     # --- ids ------------------------------------------------------------------------------------
     def _key(self, record_id: str) -> str:
@@ -119,11 +125,7 @@ class SalesforceConnector(MappedConnector):
         if not _ID.fullmatch(record_id):
             return ""
         bare = record_id[:15]
-        sums = (
-            sum(1 << i for i, char in enumerate(bare[at : at + 5]) if "A" <= char <= "Z")
-            for at in (0, 5, 10)
-        )
-        key = bare + "".join(_ALPHABET[each] for each in sums)
+        key = ids.salesforce_id(bare)
         return key if record_id in (bare, key) else ""
 
     def _may_be(self, kind: str, record_id: str) -> bool:
@@ -195,31 +197,31 @@ def _filter(condition: Condition) -> str:
     return f"{condition.path} {condition.operator} {quote(condition.value)}"
 
 
-def _condition(where: Where) -> str:
+def _condition(condition: Where) -> str:
     """Return a condition in SOQL. Salesforce itself compares texts without case."""
     terms: list[str] = []
-    for path in where.paths:
-        if where.equals:
-            terms.append(f"{path} IN ({', '.join(quote(each) for each in where.equals)})")
-        if where.like:
-            terms.append(f"{path} LIKE {quote(where.like)}")
-        if where.since:
-            terms.append(f"{path} >= {where.since.strftime('%Y-%m-%dT%H:%M:%SZ')}")
+    for path in condition.paths:
+        if condition.equals:
+            terms.append(f"{path} IN ({', '.join(quote(each) for each in condition.equals)})")
+        if condition.like:
+            terms.append(f"{path} LIKE {quote(condition.like)}")
+        if condition.since:
+            terms.append(f"{path} >= {condition.since.strftime('%Y-%m-%dT%H:%M:%SZ')}")
     return f"({' OR '.join(terms)})"
 
 
 def _rows(result: object, name: str) -> list[Row]:
-    found = result.get(name) if isinstance(result, dict) else None
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+    rows = result.get(name) if isinstance(result, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise PlatformAway
-    return found
+    return rows
 
 
 def _fields_of(description: Any) -> dict[str, str]:
     """Return the fields of an object's description, and its relationships with their object."""
     fields = description["fields"]
-    found = {str(each["name"]): "" for each in fields}
-    for each in fields:
-        if each.get("relationshipName") and each.get("referenceTo"):
-            found[str(each["relationshipName"])] = str(each["referenceTo"][0])
-    return found
+    objects = {str(field["name"]): "" for field in fields}
+    for field in fields:
+        if field.get("relationshipName") and field.get("referenceTo"):
+            objects[str(field["relationshipName"])] = str(field["referenceTo"][0])
+    return objects

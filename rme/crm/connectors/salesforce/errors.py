@@ -59,8 +59,8 @@ def codes_of(content: object) -> list[str]:
 
 
 def _errors(content: object) -> list[Details]:
-    listed = content if isinstance(content, list) else [content]
-    return [each for each in listed if isinstance(each, dict)]
+    items = content if isinstance(content, list) else [content]
+    return [each for each in items if isinstance(each, dict)]
 
 
 def error_of(status: int, content: object, creates: ObjectMapping | None) -> PlatformError:
@@ -89,12 +89,12 @@ def error_of(status: int, content: object, creates: ObjectMapping | None) -> Pla
 
 def _duplicate(error: Details) -> str:
     """Return the id of the record that exists already, or "" if the error does not name it."""
-    if found := _RECORD.search(str(error.get("message", ""))):
-        return found[1]
+    if record := _RECORD.search(str(error.get("message", ""))):
+        return record[1]
     result = error.get("duplicateResult") or error.get("duplicateResut")  # Salesforce's misspelling
     results = result.get("matchResults") if isinstance(result, dict) else None
-    for each in results if isinstance(results, list) else []:
-        match each:
+    for rule in results if isinstance(results, list) else []:
+        match rule:
             case {"matchRecords": [{"record": {"Id": identifier}}, *_]}:
                 return str(identifier)
     return ""
@@ -102,9 +102,9 @@ def _duplicate(error: Details) -> str:
 
 def _parent(errors: Sequence[Details], creates: ObjectMapping) -> str:
     """Return our field whose reference is wrong, by the platform's fields that the errors name."""
-    listed = (each.get("fields") for each in errors)
-    named = {str(field) for fields in listed if isinstance(fields, list) for field in fields}
+    field_lists = (each.get("fields") for each in errors)
+    names = {str(field) for fields in field_lists if isinstance(fields, list) for field in fields}
     for name in ("contact_id", "account_id"):
-        if named & set(creates.fields.get(name, ())):
+        if names & set(creates.fields.get(name, ())):
             return name
     return "account_id"

@@ -21,7 +21,8 @@ from rme.core.cache import TtlCache
 from rme.crm.connectors.base import MappingWrong, PlatformAway, PlatformRefused
 from rme.crm.connectors.platform_calls import PlatformCaller, json_of, limit_of
 from rme.crm.platforms import PlatformRecord
-from rme.transport import InvalidRequest, origin_of
+from rme.transport.addresses import origin_of
+from rme.transport.messages import InvalidRequest
 
 SESSION_SECONDS = 3000
 """Shorter than organizations usually configure; one that ended earlier is noticed by a 401."""
@@ -112,13 +113,13 @@ def client(platform: PlatformRecord, adapter: TransportAdapter) -> SalesforceCli
 
     session = _sessions.get(_key(platform), lambda: _log_in(platform, adapter.caller))
     assert session is not None  # _log_in raises instead
-    made: SalesforceClient = Salesforce(
+    new_client: SalesforceClient = Salesforce(
         session_id=session.id,
         instance_url=session.instance_url,
         session=requests_session(adapter),
         version=str(platform.settings.get("api_version") or "62.0"),
     )
-    return made
+    return new_client
 
 
 def forget(platform: PlatformRecord, session_id: str) -> None:
@@ -167,21 +168,21 @@ def _log_in(platform: PlatformRecord, caller: PlatformCaller) -> SalesforceSessi
 
 def _grant(settings: Mapping[str, object]) -> dict[str, str]:
     """Return the parameters of the token request. Raise PlatformRefused for an unusable key."""
-    given = {name: str(value) for name, value in settings.items()}
-    if not given.get("private_key"):
+    texts = {name: str(value) for name, value in settings.items()}
+    if not texts.get("private_key"):
         return {
             "grant_type": "client_credentials",
-            "client_id": given.get("client_id", ""),
-            "client_secret": given.get("client_secret", ""),
+            "client_id": texts.get("client_id", ""),
+            "client_secret": texts.get("client_secret", ""),
         }
     claims = {
-        "iss": given.get("client_id", ""),
-        "sub": given.get("username", ""),
-        "aud": given.get("audience", ""),
+        "iss": texts.get("client_id", ""),
+        "sub": texts.get("username", ""),
+        "aud": texts.get("audience", ""),
         "exp": int(time.time()) + _ASSERTION_SECONDS,
     }
     try:
-        assertion = jwt.encode(claims, given["private_key"], algorithm="RS256")
+        assertion = jwt.encode(claims, texts["private_key"], algorithm="RS256")
     except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise PlatformRefused from error
     return {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion}

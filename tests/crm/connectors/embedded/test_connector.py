@@ -48,8 +48,9 @@ def test_contacts_of_many_organizations_are_read_one_by_one(analyzed):
     assert after - before == 40
 
 
+@pytest.mark.promise("bot-calls-7")
 @pytest.mark.django_db(transaction=True)
-def test_a_locked_table_costs_no_more_than_the_deadline():
+def test_locked_table_delays_no_longer_than_the_deadline():
     org = factories.organization()
     locked, done = threading.Event(), threading.Event()
 

@@ -41,6 +41,7 @@ READ = {
 }
 
 
+@pytest.mark.promise("bot-failures-19", "odoo-4")
 @pytest.mark.parametrize("case", READ)
 def test_an_error_on_reading_is_reported_without_the_platforms_text(server, case):
     refusal, expected = READ[case]
@@ -59,6 +60,7 @@ WRITE = {
 }
 
 
+@pytest.mark.promise("odoo-4")
 @pytest.mark.parametrize("case", WRITE)
 def test_an_error_on_creating_is_reported(server, case):
     refusal, expected = WRITE[case]
@@ -78,13 +80,13 @@ def test_an_error_on_creating_is_reported(server, case):
     ],
     ids=["contact", "case", "case of an account", "no id"],
 )
-def test_a_parent_that_is_not_there_is_named(server, new, field):
+def test_unknown_parent_is_reported_with_its_field(server, new, field):
     with pytest.raises(UnknownParent) as raised:
         remote.odoo(server).create(new, deadline=Deadline.after(4))
     assert raised.value.field == field
 
 
-def test_a_parent_that_only_the_database_misses_is_named(server):
+def test_parent_rejected_by_a_database_constraint_is_named(server):
     message = (
         "The operation cannot be completed: Another model is using the record you are trying to "
         "delete.\n\nThe troublemaker is: 'Ticket' (helpdesk.ticket)\nThanks to the following "
@@ -112,12 +114,13 @@ def test_a_parent_that_only_the_database_misses_is_named(server):
     ],
     ids=["key", "bad key", "database", "nobody there", "scheme", "no host", "strange certificate"],
 )
-def test_wrong_settings_fail_as_what_they_are(server, settings, expected):
+def test_wrong_settings_raise_their_error(server, settings, expected):
     with pytest.raises(expected):
         find(remote.odoo(server, **settings))
 
 
-def test_an_address_that_is_not_public_is_not_called(server):
+@pytest.mark.promise("mapping-7")
+def test_non_public_address_is_not_called(server):
     record = PlatformRecord("acme", "odoo", settings=remote.odoo_settings(server))
     record = PlatformRecord(
         "acme", "odoo", settings=record.settings, mappings=remote.odoo(server).platform.mappings
@@ -128,15 +131,16 @@ def test_an_address_that_is_not_public_is_not_called(server):
     assert server.connections == 0
 
 
-def test_a_limit_says_how_long(server):
+def test_rate_limit_error_has_its_retry_after(server):
     server.answer = lambda connection, seen: respond(connection, 429, b"{}", {"Retry-After": "17"})
     with pytest.raises(PlatformLimit) as raised:
         find(remote.odoo(server))
     assert raised.value.retry_after == 17
 
 
+@pytest.mark.promise("odoo-6")
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_server_ends_in_time_as_what_it_is(server, name):
+def test_broken_server_raises_its_error_in_time(server, name):
     answer, reading, making = BREAKS[name]
     server.answer = answer
     with Stopwatch() as watch:
@@ -147,7 +151,7 @@ def test_a_broken_server_ends_in_time_as_what_it_is(server, name):
     assert watch.seconds < 2.6
 
 
-def test_a_read_is_tried_once_more_and_a_create_is_not(server):
+def test_read_is_retried_once_and_create_is_not(server):
     good: Callable[..., Any] = server.answer
     tries: list[str] = []
 
@@ -167,6 +171,7 @@ def test_a_read_is_tried_once_more_and_a_create_is_not(server):
     assert server.rows["res.partner"] == []
 
 
+@pytest.mark.promise("contacts-1")
 def test_five_hundred_contacts_are_one_call(server):
     made = [server.add("res.partner", name=f"P {i}", phone="+12127365000") for i in range(500)]
     found = remote.odoo(server).get_contacts(made, deadline=Deadline.after(4))
@@ -175,12 +180,13 @@ def test_five_hundred_contacts_are_one_call(server):
     assert len(server.asked) == 1
 
 
-def test_an_id_of_another_spelling_is_nobodys(server):
+def test_misspelled_id_matches_no_contact(server):
     ada = server.add("res.partner", name="Ada")
     given = [f"0{ada}", f" {ada}", f"res.partner,{ada}", f"{ada}.0", "-1", "9" * 10, "٣"]
     assert remote.odoo(server).get_contacts(given) == {}
 
 
+@pytest.mark.promise("contacts-3")
 def test_a_record_is_reached_by_its_model_too(server):
     event = server.add("event.event", name="Congress", date_begin="2026-03-04 09:30:00")
     found = remote.odoo(server).get_records([f"event.event,{event}", f"helpdesk.ticket,{event}"])
@@ -196,7 +202,8 @@ def test_a_record_is_reached_by_its_model_too(server):
     }
 
 
-def test_a_number_that_odoo_could_not_read_is_found_as_it_was_typed(server):
+@pytest.mark.promise("look-ups-2", "odoo-2")
+def test_number_stored_unparsed_by_odoo_is_found(server):
     ada = server.add("res.partner", name="Ada", phone="(212) 736-5000")
     server.add("res.partner", name="Eve", phone="(212) 736-5001")
     found = remote.odoo(server).find_contacts_by_phone(
@@ -207,7 +214,7 @@ def test_a_number_that_odoo_could_not_read_is_found_as_it_was_typed(server):
     ]
 
 
-def test_a_text_becomes_html_and_comes_back(server):
+def test_text_is_stored_as_html_and_read_back(server):
     connector = remote.odoo(server)
     ada = server.add("res.partner", name="Ada", email="a@b.example")
     issue = "It <b>fails</b> & stops\nalways"
@@ -224,7 +231,8 @@ def without_help_desk(server: OdooServer) -> OdooConnector:
     return OdooConnector("acme", platform=record, transport=remote.transport())
 
 
-def test_cases_are_tasks_where_there_is_no_help_desk(server):
+@pytest.mark.promise("odoo-5")
+def test_cases_are_tasks_without_a_help_desk(server):
     connector = without_help_desk(server)
     acme = server.add("res.partner", name="Acme", is_company=True)
     ada = server.add("res.partner", name="Ada", email="a@b.example", parent_id=int(acme))
@@ -245,6 +253,7 @@ def test_cases_are_tasks_where_there_is_no_help_desk(server):
     assert {(each.contact_id, each.account_id) for each in found} == {(ada, acme)}
 
 
+@pytest.mark.promise("look-ups-11")
 def test_a_person_without_a_company_has_no_account(server):
     connector = remote.odoo(server)
     ada = server.add("res.partner", name="Ada", email="a@b.example")
@@ -257,6 +266,7 @@ def test_a_person_without_a_company_has_no_account(server):
     assert (booth.contact_id, booth.account_id, booth.account_name) == (ada, "", "")
 
 
+@pytest.mark.promise("look-ups-1", "odoo-2")
 def test_an_address_with_letters_beyond_ascii_is_found(server):
     ada = server.add("res.partner", name="Ada", email="Ada@Exämple.org")
     found = remote.odoo(server).find_contacts_by_email(
@@ -265,7 +275,8 @@ def test_an_address_with_letters_beyond_ascii_is_found(server):
     assert [each.id for each in found] == [ada]
 
 
-def test_a_booth_of_a_company_is_its_peoples(server):
+@pytest.mark.promise("look-ups-6")
+def test_company_booth_belongs_to_its_people(server):
     acme = server.add("res.partner", name="Acme", is_company=True)
     ada = server.add("res.partner", name="Ada", parent_id=int(acme))
     eve = server.add("res.partner", name="Eve")

@@ -36,6 +36,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.promise("bot-failures-19", "salesforce-7")
 @pytest.mark.parametrize("case", ERRORS)
 def test_an_error_is_reported_without_the_platforms_text(server, case):
     refusal, reading, making = ERRORS[case]
@@ -49,6 +50,7 @@ def test_an_error_is_reported_without_the_platforms_text(server, case):
     assert server.rows["Account"] == []
 
 
+@pytest.mark.promise("salesforce-8")
 @pytest.mark.parametrize("name", ["duplicateResult", "duplicateResut"])
 def test_a_duplicate_is_reported_with_its_id(server, name):
     there = identifier("001", 7)
@@ -59,6 +61,7 @@ def test_a_duplicate_is_reported_with_its_id(server, name):
     assert raised.value.id == there
 
 
+@pytest.mark.promise("salesforce-8")
 @pytest.mark.parametrize(
     ("refusal", "known_id"),
     [
@@ -91,13 +94,14 @@ def test_a_duplicate_is_reported_as_far_as_the_platform_names_it(server, refusal
     ],
     ids=["contact", "case", "no id"],
 )
-def test_a_parent_that_is_not_there_is_named(server, new, field):
+def test_unknown_parent_is_reported_with_its_field(server, new, field):
     with pytest.raises(UnknownParent) as raised:
         remote.salesforce(server).create(new, deadline=Deadline.after(4))
     assert raised.value.field == field
 
 
-def test_an_address_that_is_not_public_is_not_called(server):
+@pytest.mark.promise("mapping-7")
+def test_non_public_address_is_not_called(server):
     known = remote.salesforce(server).platform
     connector = SalesforceConnector("acme", platform=known, transport=Transport(AddressPolicy()))
     with pytest.raises(PlatformAway):
@@ -106,8 +110,9 @@ def test_an_address_that_is_not_public_is_not_called(server):
 
 
 # --- broken servers -----------------------------------------------------------------------------
+@pytest.mark.promise("salesforce-10")
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_server_ends_in_time_as_what_it_is(server, name):
+def test_broken_server_raises_its_error_in_time(server, name):
     connector = remote.salesforce(server)
     find(connector)  # with a session, so that the call itself meets it
     answer, reading, making = BREAKS[name]
@@ -120,14 +125,16 @@ def test_a_broken_server_ends_in_time_as_what_it_is(server, name):
     assert watch.seconds < 2.6
 
 
+@pytest.mark.promise("salesforce-10")
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_log_in_makes_nothing(server, name):
+def test_broken_log_in_creates_nothing(server, name):
     server.answer = BREAKS[name][0]
     slow = name in ("hangs", "drips")
     with pytest.raises(PlatformSlow if slow else PlatformAway):
         make(remote.salesforce(server), 1.0)
 
 
+@pytest.mark.promise("salesforce-10")
 @pytest.mark.parametrize(
     "body",
     [
@@ -141,7 +148,7 @@ def test_a_broken_log_in_makes_nothing(server, name):
     ],
     ids=["list", "number", "null", "text", "no records", "no rows", "huge number"],
 )
-def test_an_answer_of_another_shape_is_none(server, body):
+def test_answer_of_unexpected_shape_is_an_error(server, body):
     connector = remote.salesforce(server)
     find(connector)
     server.answer = lambda connection, seen: respond(connection, 200, body)

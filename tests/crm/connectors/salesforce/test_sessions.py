@@ -14,6 +14,7 @@ from tests.crm.connectors.errors_scene import find, make
 from tests.fakes.salesforce import Refused
 
 
+@pytest.mark.promise("salesforce-1", "salesforce-2")
 def test_a_session_serves_many_connectors(server):
     for _ in range(3):
         find(remote.salesforce(server))
@@ -22,7 +23,8 @@ def test_a_session_serves_many_connectors(server):
     ]
 
 
-def test_a_session_that_has_ended_is_followed_by_one_log_in(server):
+@pytest.mark.promise("salesforce-9")
+def test_ended_session_is_renewed_by_one_log_in(server):
     connector = remote.salesforce(server)
     find(connector)
     server.sessions.clear()
@@ -31,7 +33,8 @@ def test_a_session_that_has_ended_is_followed_by_one_log_in(server):
     assert len(server.logins) == 2
 
 
-def test_a_session_that_is_never_taken_is_refused_after_one_log_in(server):
+@pytest.mark.promise("salesforce-9")
+def test_session_that_is_never_accepted_fails_after_one_log_in(server):
     connector = remote.salesforce(server)
     server.refuse = [Refused(401, "INVALID_SESSION_ID") for _ in range(5)]
     with pytest.raises(PlatformRefused):
@@ -39,6 +42,7 @@ def test_a_session_that_is_never_taken_is_refused_after_one_log_in(server):
     assert (len(server.logins), len(server.refuse)) == (2, 3)
 
 
+@pytest.mark.promise("salesforce-2")
 def test_threads_may_log_in_at_once(server):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: find(remote.salesforce(server)), range(16)))
@@ -72,7 +76,7 @@ def test_a_private_key_signs_an_assertion(server):
     ],
     ids=["secret", "key", "nobody there", "scheme", "no address"],
 )
-def test_wrong_settings_fail_as_what_they_are(server, settings, expected):
+def test_wrong_settings_raise_their_error(server, settings, expected):
     with pytest.raises(expected):
         find(remote.salesforce(server, **settings))
 
@@ -82,7 +86,7 @@ def test_wrong_settings_fail_as_what_they_are(server, settings, expected):
     ["http://169.254.169.254/", "https://169.254.169.254", "https://", "javascript:1", None, 7],
     ids=["http", "metadata", "no host", "scheme", "null", "number"],
 )
-def test_a_log_in_cannot_lead_anywhere_else(server, where):
+def test_log_in_cannot_redirect_to_another_host(server, where):
     given = server._log_in
     server._log_in = lambda form: (200, {**given(form)[1], "instance_url": where})
     with pytest.raises(PlatformAway):

@@ -50,7 +50,7 @@ def test_a_new_version_starts_from_the_newest_and_has_its_channels_fields(root, 
     assert set(form.fields) == {"template", "text", "variables"}
 
 
-def test_a_new_version_leads_to_the_studio_and_is_made_active(root, org):
+def test_new_version_redirects_to_the_studio_and_can_be_activated(root, org):
     template = Template.objects.get(channel="EMAIL")
     made = root.post(
         page(TemplateVersion, "add"), {"template": template.pk, **VERSION, "_save": "Save"}
@@ -70,7 +70,7 @@ def test_a_new_version_leads_to_the_studio_and_is_made_active(root, org):
     assert dict(template.versions.values_list("version", "state")) == {1: "ACTIVE", 2: "ARCHIVED"}
 
 
-def test_what_was_active_is_neither_edited_nor_deleted(root, org):
+def test_formerly_active_version_is_neither_edited_nor_deleted(root, org):
     template = Template.objects.get(channel="EMAIL")
     old = template.versions.get()
     templates.activate(add(root, template))
@@ -87,7 +87,7 @@ def test_what_was_active_is_neither_edited_nor_deleted(root, org):
     assert old.subject == factories.TEXTS["EMAIL"]["subject"]
 
 
-def test_a_template_that_was_never_active_is_deleted(root, org):
+def test_never_active_template_can_be_deleted(root, org):
     template = Template.objects.create(
         organization=org, name="x", language="de", channel="SMS", category="MARKETING"
     )
@@ -98,7 +98,7 @@ def test_a_template_that_was_never_active_is_deleted(root, org):
 
 
 @pytest.mark.parametrize("language", ["xx", "de_ZZ", "qqq", "en_XX"])
-def test_a_template_of_a_language_that_does_not_exist_is_refused(root, org, language):
+def test_template_of_an_unknown_language_is_rejected(root, org, language):
     form = {"organization": org.pk, "name": "x", "channel": "SMS", "category": "MARKETING"}
     shown = root.post(page(Template, "add"), {**form, "language": language})
     assert set(shown.context["adminform"].form.errors) == {"language"}
@@ -112,7 +112,8 @@ def test_a_draft_is_edited(root, org):
     assert row.subject == "Better"
 
 
-def test_a_broken_version_does_not_become_active_and_says_why(root, org):
+@pytest.mark.promise("templates-6")
+def test_broken_version_is_not_activated_and_its_errors_are_shown(root, org):
     template = Template.objects.get(channel="EMAIL")
     row = templates.add_draft(template, {"subject": "{{ x", "text": "{% if %}"})
     answer = root.post(button(TemplateVersion, row, "activate")).content.decode()
@@ -125,7 +126,7 @@ def test_a_broken_version_does_not_become_active_and_says_why(root, org):
 @pytest.mark.parametrize(
     "form", [{"contact": "nobody"}, {"variables": "[1]"}, {"variables": "{"}], ids=str
 )
-def test_a_test_send_says_what_it_cannot_use(root, org, form):
+def test_test_send_reports_invalid_fields(root, org, form):
     who = factories.contact(org)
     row = TemplateVersion.objects.get(template__channel="SMS")
     shown = root.post(button(TemplateVersion, row, "send-test"), {"contact": str(who.pk), **form})
@@ -152,12 +153,17 @@ def using(org):
 
 
 def edit(root, row, text):
-    return root.post(page(Partial, "change", row.pk), {"text": text})
+    shown = root.get(page(Partial, "change", row.pk)).context["adminform"].form.initial
+    form = {"text": text, "seen": shown.get("seen", "")}
+    return root.post(page(Partial, "change", row.pk), form)
 
 
-def test_a_partial_is_made_and_used_at_once(root, org):
+def test_partial_is_used_once_it_is_published(root, org):
     form = {"organization": org.pk, "name": "footer", "text": "© {{ year }}"}
     assert root.post(page(Partial, "add"), form).status_code == 302
+    assert templates.partials(org.pk) == {}
+    made = Partial.objects.get()
+    root.post(button(Partial, made, "versions"), {"seen": "1.1", "do": "publish"})
     row = templates.add_draft(
         Template.objects.get(channel="SMS"), {"text": "Hi {% render 'footer', year: 2026 %}"}
     )
@@ -167,7 +173,7 @@ def test_a_partial_is_made_and_used_at_once(root, org):
     assert Template.objects.get(channel="SMS").versions.get(state="ACTIVE").pk == row.pk
 
 
-def test_a_version_without_its_partial_does_not_become_active_and_says_why(root, org):
+def test_version_with_missing_partial_is_not_activated_and_the_error_is_shown(root, org):
     row = templates.add_draft(
         Template.objects.get(channel="SMS"), {"text": "Hi\n{% render 'footer' %}"}
     )
@@ -195,7 +201,7 @@ def test_a_partial_in_use_is_not_broken(root, org, text, problem):
     assert inner.text == "inner"
 
 
-def test_a_partial_that_is_well_but_breaks_a_text_in_use_is_refused(root, org):
+def test_valid_partial_that_breaks_a_text_in_use_is_rejected(root, org):
     for n in range(1, 5):
         text = f"{{% render 'p{n + 1}' %}}" if n < 4 else "x"
         Partial.objects.create(organization=org, name=f"p{n}", text=text)

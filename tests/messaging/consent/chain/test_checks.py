@@ -45,7 +45,7 @@ def test_a_ledger_is_verified_in_slices_and_the_result_is_kept(org, recorded):
     assert (state.newest, state.recorded_at) == (check, new.recorded_at)
 
 
-def test_an_entry_that_was_changed_is_named(org, recorded):
+def test_changed_entry_is_named(org, recorded):
     ConsentEntry.objects.filter(pk=recorded[3].pk).update(status="OPTED_OUT")
     check = verified(org)
     assert (check.state, check.entries, check.broken, check.holds) == (
@@ -53,7 +53,7 @@ def test_an_entry_that_was_changed_is_named(org, recorded):
     )  # fmt: skip
 
 
-def test_entries_that_were_cut_off_at_the_end_are_missed(org, recorded):
+def test_entries_missing_at_the_end_are_detected(org, recorded):
     assert verified(org).holds
     last = recorded[-1]
     ConsentEntry.objects.filter(pk=last.pk).delete()

@@ -15,6 +15,7 @@ from tests.rest import Api, error, events, message
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.promise("errors-1", "errors-7", "gates-2", "gates-7")
 def test_no_consent_leaves_a_message(api, org):
     person = factories.contact(org)
     factories.template(org, name="offer", category="MARKETING")
@@ -29,6 +30,7 @@ def test_no_consent_leaves_a_message(api, org):
     assert api.get(str(stored.pk))["status"] == "BLOCKED"
 
 
+@pytest.mark.promise("errors-8", "answer-3", "gates-4")
 def test_suppressed_leaves_a_message(api, org):
     person = factories.contact(org)
     Suppression.objects.create(
@@ -43,6 +45,7 @@ def test_suppressed_leaves_a_message(api, org):
     )
 
 
+@pytest.mark.promise("gates-5")
 def test_expired_suppression_does_not_count(api, org):
     person = factories.contact(org)
     Suppression.objects.create(
@@ -55,6 +58,7 @@ def test_expired_suppression_does_not_count(api, org):
     assert api.send(message(person)).status_code == 202
 
 
+@pytest.mark.promise("errors-9", "gates-8")
 def test_frequency_capped(api, org):
     person = factories.contact(org)
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", cap_count=2)
@@ -69,6 +73,7 @@ def test_frequency_capped(api, org):
     assert bulk.json()["accepted"] == 1
 
 
+@pytest.mark.promise("gates-8")
 def test_cap_counts_within_one_bulk(api, org):
     person = factories.contact(org)
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", cap_count=2)
@@ -78,6 +83,7 @@ def test_cap_counts_within_one_bulk(api, org):
     assert ["error" in item for item in results] == [False, False, True, True]
 
 
+@pytest.mark.promise("errors-10")
 def test_template_not_found(api, org):
     person = factories.contact(org)
     check(
@@ -87,6 +93,7 @@ def test_template_not_found(api, org):
     )
 
 
+@pytest.mark.promise("templates-8")
 def test_locale_chain_only_where_it_is_allowed(org):
     person = factories.contact(org, language="en_GB")
     factories.template(org, name="short", language="en")
@@ -97,6 +104,7 @@ def test_locale_chain_only_where_it_is_allowed(org):
     assert Api(org, mode="TEST").send(body).status_code == 202
 
 
+@pytest.mark.promise("errors-21")
 def test_unreachable_leaves_a_message(api, org):
     person = factories.contact(org, email="", mobile="")
     response = api.send(message(person))
@@ -111,6 +119,7 @@ def test_unreachable_leaves_a_message(api, org):
     )
 
 
+@pytest.mark.promise("errors-24")
 @pytest.mark.parametrize("has_another", [False, True], ids=["no account", "another channel's"])
 def test_provider_error_where_no_provider_is_configured(api, org, has_another):
     Organization.objects.update(simulator=False)
@@ -129,6 +138,7 @@ def test_provider_error_where_no_provider_is_configured(api, org, has_another):
     )
 
 
+@pytest.mark.promise("gates-7")
 def test_opt_in_lets_marketing_pass(api, org):
     person = factories.contact(org)
     factories.template(org, name="offer", category="MARKETING")

@@ -8,8 +8,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.console.actions import bulk_actions, tasks
-from messaging.models import BulkAction, Delivery, Event, Message, Pause, Suppression
-from messaging.webhooks import endpoints
+from messaging.models import (
+    BulkAction,
+    Delivery,
+    Event,
+    Message,
+    MessageContent,
+    Pause,
+    SenderDomain,
+    Suppression,
+)
 from rme.core import ids
 from rme.tenants.models import Membership
 from tests import audited, factories
@@ -26,14 +34,14 @@ def order(client, kind, **form):
     return client.post(url("choose", kind), form, follow=True)
 
 
-def test_the_number_is_shown_before_anything_is_done(root, org):
+def test_count_is_shown_before_an_action_starts(root, org):
     send(org, 3, schedule=LATER)
     shown = root.get(f"{url('choose', 'cancel')}?status=SCHEDULED&channel=EMAIL")
     assert shown.context["effect"] == "Stops 3 scheduled sends. They are not sent."
     assert set(Delivery.objects.values_list("status", flat=True)) == {"SCHEDULED"}
 
 
-def test_scheduled_sends_are_cancelled_with_a_reason_that_is_logged(root, org):
+def test_scheduled_sends_are_cancelled_and_the_reason_is_audited(root, org):
     send(org, 3, schedule=LATER)
     send(org, 1)
     shown = order(root, "cancel", why="the congress is off")
@@ -48,7 +56,7 @@ def test_scheduled_sends_are_cancelled_with_a_reason_that_is_logged(root, org):
     assert "reason: the congress is off" in lines
 
 
-def test_what_was_typed_to_find_several_people_is_not_kept(root, org):
+def test_search_text_matching_several_people_is_not_stored(root, org):
     mails = ("a@simulator.rme.test", "b@simulator.rme.test")
     people = [factories.contact(org, last_name="Meier", email=each) for each in mails]
     Api(org).send(message(*people, schedule=LATER))
@@ -65,7 +73,7 @@ def test_an_action_on_one_person_names_the_contact(root, org):
 
 
 @pytest.mark.parametrize("kind", ["cancel", "resend", "lift"])
-def test_nothing_is_done_without_a_reason_or_a_target(root, org, kind):
+def test_action_needs_a_reason_and_a_target(root, org, kind):
     shown = order(root, kind, why="because")
     assert "There is nothing to do" in shown.content.decode()
     send(org, 1, schedule=LATER)
@@ -73,7 +81,7 @@ def test_nothing_is_done_without_a_reason_or_a_target(root, org, kind):
     assert not BulkAction.objects.exists()
 
 
-def test_what_comes_after_the_number_was_shown_is_not_part_of_it(root, org):
+def test_messages_after_the_shown_count_are_not_included(root, org):
     send(org, 2, schedule=LATER)
     hidden = root.get(url("choose", "cancel")).context["hidden"]
     future = ids.at_least(datetime.now(UTC) + timedelta(minutes=5))
@@ -110,7 +118,7 @@ def test_a_resend_passes_the_gates_again(root, org):
     assert action.problems[0][1] == "The recipient is on a suppression list."
 
 
-def test_a_resend_keeps_what_the_caller_gave(root, org):
+def test_resend_keeps_variables_sender_and_metadata(root, org):
     person_ = factories.contact(org)
     sent = message(
         person_, channel="EMAIL", category="TRANSACTIONAL", metadata={"order": "7"},
@@ -127,7 +135,27 @@ def test_a_resend_keeps_what_the_caller_gave(root, org):
     assert page.context["message"].metadata == {"order": "7", "resentFrom": str(first.pk)}
 
 
-def test_suppressions_of_what_was_blocked_are_lifted(root, org):
+@pytest.mark.parametrize(
+    ("domain_name", "given", "shown"),
+    [
+        ("Acme", "Desk", "Desk"),
+        ("Acme", "Acme", "Acme"),
+        ("Acme", "", ""),
+        ("Zürich AG 1234", "", ""),
+    ],
+)
+def test_a_resent_sms_shows_the_sender_of_the_first(root, org, domain_name, given, shown):
+    SenderDomain.objects.update(name=domain_name)
+    names = {"from": {"name": given}} if given else {}
+    assert Api(org).send(message(factories.contact(org), channel="SMS", **names)).status_code == 202
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
+    first = Message.objects.get()
+    order(root, "resend", why="try")
+    resent = MessageContent.objects.exclude(pk=first.pk).get()
+    assert resent.body["sms_sender"] == shown
+
+
+def test_suppressions_of_blocked_messages_are_lifted(root, org):
     ada = factories.contact(org)
     Suppression.objects.create(organization=org, channel="EMAIL", address=ada.email, reason="STOP")
     other = Suppression.objects.create(
@@ -141,7 +169,6 @@ def test_suppressions_of_what_was_blocked_are_lifted(root, org):
 def test_lifting_30_asks_as_often_as_lifting_3(root, org):
     user = factories.integration_user()
     ContentType.objects.get_for_model(Suppression)  # kept by the process
-    endpoints.subscriptions([org.pk])  # kept for two seconds
     counts = []
     for count in (3, 30):
         rows = Suppression.objects.bulk_create(
@@ -156,10 +183,10 @@ def test_lifting_30_asks_as_often_as_lifting_3(root, org):
             bulk_actions.run_slice(action.pk)
         counts.append(len(captured))
     assert len(audited.entries(action="DELETED")) == 33
-    assert counts == [11, 11]
+    assert counts == [12, 12]
 
 
-def test_a_pause_holds_what_the_filter_names(root, org):
+def test_pause_holds_the_filtered_channel(root, org):
     shown = root.post(url("pause"), {"channel": "SMS", "why": "maintenance"})
     row = Pause.objects.get()
     assert (row.channel, row.category, row.template, row.reason) == ("SMS", "", "", "maintenance")
@@ -179,7 +206,7 @@ def test_a_stopped_action_goes_no_further(root, org):
     assert (action.state, action.done) == ("STOPPED", 100)
 
 
-def test_who_may_not_act_is_refused(org):
+def test_action_without_permission_is_forbidden(org):
     action = start(org, 1)
     viewer = person("v", org, Membership.Role.VIEWER)
     for name, *args in (("choose", "cancel"), ("pause",)):

@@ -12,7 +12,7 @@ from tests.messaging.console.actions.scene import send, start
 pytestmark = pytest.mark.django_db
 
 
-def test_a_slice_that_was_interrupted_is_done_again_without_failing(org):
+def test_interrupted_slice_is_repeated_without_failing(org):
     action = start(org, 150)
     cancel.cancel_deliveries(org.pk, action.targets[:60])  # and then the worker was killed
     assert bulk_actions.run_slice(action.pk)
@@ -20,7 +20,7 @@ def test_a_slice_that_was_interrupted_is_done_again_without_failing(org):
     assert (action.state, action.done, action.failed) == ("RUNNING", 100, 0)
 
 
-def test_a_resend_that_was_interrupted_sends_nothing_twice(org):
+def test_interrupted_resend_sends_nothing_twice(org):
     send(org, 2)
     Delivery.objects.update(status="FAILED", reason="down", due_at=None)
     targets = list(Delivery.objects.values_list("pk", flat=True))
@@ -35,7 +35,7 @@ def test_a_resend_that_was_interrupted_sends_nothing_twice(org):
     assert (action.done, Message.objects.count()) == (2, 4)
 
 
-def test_a_slice_asks_as_often_for_100_rows_as_for_2(org):
+def test_slice_needs_the_same_queries_for_100_rows_as_for_2(org):
     counts = []
     for count in (2, 100):
         Delivery.objects.all().delete()

@@ -62,7 +62,7 @@ def test_each_filter_alone_and_together(root, org):
     assert "Nobody is found." in see(root, "?person=nobody").content.decode()
 
 
-def test_a_person_who_is_found_leads_to_the_forms(root, org):
+def test_found_person_links_to_the_consent_forms(root, org):
     ada = factories.contact(org)
     text = see(root, "?person=lovelace").content.decode()
     assert f"{url('person', ada.pk)}#opted_in_channel" in text
@@ -73,7 +73,7 @@ def test_a_person_who_is_found_leads_to_the_forms(root, org):
     assert "#opted_in_channel" not in see(viewer, "?person=lovelace").content.decode()
 
 
-def test_pages_go_on_where_they_ended_and_look_at_so_many_entries(root, org, monkeypatch):
+def test_pages_continue_and_scan_a_bounded_number_of_entries(root, org, monkeypatch):
     monkeypatch.setattr(consent_list, "PAGE", 2)
     monkeypatch.setattr(consent_list, "SCANNED", 3)
     ada, bob = factories.contact(org), factories.contact(org, **BOB)

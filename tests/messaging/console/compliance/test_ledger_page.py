@@ -37,7 +37,7 @@ def verify(client):
     return shown(client)
 
 
-def test_a_verification_is_ordered_seen_and_kept(root, org, recorded):
+def test_verification_is_started_shown_and_stored(root, org, recorded):
     assert "The chain was not verified yet." in shown(root)
     assert root.post(url("ledger")).status_code == 302
     assert root.post(url("ledger")).status_code == 302  # it runs already
@@ -52,7 +52,7 @@ def test_a_verification_is_ordered_seen_and_kept(root, org, recorded):
     assert [each[1] for each in audited.summaries()] == ["VERIFIED", "VERIFIED"]
 
 
-def test_a_broken_link_names_its_place(root, org, recorded):
+def test_broken_chain_names_the_entry(root, org, recorded):
     ConsentEntry.objects.filter(pk=recorded[1].pk).update(status="OPTED_OUT")
     text = verify(root)
     assert "The chain is broken: entry number 2 does not fit." in text
@@ -63,7 +63,7 @@ def test_a_broken_link_names_its_place(root, org, recorded):
     assert "entry number 2 does not fit" in verify(root)
 
 
-def test_entries_that_were_cut_off_are_reported(root, org, recorded):
+def test_missing_entries_at_the_end_are_reported(root, org, recorded):
     assert "The chain holds" in verify(root)
     ConsentEntry.objects.filter(pk=recorded[2].pk).delete()
     text = verify(root)
@@ -71,7 +71,7 @@ def test_entries_that_were_cut_off_are_reported(root, org, recorded):
     assert str(recorded[2].pk) in text
 
 
-def test_the_ledger_leaves_as_a_file_and_the_audit_says_so(root, org, recorded):
+def test_ledger_export_is_a_file_and_audited(root, org, recorded):
     done = root.post(url("ledger_export"), {"format": "csv"})
     assert done["Content-Disposition"] == 'attachment; filename="consent-acme.csv"'
     assert len(b"".join(done).splitlines()) == 4
@@ -85,7 +85,7 @@ def test_the_ledger_leaves_as_a_file_and_the_audit_says_so(root, org, recorded):
     ]
 
 
-def test_a_viewer_looks_and_orders_nothing(org, recorded):
+def test_viewer_sees_the_page_but_cannot_verify(org, recorded):
     viewer = person("v", org, Membership.Role.VIEWER)
     assert "Verify now" not in shown(viewer)
     assert viewer.post(url("ledger")).status_code == 403

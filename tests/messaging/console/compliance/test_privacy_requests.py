@@ -72,7 +72,7 @@ def test_an_export_from_the_persons_page_to_the_file(root, org, ada):
     assert "There is no file, or it is deleted already." in text_of(root, "privacy_request", row.pk)
 
 
-def test_an_erasure_says_what_it_does_and_leaves_no_name(root, org, ada):
+def test_erasure_shows_its_effect_and_leaves_no_name(root, org, ada):
     Api(org).send(message(ada))
     row = record(root, "ERASURE", ada.email)
     page = text_of(root, "privacy_request", row.pk)
@@ -98,7 +98,7 @@ def test_a_refusal_needs_its_reason(root, org, ada):
     assert Contact.objects.exists()
 
 
-def test_who_is_meant_is_chosen_or_confirmed(root, org, ada):
+def test_subject_is_chosen_or_confirmed(root, org, ada):
     other = factories.contact(org, first_name="Eve")
     given = {"kind": "EXPORT", "person": "lovelace", "note": "by letter"}
     asked = root.post(url("privacy_new"), given).context["form"]
@@ -125,7 +125,7 @@ def test_who_is_meant_is_chosen_or_confirmed(root, org, ada):
         ({"note": "x" * 501}, "note"),
     ],
 )
-def test_what_is_wrong_is_named_at_its_field(root, org, ada, fields, wrong):
+def test_invalid_request_is_an_error_at_its_field(root, org, ada, fields, wrong):
     given = {"kind": "EXPORT", "person": ada.email, **fields}
     assert root.post(url("privacy_new"), given).context["form"].errors.keys() == {wrong}
     assert not PrivacyRequest.objects.exists()
@@ -138,7 +138,7 @@ def test_a_second_request_while_one_is_pending_is_refused(root, org, ada):
     assert again.context["form"].errors == errors
 
 
-def test_the_list_is_filtered_and_says_what_is_overdue(root, org, ada):
+def test_list_is_filtered_and_marks_overdue_requests(root, org, ada):
     late = record(root, "EXPORT", ada.email)
     PrivacyRequest.objects.update(due_at=clock.now() - timedelta(days=1))
     record(root, "ERASURE", "x@people.example", chosen="address")
@@ -156,7 +156,7 @@ def test_the_list_is_filtered_and_says_what_is_overdue(root, org, ada):
     assert "overdue, open" in text_of(root, "privacy_request", late.pk)
 
 
-def test_roles_without_contents_download_nothing(root, org, ada):
+def test_roles_without_access_to_contents_cannot_download(root, org, ada):
     row = record(root, "EXPORT", ada.email)
     carry_out(root, row)
     viewer = person("v", org, Membership.Role.VIEWER)

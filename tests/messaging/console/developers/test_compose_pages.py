@@ -56,7 +56,7 @@ def of_typescript(text) -> tuple[str, list[Any]]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.key)
-def test_each_call_begins_with_a_valid_example_in_three_languages(developer, operation):
+def test_each_call_starts_with_a_valid_example_in_three_languages(developer, operation):
     found = developer.get(url("compose"), {"operation": operation.key})
     shown = texts(found)
     method, address, body = of_curl(shown["curl"])
@@ -82,7 +82,7 @@ def test_each_call_begins_with_a_valid_example_in_three_languages(developer, ope
     assert texts(developer.post(url("compose"), posted)) == shown
 
 
-def test_what_is_composed_is_what_the_api_takes(developer, org):
+def test_composed_request_is_accepted_by_the_api(developer, org):
     ada = factories.contact(org)
     typed = {
         "operation": "dry-run", "channel": "EMAIL", "category": "TRANSACTIONAL",
@@ -109,7 +109,7 @@ def test_what_is_composed_is_what_the_api_takes(developer, org):
     assert of_typescript(bulk["TypeScript"])[1] == [{"messages": [body]}]
 
 
-def test_what_is_wrong_names_its_field_and_stays(developer):
+def test_invalid_input_is_kept_and_reported_at_its_field(developer):
     typed = {
         "operation": "send", "channel": "FAX", "category": "not a name", "to[0].contactId": "",
         "context.variables": "no sign", "schedule.mode": "AT", "schedule.at": "soon",
@@ -128,7 +128,7 @@ def test_what_is_wrong_names_its_field_and_stays(developer):
     assert unknown.context["operation"].key == "send"
 
 
-def test_the_fields_are_those_of_the_description():
+def test_fields_come_from_the_api_description():
     send = operations.by_key("send")
     assert operations.choices_of(operations.field_schema(send, "channel")) == [
         "EMAIL", "SMS", "PUSH", "AUTO",

@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from rme.core.cache import TtlCache
-from rme.tenants import api_keys, applications
 from rme.tenants.models import ApiKey, Application, Membership
+from rme.tenants.oauth import api_keys, applications
 from tests import factories
 from tests.messaging.console.conftest import url
 from tests.rest import Api, token
@@ -23,7 +23,7 @@ def developer(org):
     return person("dev", org, Membership.Role.DEVELOPER)
 
 
-def test_programs_with_what_they_may_their_last_use_and_their_buttons(developer, org):
+def test_programs_show_permissions_last_use_and_buttons(developer, org):
     api = Api(org, mode="TEST")
     row = api.application
     former = api.secret
@@ -35,8 +35,8 @@ def test_programs_with_what_they_may_their_last_use_and_their_buttons(developer,
     Api(factories.organization("other"))
     text = developer.get(url("programs")).content.decode()
     parts = [
-        "The REST API", "nothing is delivered", row.client_id, "Confirm_Contact", "192.0.2.0/24",
-        "All actions", "Everywhere", "Revoked", "last used",
+        "Sends every category", "Record consent", "nothing is delivered", row.client_id,
+        "Confirm_Contact", "192.0.2.0/24", "All actions", "Everywhere", "Revoked", "last used",
         *(
             reverse(f"admin:tenants_{name}", args=[pk])
             for name, pk in (
@@ -65,10 +65,10 @@ def test_the_page_asks_as_often_for_3_programs_as_for_1(developer, org):
         with CaptureQueriesContext(connection) as captured:
             developer.get(url("programs"))
         counts.append(len(captured))
-    assert counts == [9, 9]
+    assert counts == [11, 11]
 
 
-def test_an_organization_without_programs_is_led_to_the_forms(developer):
+def test_organization_without_programs_sees_links_to_the_forms(developer):
     text = developer.get(url("programs")).content.decode()
     assert ("no application yet" in text, "no key yet" in text) == (True, True)
     assert reverse("admin:tenants_application_add") in text

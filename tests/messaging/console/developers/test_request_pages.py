@@ -90,12 +90,12 @@ def test_the_page_asks_as_often_for_3_requests_as_for_1(developer, org):
     assert counts == [8, 9] * 2
 
 
-def test_the_routes_are_those_of_the_api():
+def test_routes_equal_those_of_the_api():
     assert SENDING in request_pages.routes()
     assert "/rme/v1/messages/{message_id}" in request_pages.routes()
     assert not any("<" in each for each in request_pages.routes())
 
 
-def test_the_page_says_that_the_log_is_off(developer, settings):
+def test_page_reports_a_disabled_log(developer, settings):
     settings.REQUEST_LOG_DAYS = 0
     assert "switched the log off" in developer.get(url("requests")).content.decode()

@@ -40,7 +40,7 @@ def test_every_organization_has_the_built_in_ones(root, org):
         assert (shown.status_code, dict(shown.context["form"].errors)) == (200, {})
 
 
-def test_manual_review_has_what_is_held_and_nothing_else(root, org):
+def test_manual_review_lists_only_held_messages(root, org):
     api = Api(org)
     for each in factories.contacts(org, 4):
         api.send(message(each))
@@ -104,13 +104,13 @@ def test_saving_under_the_same_name_replaces(org):
         ({"name": "a\0b"}, "Null characters are not allowed."),
     ],
 )
-def test_what_cannot_be_saved_says_why(root, org, fields, why):
+def test_invalid_filter_is_not_saved_and_says_why(root, org, fields, why):
     shown = root.post(url("filters"), {"name": "Mine", **FIELDS, **fields})
     assert (shown.status_code, SavedFilter.objects.count()) == (200, 0)
     assert why in shown.content.decode()
 
 
-def test_a_shared_filter_is_everybodys_and_an_own_one_nobody_elses(org):
+def test_shared_filter_is_visible_to_all_and_private_one_to_its_author(org):
     author, colleague = (person(name, org, Role.SUPPORT) for name in ("a", "c"))
     save(author, "Own")
     save(author, "Shared", is_shared="on")
@@ -124,7 +124,7 @@ def test_a_shared_filter_is_everybodys_and_an_own_one_nobody_elses(org):
     assert names(author) == [("Own", False, False)]
 
 
-def test_a_stranger_sees_and_changes_nothing(org):
+def test_stranger_has_no_access_to_filters(org):
     save(person("a", org, Role.OWNER), "Shared", is_shared="on")
     row = SavedFilter.objects.get()
     other = factories.organization("other")
@@ -142,7 +142,7 @@ def test_a_stranger_sees_and_changes_nothing(org):
 
 
 @pytest.mark.parametrize("page", ["messages", "filters"])
-def test_30_filters_cost_as_many_statements_as_3(org, page):
+def test_30_filters_need_the_same_statements_as_3(org, page):
     client = person("p", org, Role.OWNER)
     user = User.objects.get(username="p")
     client.get(url(page))  # the session keeps the organization

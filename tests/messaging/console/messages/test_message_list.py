@@ -35,7 +35,7 @@ def shown(client, query=""):
     return [line.row.status for line in found.context["lines"]]
 
 
-def test_a_line_says_in_words_what_became_of_a_message(root, org):
+def test_line_shows_the_status_of_a_message_in_words(root, org):
     send(org)
     Delivery.objects.update(status="BLOCKED", reason="SUPPRESSED", detail=None)
     (line,) = root.get(url("messages")).context["lines"]
@@ -79,7 +79,7 @@ def test_filters_combine(root, org, query, found):
     assert shown(root, query) == (["DELIVERED"] if found else [])
 
 
-def test_a_filter_that_means_nothing_is_an_error_at_its_field(root, org):
+def test_invalid_filter_is_an_error_at_its_field(root, org):
     found = root.get(f"{url('messages')}?status=GONE&since=yesterday")
     assert set(found.context["form"].errors) == {"status", "since"}
 
@@ -102,7 +102,7 @@ def test_every_recipient_is_on_one_page_and_only_on_one(org):
     assert pages == [newest_first[:3], newest_first[3:6], newest_first[6:]]
 
 
-def test_a_full_page_leads_to_the_next(root, org):
+def test_full_page_links_to_the_next(root, org):
     send(org, 51)
     first = root.get(url("messages"))
     second = root.get(f"{url('messages')}?after={first.context['following']}")
@@ -110,7 +110,7 @@ def test_a_full_page_leads_to_the_next(root, org):
     assert second.context["following"] == ""
 
 
-def test_a_page_that_scanned_enough_continues_behind(org):
+def test_page_ends_at_its_scan_limit_and_continues_from_there(org):
     send(org, 6)
     wanted = delivery_list.DeliveryFilter(statuses=["FAILED"])
     first = delivery_list.find(org.pk, wanted, limit=10, scan=4)

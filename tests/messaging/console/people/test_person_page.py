@@ -43,8 +43,8 @@ def see(client, contact):
 def reach(client, contact):
     """Return by channel whether categories reach a person, or why the channel does not."""
     return {
-        each.channel: each.why
-        or {one.category: one.why or one.waits or "yes" for one in each.categories}
+        each.channel: each.refusal
+        or {one.category: one.refusal or one.wait_reason or "yes" for one in each.categories}
         for each in see(client, contact).context["channels"]
     }
 
@@ -54,7 +54,7 @@ def test_each_channel_says_whether_it_reaches_the_person(root, org, ada):
     assert reach(root, ada) == {"EMAIL": own, "SMS": own, "PUSH": "no device"}
 
 
-def test_what_the_gates_refuse_is_shown_as_they_refuse_it(root, org, ada):
+def test_reach_shows_the_refusals_of_the_gates(root, org, ada):
     factories.device(org, ada)
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", cap_count=1)
     Suppression.objects.create(organization=org, channel="SMS", address=ada.mobile, reason="STOP")
@@ -104,7 +104,7 @@ def test_the_timeline_has_messages_opens_consent_suppressions_and_changes(root, 
     }
 
 
-def test_the_page_begins_with_the_message_that_did_not_arrive(root, org, ada):
+def test_page_starts_with_the_message_not_delivered(root, org, ada):
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
     )
@@ -140,7 +140,7 @@ def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
         ({"occurred_at": f"{NOW + timedelta(days=2):%Y-%m-%dT%H:%M}"}, "occurred_at"),
     ],
 )
-def test_a_decision_that_means_nothing_is_an_error_at_its_field(root, org, ada, fields, wrong):
+def test_invalid_decision_is_an_error_at_its_field(root, org, ada, fields, wrong):
     form = {
         "form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "a letter",
         "kind": "WRITTEN",
@@ -151,7 +151,7 @@ def test_a_decision_that_means_nothing_is_an_error_at_its_field(root, org, ada, 
     assert not ConsentEntry.objects.exists()
 
 
-def test_consent_is_recorded_with_each_part_of_its_evidence(root, org, ada):
+def test_consent_is_recorded_with_all_its_evidence(root, org, ada):
     evidence = {"kind": "WEB_FORM", "url": "https://acme.example/join", "ip": "192.0.2.7"}
     form = {"form": "opt_in", "channel": "EMAIL", "category": "MARKETING", "evidence": "Footer"}
     assert root.post(url("person", ada.pk), {**form, **evidence}).status_code == 302
@@ -211,7 +211,7 @@ def test_the_support_role_may_look_but_not_act(org, ada):
     assert support.get(url("lift", row.pk)).status_code == 403
 
 
-def test_people_of_others_are_not_there(root, org, ada):
+def test_person_of_another_organization_is_not_found(root, org, ada):
     other = factories.organization("other")
     stranger = person("s", other, Membership.Role.OWNER)
     assert stranger.get(url("person", ada.pk)).status_code == 404
@@ -219,7 +219,7 @@ def test_people_of_others_are_not_there(root, org, ada):
     assert root.get(url("person", "nobody")).status_code == 404
 
 
-def test_a_contact_that_is_gone_still_has_its_history(root, org, ada):
+def test_deleted_contact_keeps_its_history(root, org, ada):
     Api(org).send(message(ada))
     type(ada).objects.all().delete()
     shown = see(root, ada)

@@ -58,7 +58,7 @@ def test_a_test_shows_the_outcome(root, account):
 
 
 @pytest.mark.usefixtures("loopback")
-def test_an_account_that_no_check_found_to_work_asks_before_it_is_activated(root, org):
+def test_unchecked_account_asks_for_confirmation_before_activation(root, org):
     with SmtpServer() as server:
         row = smtp_account(org, server.port, state="DRAFT")
         assert organization_policy.of(org.pk).accounts == ()
@@ -72,13 +72,13 @@ def test_an_account_that_no_check_found_to_work_asks_before_it_is_activated(root
     assert audited.lines()[-1] == "state: DRAFT → ACTIVE"
 
 
-def test_an_account_is_activated_all_the_same(root, org):
+def test_unchecked_account_is_activated_after_confirmation(root, org):
     row = smtp_account(org, 1, state="DRAFT", check_problem="refused")
     do(root, row, do="activate", sure="yes")
     assert row.state == "ACTIVE"
 
 
-def test_an_account_is_set_aside_with_a_reason(root, org, account):
+def test_account_is_drained_and_paused_with_a_reason(root, org, account):
     assert "Give a reason." in do(root, account, do="drain", why=" ")
     assert "sim is draining." in do(root, account, do="drain", why="moved")
     assert (account.state, account.state_reason) == ("DRAINING", "moved")
@@ -90,7 +90,7 @@ def test_an_account_is_set_aside_with_a_reason(root, org, account):
     assert audited.lines() == logged
 
 
-def test_a_draft_is_not_set_aside(root, account):
+def test_draft_account_cannot_be_paused(root, account):
     ProviderAccount.objects.update(state="DRAFT")
     assert "it sends nothing" in do(root, account, do="pause", why="no")
     assert account.state == "DRAFT"

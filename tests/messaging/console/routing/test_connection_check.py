@@ -6,6 +6,7 @@ import pytest
 from messaging.models import ProviderAccount
 from messaging.reports import first_steps
 from rme.core.cache import TtlCache
+from rme.core.process.errands import HOST_ERRANDS
 from rme.tenants.models import Organization
 from tests import audited, factories
 from tests.fakes.smtp import SmtpServer
@@ -37,7 +38,7 @@ def checklist(org):
     return progress.provider, progress.provider_checked
 
 
-def test_an_account_that_works(root, org):
+def test_check_of_a_working_account_is_stored_and_shown(root, org):
     with SmtpServer() as server:
         row = account(org, server.port)
         assert checklist(org) == (True, False)
@@ -53,7 +54,7 @@ def test_an_account_that_works(root, org):
     assert checklist(org) == (False, False)
 
 
-def test_an_account_that_is_refused_shows_why_and_no_address(root, org):
+def test_rejected_account_shows_the_reason_without_addresses(root, org):
     with SmtpServer({"NOOP": "550 5.7.1 ops@mail.example is blocked"}) as server:
         row = account(org, server.port)
         shown = check(root, row)
@@ -99,7 +100,7 @@ def test_a_test_send_is_a_check_too(root, org):
     assert row.checked_at is None  # the recipient's fault says nothing of the account
 
 
-def test_what_cannot_be_checked_says_so(root, org):
+def test_account_that_cannot_be_checked_says_so(root, org):
     row = account(
         org,
         0,
@@ -113,7 +114,7 @@ def test_what_cannot_be_checked_says_so(root, org):
     assert "does not work: The account&#x27;s settings are broken." in check(root, broken)
 
 
-def test_who_may_not_change_an_account_has_no_button(org):
+def test_check_button_needs_permission_to_change_the_account(org):
     row = account(org, 1, credentials=f'{{"host": "mail.example", "password": "{PASSWORD}"}}')
     its_page = url("provider", row.pk)
     for role, *statuses in (("OPERATOR", 200, 403), ("VIEWER", 200, 403), ("SUPPORT", 404, 404)):
@@ -151,3 +152,16 @@ def test_the_checklist_says_whether_the_provider_was_checked(root, org):
         )
         check(root, row)
     assert step() == (True, "An active account, whose connection was checked.")
+
+
+def test_checks_of_a_slow_host_hold_one_thread_and_are_bounded_over_time(root, org):
+    with SmtpServer() as server:
+        row = account(org, server.port)
+        HOST_ERRANDS.budget.charge(org.pk, 100.0)
+        try:
+            shown = check(root, row)
+            assert "Not done. Your organization&#x27;s checks took too long lately." in shown
+            assert (row.checked_at, server.commands) == (None, [])
+        finally:
+            HOST_ERRANDS.budget.forget()
+        assert "UTC: works." in check(root, row)

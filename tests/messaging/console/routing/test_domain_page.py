@@ -40,7 +40,7 @@ def test_a_domain_is_saved_and_checked(root, domain, settings):
 @pytest.mark.parametrize(
     ("wrong", "field"), [({"spf": "a\u00a0b"}, "spf"), ({"dkim_selector": "s1 ."}, "dkim_selector")]
 )
-def test_what_is_no_record_is_refused_at_its_field(root, domain, wrong, field):
+def test_malformed_record_is_an_error_at_its_field(root, domain, wrong, field):
     shown = root.post(url("domains"), {"domain": domain.pk, **wrong})
     (found,) = shown.context["domains"]
     assert set(found.form.errors) == {field}
@@ -66,7 +66,7 @@ def test_the_mechanism_of_the_accounts_provider_is_suggested(root, org, domain):
     assert "Not checked yet." in shown
 
 
-def test_domains_of_others_are_not_there(root, domain):
+def test_domain_of_another_organization_is_not_found(root, domain):
     other = factories.organization("other")
     (theirs,) = SenderDomain.objects.filter(organization=other)[:1] or [
         SenderDomain.objects.create(organization=other, domain="theirs.example")

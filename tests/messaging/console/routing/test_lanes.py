@@ -41,7 +41,7 @@ def test_the_page_asks_as_much_for_one_account_as_for_many(
     assert lanes == {"EMAIL": count, "SMS": 0, "PUSH": 0}
 
 
-def test_a_lane_says_who_shares_and_what_waits(root, org):
+def test_lane_shows_shares_and_waiting_messages(root, org):
     _, second, third = accounts(org, 10, 10, 20)
     ProviderAccount.objects.filter(pk=second.pk).update(weight=3, match=["b.example"], rate=5)
     ProviderAccount.objects.filter(pk=third.pk).update(state="PAUSED", state_reason="dear")
@@ -52,7 +52,7 @@ def test_a_lane_says_who_shares_and_what_waits(root, org):
     assert [(card.step, card.share) for card in email.cards] == [
         (1, "25 %"), (1, "75 %"), (2, "none"),
     ]  # fmt: skip
-    assert email.waiting.startswith("1 message is ready and wait")
+    assert email.backlog.startswith("1 message is ready and wait")
     assert (email.is_simulated, sms.is_simulated) == (False, True)
     text = " ".join(shown.content.decode().split())
     for part in ("b.example", "5 a second", "Paused", "dear", "Closed, it sends", "Nothing sent"):
@@ -72,7 +72,7 @@ def test_an_order_is_stored_with_a_reason(root, org):
     ]  # fmt: skip
 
 
-def test_a_weight_alone_leaves_the_priorities_as_they_are(root, org):
+def test_changed_weight_keeps_the_priorities(root, org):
     rows = accounts(org, 1, 2)
     root.post(url("providers"), order(rows, (1, 2), **{f"weight_{rows[0].pk}": 4}))
     found = ProviderAccount.objects.order_by("pk").values_list("priority", "weight")
@@ -81,7 +81,7 @@ def test_a_weight_alone_leaves_the_priorities_as_they_are(root, org):
 
 
 @pytest.mark.parametrize("wrong", [{"why": " "}, {"step_{}": "0"}, {"weight_{}": "x"}])
-def test_an_order_that_is_none_is_refused_at_its_field(root, org, wrong):
+def test_invalid_order_is_an_error_at_its_field(root, org, wrong):
     rows = accounts(org, 1, 2)
     wrong = {name.format(rows[0].pk): value for name, value in wrong.items()}
     shown = root.post(url("providers"), order(rows, (2, 1), **wrong))
@@ -92,7 +92,7 @@ def test_an_order_that_is_none_is_refused_at_its_field(root, org, wrong):
     assert list(found) == [1, 2]
 
 
-def test_accounts_of_others_are_not_ordered(root, org):
+def test_accounts_of_other_organizations_are_not_reordered(root, org):
     (own,) = accounts(org, 5)
     other = factories.organization("other")
     (theirs,) = accounts(other, 5)

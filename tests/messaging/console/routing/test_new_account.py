@@ -66,7 +66,7 @@ def test_an_account_is_saved_and_checked_at_once(root, org):
     assert (row.state, row.check_problem, row.checked_at is None) == ("DRAFT", "", False)
 
 
-def test_a_form_has_the_fields_of_its_kind_alone(root, org):
+def test_form_has_only_the_fields_of_its_kind(root, org):
     ProviderAccount.objects.create(organization=org, name="twilio", kind="twilio", channel="SMS")
     shown = root.get(url("new_provider", "twilio"))
     fields = shown.context["form"].fields
@@ -81,7 +81,7 @@ def test_a_form_has_the_fields_of_its_kind_alone(root, org):
     assert root.get(url("new_provider", "pigeon")).status_code == 404
 
 
-def test_the_form_names_services_that_send_no_receipts(root, org):
+def test_form_names_services_without_receipts(root, org):
     shown = root.get(url("new_provider", "anymail")).content.decode()
     silent = [name for name, service in SERVICES.items() if service.check == NEVER]
     assert silent == ["scaleway"]

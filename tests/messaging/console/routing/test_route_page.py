@@ -44,7 +44,7 @@ def ask(client, to, **given):
     return shown.context["answer"], shown
 
 
-def test_an_address_says_who_takes_it_and_why_others_do_not(root, lane, django_assert_num_queries):
+def test_route_of_an_address_explains_each_account(root, lane, django_assert_num_queries):
     ask(root, "+41791234567")
     with django_assert_num_queries(7):
         answer, shown = ask(root, "+41791234567")
@@ -60,7 +60,7 @@ def test_an_address_says_who_takes_it_and_why_others_do_not(root, lane, django_a
     ]
 
 
-def test_an_account_whose_circuit_is_open_is_tried_last(root, lane):
+def test_account_with_an_open_circuit_is_tried_last(root, lane):
     circuits.report([(lane["vonage"].pk, Misconfigured("key"))])
     answer, _ = ask(root, "+41791234567")
     assert [line.name for line in answer.lines[:3]] == ["twilio", "spare", "vonage"]
@@ -68,7 +68,7 @@ def test_an_account_whose_circuit_is_open_is_tried_last(root, lane):
     circuits.states([lane["vonage"].pk])
 
 
-def test_a_person_is_stopped_by_the_gates_that_decide_about_each_send(root, org, lane):
+def test_route_of_a_person_applies_the_gates(root, org, lane):
     ada = factories.contact(org, mobile="+41791234567")
     answer, _ = ask(root, "Lovelace", channel="SMS", category="MARKETING")
     assert answer.sentence == "Not sent: a MARKETING message by SMS is stopped: no consent."
@@ -82,7 +82,7 @@ def test_a_person_is_stopped_by_the_gates_that_decide_about_each_send(root, org,
     assert answer.sentence.startswith("Not sent: there is no address or device")
 
 
-def test_without_an_account_that_takes_it_nothing_is_sent(root, org):
+def test_message_without_a_matching_account_is_not_sent(root, org):
     answer, _ = ask(root, "+41791234567")
     assert answer.sentence == "Sent by simulator: a TRANSACTIONAL message by SMS."
     Organization.objects.filter(pk=org.pk).update(simulator=False)
@@ -101,7 +101,7 @@ def test_without_an_account_that_takes_it_nothing_is_sent(root, org):
     )
 
 
-def test_who_is_meant_is_asked_and_nobody_is_said(root, org):
+def test_ambiguous_name_asks_for_the_person_and_unknown_one_is_reported(root, org):
     for mobile in ("+41791234567", "+41791234568"):
         factories.contact(org, mobile=mobile)
     answer, shown = ask(root, "Lovelace")
@@ -112,7 +112,7 @@ def test_who_is_meant_is_asked_and_nobody_is_said(root, org):
     assert set(shown.context["form"].errors) == {"to", "category"}
 
 
-def test_who_sees_no_addresses_sees_a_masked_one(org, lane):
+def test_role_without_addresses_sees_a_masked_one(org, lane):
     developer = person("d", org, "DEVELOPER")
     answer, _ = ask(developer, "+41791234567")
     assert "791234" not in answer.whom

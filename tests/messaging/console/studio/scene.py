@@ -53,9 +53,17 @@ def at(row, **more):
 def do(client, action, row, *, name=None, publish=True, **fields):
     """Press a button of the page, as the person sees a version; return the page that follows."""
     page = "template_publish" if publish else "template"
-    return client.post(
-        url(page, name or row.template.name), {**form(row), "do": action, **fields}, follow=True
+    name = name or row.template.name
+    shown = {**form(row), "drafts": drafts_of(row), "do": action, **fields}
+    return client.post(url(page, name), shown, follow=True)
+
+
+def drafts_of(row):
+    """Return what a page's forms say of the drafts that it was shown with."""
+    rows = TemplateVersion.objects.filter(
+        template__organization=row.template.organization_id, template__name=row.template.name
     )
+    return ",".join(f"{each.template_id}.{each.version}.{each.revision}" for each in rows)
 
 
 def words(answer):

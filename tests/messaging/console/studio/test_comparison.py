@@ -41,7 +41,7 @@ def shown(answer):
     }
 
 
-def test_the_newest_version_is_compared_with_the_active_one_unless_others_are_chosen(ann, row):
+def test_newest_version_is_compared_with_the_active_one_by_default(ann, row):
     answer = compare(ann)
     assert answer.context["chosen"] == {"old": 1, "new": 2}
     assert shown(answer) == {

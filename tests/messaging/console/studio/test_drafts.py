@@ -14,7 +14,7 @@ from tests.messaging.console.studio.scene import at, client_of, do, draft_of, fo
 pytestmark = pytest.mark.django_db
 
 
-def test_a_template_is_added_by_its_name_and_begins_with_an_empty_draft(ann, org):
+def test_new_template_starts_with_an_empty_draft(ann, org):
     new = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
     answer = ann.post(url("templates"), new)
     assert answer["Location"] == f"{url('template', 'note')}?language=de&channel=SMS"
@@ -32,7 +32,7 @@ def test_a_template_is_added_by_its_name_and_begins_with_an_empty_draft(ann, org
     }  # fmt: skip
 
 
-def test_the_first_change_of_what_is_active_makes_a_draft_and_the_next_ones_change_it(ann, row):
+def test_first_change_of_an_active_version_creates_a_draft_and_later_ones_update_it(ann, row):
     made = save(ann, row, subject="New").json()
     assert made == {"version": 2, "revision": 1, "by": "ann"}
     draft = draft_of(row)
@@ -46,7 +46,7 @@ def test_the_first_change_of_what_is_active_makes_a_draft_and_the_next_ones_chan
     ]
 
 
-def test_what_somebody_else_has_changed_is_not_overwritten(ann, ben, row):
+def test_changes_of_another_person_are_not_overwritten(ann, ben, row):
     save(ann, row, subject="Ann's")
     seen = draft_of(row)
     save(ben, seen, subject="Ben's")
@@ -65,7 +65,7 @@ def test_what_somebody_else_has_changed_is_not_overwritten(ann, ben, row):
     assert row.state == "ACTIVE"
 
 
-def test_a_save_that_changes_nothing_leaves_review_and_time_as_they_are(ann, row):
+def test_unchanged_save_keeps_review_and_publishing_time(ann, row):
     save(ann, row, subject="New")
     draft = draft_of(row)
     TemplateVersion.objects.filter(pk=draft.pk).update(
@@ -88,21 +88,21 @@ def test_a_save_that_changes_nothing_leaves_review_and_time_as_they_are(ann, row
         ({"rows": "1", "v0_name": "n", "v0_kind": "choice"}, "variables.n"),
     ],
 )
-def test_bad_input_names_its_field_and_nothing_is_saved(ann, row, fields, named):
+def test_invalid_input_is_named_and_not_saved(ann, row, fields, named):
     answer = save(ann, row, **fields)
     assert answer.status_code == 400
     assert [each["field"] for each in answer.json()["errors"]] == [named]
     assert draft_of(row) == row
 
 
-def test_without_a_script_the_form_saves_and_says_what_is_wrong(ann, row):
+def test_form_saves_and_reports_errors_without_a_script(ann, row):
     assert words(do(ann, "save", row, publish=False, subject="New")) == ["Draft 2 is saved."]
     shown = do(ann, "save", draft_of(row), publish=False, subject="x" * 999)
     assert words(shown)[0].startswith("subject: ")
     assert "x" * 999 in shown.content.decode()  # what was typed is not lost
 
 
-def test_the_schema_is_edited_as_rows_and_what_they_do_not_show_is_kept(ann, row):
+def test_schema_edited_as_rows_keeps_its_hidden_parts(ann, row):
     known = {
         "type": "object",
         "properties": {
@@ -151,7 +151,7 @@ def test_the_schema_is_edited_as_rows_and_what_they_do_not_show_is_kept(ann, row
     }
 
 
-def test_another_language_begins_with_the_texts_and_another_channel_without(ann, row):
+def test_new_language_copies_the_texts_and_new_channel_does_not(ann, row):
     fields = {"to_language": "de", "to_channel": "EMAIL"}
     assert words(do(ann, "another", row, publish=False, **fields)) == [
         "order (de, EMAIL) v1 is a draft with the texts of en_US."
@@ -206,7 +206,7 @@ def test_the_list_and_the_page_ask_no_more_for_more(ann, org, row):
     assert (count(url("templates")), count(at(row))) == before == (6, 9)
 
 
-def test_a_stranger_and_a_name_that_is_not_there_are_404(org, row, ann):
+def test_stranger_and_unknown_template_get_404(org, row, ann):
     other = client_of(Client, factories.organization("other"), "eve")
     for name in ("template", "template_preview", "template_frame", "template_draft"):
         assert other.post(url(name, "order"), form(row)).status_code == 404

@@ -38,7 +38,7 @@ def test_problems_stand_at_their_place(ann, row):
     assert "fields" not in found
 
 
-def test_each_plain_value_of_the_schema_has_a_field_and_so_has_what_only_the_text_names(ann, row):
+def test_plain_schema_values_and_variables_of_the_text_have_fields(ann, row):
     TemplateVersion.objects.filter(pk=row.pk).update(
         variables={
             "properties": {
@@ -71,7 +71,7 @@ def test_each_plain_value_of_the_schema_has_a_field_and_so_has_what_only_the_tex
     ]
 
 
-def test_an_sms_says_its_size_and_what_forces_ucs_2(ann, org):
+def test_sms_preview_shows_size_and_characters_forcing_ucs_2(ann, org):
     row = factories.template(org, "SMS", name="short")
     found = rendered(ann, row, text="Grüße – ç")
     assert (found["sms"]["encoding"], found["sms"]["segments"]) == ("UCS-2", 1)
@@ -90,7 +90,7 @@ def test_a_push_shows_its_picture_and_data(ann, org):
     assert rendered(ann, row, **{**more, "badge": "x"})["errors"][0]["field"] == "badge"
 
 
-def test_the_frame_is_a_document_with_a_policy_of_its_own(ann, row):
+def test_frame_is_a_document_with_its_own_policy(ann, row):
     html = "<!doctype html><p>{{ note }}</p>"
     answer = ann.post(
         url("template_frame", "order"), form(row, html=html, form="dark", **{"s:/note": "<x>"})
@@ -103,9 +103,7 @@ def test_the_frame_is_a_document_with_a_policy_of_its_own(ann, row):
     )
 
 
-def test_what_a_contact_and_a_value_contain_is_escaped_and_no_other_organizations_is_shown(
-    ann, org, row
-):
+def test_contact_and_sample_values_are_escaped_and_foreign_contacts_rejected(ann, org, row):
     who = factories.contact(org, first_name="<script>alert(1)</script>")
     html = "<b>{{ contact.first_name }}{{ note }}</b>"
     fields = {"contact": who.pk, "s:/note": '"><img src=x onerror=alert(2)>'}
@@ -119,7 +117,7 @@ def test_what_a_contact_and_a_value_contain_is_escaped_and_no_other_organization
     )
 
 
-def test_contacts_are_found_and_masked_for_who_may_not_see_addresses(ann, org, row):
+def test_contacts_are_masked_for_roles_without_addresses(ann, org, row):
     ada = factories.contact(org)
     found = ann.get(url("sample_contacts") + "?q=lovelace").json()["contacts"]
     assert found == [{"id": str(ada.pk), "name": "Ada Lovelace", "address": ada.email}]

@@ -1,5 +1,6 @@
 """What is sent changes by publishing, at once or at a time, with a second person's consent."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -37,7 +38,7 @@ def states(row):
     return dict(row.template.versions.order_by("version").values_list("version", "state"))
 
 
-def test_a_draft_is_published_and_the_version_before_comes_back(ann, row):
+def test_draft_is_published_and_rolled_back(ann, row):
     new = draft(ann, row, html="<p>{{ nota }}</p>")
     assert words(do(ann, "publish", new)) == ["Version 2 is active."]
     assert states(row) == {1: "ARCHIVED", 2: "ACTIVE"}
@@ -51,15 +52,13 @@ def test_a_draft_is_published_and_the_version_before_comes_back(ann, row):
     assert told == ["ann", "ann"]
 
 
-def test_what_does_not_parse_is_not_published_and_says_where(ann, row):
+def test_unparsable_draft_is_not_published_and_says_where(ann, row):
     bad = draft(ann, row, html="<p>\n{{ note")
     assert words(do(ann, "publish", bad)) == ["html: '{{' is never closed"]
     assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
 
 
-def test_without_a_second_person_nothing_is_published_where_the_rules_want_one(
-    ann, ben, row, reviewed
-):
+def test_publishing_needs_a_second_person_if_the_rules_require_one(ann, ben, row, reviewed):
     new = draft(ann, row)
     assert words(do(ann, "publish", new)) == [OTHER]
     assert words(do(ann, "publish", new, at="2099-01-01T10:00")) == [OTHER]
@@ -76,7 +75,7 @@ def test_without_a_second_person_nothing_is_published_where_the_rules_want_one(
     assert words(do(ann, "publish", row)) == ["Version 1 is active."]  # it was active before
 
 
-def test_a_change_ends_the_approval_and_all_who_wrote_are_authors(ann, ben, row, reviewed):
+def test_change_revokes_the_approval_and_adds_an_author(ann, ben, row, reviewed):
     new = draft(ann, row)
     do(ben, "request_review", new, publish=False)
     do(ben, "approve", new)
@@ -95,6 +94,24 @@ def test_the_drafts_of_all_languages_are_reviewed_and_published_together(ann, be
     assert words(do(ben, "approve_and_publish", new)) == ["2 drafts are approved, and active now."]
     found = TemplateVersion.objects.filter(template__name="order", state="ACTIVE")
     assert {each.template.language for each in found} == {"en_US", "de"}
+
+
+@pytest.mark.parametrize("action", ["approve", "approve_and_publish", "publish_all"])
+def test_draft_changed_since_the_page_was_shown_is_not_approved(ann, ben, row, reviewed, action):
+    new = draft(ann, row)
+    do(ann, "another", row, publish=False, to_language="de", to_channel="EMAIL")
+    do(ann, "request_review", new, publish=False)
+    page = ben.get(at(row)).content.decode()
+    (shown,) = {*re.findall(r'name="drafts" value="([^"]*)"', page)}
+    german = TemplateVersion.objects.get(template__language="de")
+    save(ann, german, subject="Buy at evil.example")
+    do(ann, "request_review", new, publish=False)
+    assert words(do(ben, action, new, drafts=shown)) == [
+        "ann has changed it meanwhile. Nothing was overwritten; this is how it is now."
+    ]
+    assert not TemplateVersion.objects.exclude(approved_by="").exists()
+    assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
+    assert "2 drafts are" in words(do(ben, action, new))[0]  # with the page of now
 
 
 def test_publishing_all_is_all_or_nothing(ann, row):
@@ -132,7 +149,7 @@ def test_versions_are_published_at_their_time_by_a_fixed_number_of_statements(an
     publish_templates()  # nothing is left
 
 
-def test_what_cannot_be_published_at_its_time_says_why(ann, org):
+def test_failed_scheduled_publishing_says_why(ann, org):
     Partial.objects.create(organization=org, name="footer", text="Yours")
     order(ann, org, 1)
     templates.forget_partials(org.pk)
@@ -144,7 +161,7 @@ def test_what_cannot_be_published_at_its_time_says_why(ann, org):
     assert new.publish_problem in ann.get(at(new)).content.decode().replace("&#x27;", "'")
 
 
-def test_a_time_of_publishing_can_be_taken_back_and_must_not_have_passed(ann, row):
+def test_scheduled_publishing_can_be_cancelled_and_must_be_in_the_future(ann, row):
     new = draft(ann, row)
     assert words(do(ann, "publish", new, at="2001-01-01T10:00")) == ["at: The time has passed."]
     do(ann, "publish", new, at="2099-01-01T10:00")
@@ -153,7 +170,7 @@ def test_a_time_of_publishing_can_be_taken_back_and_must_not_have_passed(ann, ro
     assert draft_of(row).publish_at is None
 
 
-def test_an_archived_template_sends_nothing_and_comes_back_by_a_version(ann, org, row):
+def test_archived_template_is_not_sent_until_a_version_is_activated(ann, org, row):
     assert words(do(ann, "archive", row)) == [
         "order (en_US, EMAIL) is archived. To make a version active brings it back."
     ]
@@ -165,7 +182,7 @@ def test_an_archived_template_sends_nothing_and_comes_back_by_a_version(ann, org
     assert Template.objects.get(name="order").archived_at is None
 
 
-def test_a_test_goes_to_the_own_contact_with_the_text_of_the_draft(ann, org, row):
+def test_test_send_of_a_draft_goes_to_its_authors_contact(ann, org, row):
     new = draft(ann, row, html="<p>Draft {{ note }} for {{ contact.first_name }}</p>")
     assert words(do(ann, "test", new, publish=False)) == [
         "test: No contact has your address ann@example.com. Add yourself under Contacts."

@@ -19,7 +19,7 @@ def drawn(widget, data, initial, **fields):
 @pytest.mark.parametrize("required", [True, False])
 @pytest.mark.parametrize("initial", [None, "de", 7])
 @pytest.mark.parametrize("data", [None, {}, {"chosen": 'a"<'}, {"chosen": "7"}, {"chosen": "zz"}])
-def test_a_long_list_is_the_element_that_django_draws(data, initial, required):
+def test_long_select_renders_the_same_element_as_django(data, initial, required):
     ours = drawn(LongSelect, data, initial, required=required)
     assert ours == drawn(forms.Select, data, initial, required=required)
     assert len([each for each in ours.children if getattr(each, "name", "") == "option"]) == 4

@@ -38,7 +38,7 @@ def test_an_archive_is_the_same_for_the_same_files_and_is_read_back():
     assert archives.read(first) == FILES
 
 
-def test_a_folder_around_all_and_what_systems_add_do_not_matter():
+def test_outer_folder_and_system_files_are_ignored():
     inside = [(f"repository-main/{path}", content) for path, content in FILES]
     more = [
         ("__MACOSX/a/b.liquid", b""),
@@ -53,13 +53,13 @@ def test_a_folder_around_all_and_what_systems_add_do_not_matter():
 @pytest.mark.parametrize(
     "path", ["../a.liquid", "/a.liquid", "a/../../b.liquid", "a\\b.liquid", "C:/a.liquid", "./a/b"]
 )
-def test_a_path_that_leads_elsewhere_is_refused(path):
+def test_path_outside_of_the_folder_is_rejected(path):
     assert refused(zipped([(path, b"x")])) == (
         f"{path}: is not a path below the folder of templates"
     )
 
 
-def test_what_is_large_or_many_is_refused_before_it_is_unpacked():
+def test_large_archives_are_rejected_before_unpacking():
     bomb = zipped([("a/en.sms.liquid", b"0" * archives.FILE_LIMIT), ("b", b"0")])
     assert archives.read(BytesIO(bomb))[0].path == "a/en.sms.liquid"
     large = zipped([(f"{n}", b"0" * 2_100_000) for n in range(10)])
@@ -71,7 +71,7 @@ def test_what_is_large_or_many_is_refused_before_it_is_unpacked():
     assert "contains 1,001 files" in refused(zipped([(f"{n}", b"") for n in range(1001)]))
 
 
-def test_an_archive_that_lies_about_a_size_is_refused():
+def test_archive_with_a_false_size_is_rejected():
     """A file says that it has ten bytes, and has a million: no more than ten are unpacked."""
     data = bytearray(zipped([("a/en.sms.liquid", b"0" * 1_000_000)]))
     local, central = data.index(b"PK\x03\x04"), data.index(b"PK\x01\x02")
@@ -79,7 +79,7 @@ def test_an_archive_that_lies_about_a_size_is_refused():
     assert refused(bytes(data)).startswith("The archive: is not a zip that can be read: Bad CRC")
 
 
-def test_what_is_no_zip_has_no_template_or_another_method_is_refused():
+def test_unreadable_archive_or_one_without_templates_is_rejected():
     assert "is not a zip that can be read" in refused(b"x")
     assert "There is no file that ends with .liquid" in refused(zipped([("a.txt", b"x")]))
     one = [("a/en.sms.liquid", b"x")]

@@ -11,7 +11,7 @@ from messaging.content import drafts, templates
 from messaging.content.files import pull
 from messaging.content.files.file_types import FileChange, FilesRefused, SourceFile
 from messaging.content.files.push import push
-from messaging.models import Partial, SendingRules, Template, TemplateVersion
+from messaging.models import Partial, PartialVersion, SendingRules, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.tenants.audit import COMMAND_LINE, Actor
 from tests import audited, factories
@@ -71,7 +71,7 @@ def command(*args, capsys):
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_round_trip_changes_nothing_on_either_side(filled, tmp_path, capsys):
+def test_round_trip_changes_nothing(filled, tmp_path, capsys):
     other = factories.organization("other")
     first = dict(pull.pull(filled.pk))
     assert sorted(first) == [
@@ -132,7 +132,7 @@ def test_a_draft_of_another_person_is_not_overwritten(org):
     ]  # fmt: skip
 
 
-def test_what_does_not_parse_is_refused_with_file_line_and_field_and_nothing_is_stored(org):
+def test_unparsable_files_are_rejected_with_file_line_and_field(org):
     broken = email("<p>\n{{ note | nonsense }}</p>", head="text: |\n  a\n  {% if %}\n")
     assert refusals(org, broken, email(path="fine/en_US.email.liquid")) == [
         "new/en_US.email.liquid, line 6, text: missing expression",
@@ -164,22 +164,24 @@ def test_what_does_not_parse_is_refused_with_file_line_and_field_and_nothing_is_
     assert refusals(org, binary) == ["new/en_US.sms.liquid: is not text in UTF-8"]
 
 
-def test_a_partial_is_new_at_once_and_changed_only_together_with_publishing(org):
+def test_pushed_partials_are_drafts_until_they_are_published(org):
     uses = email("<p>{% render 'top', a: 1 %}</p>")
-    push(org.pk, [file("_partials/top.liquid", "{{ a }}\n"), uses], ANN, publish=True)
+    push(org.pk, [file("_partials/top.liquid", "{{ a }}\n"), uses], ANN)
+    assert templates.partials(org.pk) == {}
+    published = push(org.pk, [file("_partials/top.liquid", "{{ a }}\n"), uses], ANN, publish=True)
+    assert [(each.kind, each.is_published) for each in published] == [("unchanged", True)] * 2
     changed = file("_partials/top.liquid", "{{ a }}!\n")
-    assert [each.kind for each in push(org.pk, [changed], ANN, dry_run=True)] == ["changed"]
-    assert refusals(org, changed) == [
-        "_partials/top.liquid: is changed. A partial has no drafts: it takes effect only when all "
-        "is published"
-    ]
+    assert [each.kind for each in push(org.pk, [changed], ANN)] == ["changed"]
+    assert Partial.objects.get().text == "{{ a }}"
+    assert dict(pull.pull(org.pk))["_partials/top.liquid"] == b"{{ a }}!\n"
     push(org.pk, [changed], ANN, publish=True)
-    assert Partial.objects.get().text == "{{ a }}!"
+    assert templates.partials(org.pk) == {"top": "{{ a }}!"}
     worse = file("_partials/top.liquid", "<a {{ a }}>\n")
     assert refusals(org, worse, publish=True)[0].startswith("_partials/top.liquid, line 1: ")
     deeper = [file("_partials/top.liquid", "{% render 'gone' %}\n")]
     assert refusals(org, *deeper, publish=True)
-    assert Partial.objects.get().text == "{{ a }}!"
+    rows = PartialVersion.objects.order_by("version").values_list("text", "state", "edited_by")
+    assert list(rows) == [("{{ a }}", "ARCHIVED", "ann"), ("{{ a }}!", "ACTIVE", "ann")]
 
 
 def test_a_review_is_asked_for_of_files_too(org):
@@ -212,10 +214,10 @@ def test_the_statements_do_not_grow_with_the_files(org):
     ]
     later = [count(lambda each=each: push(org.pk, each, ANN, publish=True)) for each in changed]
     pulled = count(lambda: list(pull.pull(org.pk)))
-    assert (first, later, pulled) == ([12, 12], [18, 18], 2)
+    assert (first, later, pulled) == ([17, 17], [20, 20], 3)
 
 
-def test_the_example_of_the_documents_is_taken(org, tmp_path, capsys):
+def test_documented_example_can_be_imported(org, tmp_path, capsys):
     text = (ROOT / "docs" / "templates.md").read_text()
     (path,) = re.findall(r"`(\S+\.email\.liquid)`:\n", text)
     (example,) = re.findall(r"email\.liquid`:\n\n```liquid\n(.*?)```", text, re.DOTALL)
@@ -227,12 +229,12 @@ def test_the_example_of_the_documents_is_taken(org, tmp_path, capsys):
     (tmp_path / partial).write_text("{{ name }}\n")
     args = [str(tmp_path), "--organization", "acme"]
     done = command("push", *args, "--publish", capsys=capsys)
-    assert done == [f"created   {partial}", f"created   {path} and made active"]
+    assert done == [f"created   {partial} and made active", f"created   {path} and made active"]
     command("pull", *args, capsys=capsys)
     assert target.read_text() == example
 
 
-def test_the_command_names_what_is_wrong_and_leaves_other_files_alone(filled, tmp_path, capsys):
+def test_command_reports_errors_and_leaves_other_files_alone(filled, tmp_path, capsys):
     with pytest.raises(CommandError, match="There is no organization nobody"):
         call_command("templates", "pull", str(tmp_path), "--organization", "nobody")
     with pytest.raises(CommandError, match="There is no file that ends with"):

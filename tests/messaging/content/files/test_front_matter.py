@@ -14,12 +14,12 @@ VALUES = st.recursive(
 
 
 @given(values=st.dictionaries(TEXT, VALUES, max_size=4), body=TEXT)
-def test_what_is_written_is_read_back(values, body):
+def test_written_front_matter_is_read_back(values, body):
     found = parse(write(values, body))
     assert (found.values, found.body) == (values, body)
 
 
-def test_scalars_are_those_of_json_and_texts_of_several_lines_are_blocks():
+def test_scalars_follow_json_and_multiline_texts_are_blocks():
     text = "---\nday: 2026-01-01\nno: no\nyes: true\nn: 1_000\nhour: 1:30\nf: 1.5\n---\n<p>\n"
     found = parse(text)
     assert found.values == {
@@ -48,7 +48,7 @@ def test_scalars_are_those_of_json_and_texts_of_several_lines_are_blocks():
         ("---\na: " + "x" * 600_001 + "\n---\n", 1, "", "longer than 600,000"),
     ],
 )
-def test_what_is_refused_names_its_line(text, line, name, message):
+def test_malformed_front_matter_is_rejected_with_its_line(text, line, name, message):
     with pytest.raises(FrontMatterError) as found:
         parse(text)
     assert (found.value.line, found.value.name) == (line, name)

@@ -47,7 +47,7 @@ def test_images_without_alt_are_counted(html, count):
     assert email(html=html) == [Advice("html", f"{count} image(s) without alt")]
 
 
-def test_html_that_is_too_long_for_gmail():
+def test_html_longer_than_gmail_shows_is_a_warning():
     assert email(html="é" * 51_200) == []
     expected = "has 102402 bytes; Gmail cuts it after 102400"
     assert email(html="é" * 51_201) == [Advice("html", expected)]
@@ -56,7 +56,7 @@ def test_html_that_is_too_long_for_gmail():
 @pytest.mark.parametrize(
     "html", ["<img " * 200_000, '<img "' * 200_000, "<img alt=" + " " * 900_000]
 )
-def test_any_html_is_looked_at_in_one_pass(html):
+def test_any_html_is_checked_in_one_pass(html):
     started = time.thread_time()
     email(html=html)
     assert time.thread_time() - started < 1
@@ -91,9 +91,9 @@ def test_sms(text, expected):
         ({"text": "{{ [a] }}"}, []),
     ],
 )
-def test_variables_that_nothing_uses_are_named(texts, unused):
+def test_unused_variables_are_named(texts, unused):
     compiled = compile_source(texts, {"p": "{{ v }}{{ b }}"})
     schema = {"properties": {"known": {}}}
-    assert advise_variables(compiled, schema, ["f", "a", "b", "d", "e", "known"]) == [
+    assert advise_variables(compiled.names, schema, ["f", "a", "b", "d", "e", "known"]) == [
         Advice(f"variables.{name}", "is not used by the template") for name in unused
     ]

@@ -32,7 +32,7 @@ from tests.messaging.content.rendering.test_rendering import EMAIL
         ("{{ a b }}", "expected end of expression, found word", 1, 6),
     ],
 )
-def test_text_that_does_not_parse_says_where(source, message, line, column):
+def test_unparsable_text_says_where(source, message, line, column):
     with pytest.raises(TemplateSyntax) as raised:
         compile_source({"text": source})
     error = raised.value
@@ -42,19 +42,24 @@ def test_text_that_does_not_parse_says_where(source, message, line, column):
     assert str(error) == f"text, line {line}, column {column}: {message}"
 
 
+RESERVED = "is reserved by Firebase Cloud Messaging: rename it"
+
+
 def test_check_returns_all_problems_of_all_fields():
     assert check(
         {
             "subject": "{{ a",
             "text": "fine {{ a }}",
             "html": "<p>\n{% if %}",
-            "data": {"k": "{{ a | nope }}", "n": 1},
+            "data": {"k": "{{ a | nope }}", "n": 1, "from": "x", "gcm.n": "x", "gcm": "x"},
             "variables": {"type": "nope"},
         }
     ) == [
         TemplateProblem("subject", "'{{' is never closed", 1, 1),
         TemplateProblem("html", "missing expression", 2, 4),
         TemplateProblem("data.k", "unknown filter 'nope'", 1, 8),
+        TemplateProblem("data.from", RESERVED),
+        TemplateProblem("data.gcm.n", RESERVED),
         TemplateProblem(
             "variables", "is not JSON Schema: 'nope' is not valid under any of the given schemas"
         ),

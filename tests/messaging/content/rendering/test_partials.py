@@ -42,7 +42,7 @@ def problems(source, partials, field="text"):
         ("{% render 'outer', name: 'A' %}", "<© 2000 A>"),
     ],
 )
-def test_partial_sees_what_it_is_given_and_nothing_else(source, written):
+def test_partial_sees_only_its_arguments(source, written):
     partials = {
         "footer": FOOTER,
         "item": "[{{ i }}]",
@@ -54,13 +54,13 @@ def test_partial_sees_what_it_is_given_and_nothing_else(source, written):
     assert text(source + "|", partials, data) == written + "|"
 
 
-def test_partial_leaves_nothing_behind():
+def test_assignments_of_a_partial_do_not_leak():
     partials = {"own": "{% assign a = 'in' %}{% increment n %}{{ a }}"}
     source = "{% assign a = 'out' %}{% render 'own' %}{% render 'own' %}{{ a }}{{ n }}"
     assert text(source, partials) == "0in0inout"
 
 
-def test_partial_that_misses_something_says_so():
+def test_missing_variables_of_a_partial_are_reported():
     compiled = compile_source({"text": "{% render 'footer', year: when %}"}, {"footer": FOOTER})
     rendered = render_email(compiled, {"name": "not given to it"})
     assert (rendered.text, rendered.missing) == ("©  ", ("when", "name"))
@@ -96,7 +96,7 @@ def test_documents_are_wrapped_by_partials():
         "<script>{% render 'p' %}</script>",
     ],
 )
-def test_partial_stands_between_tags(source):
+def test_partial_within_a_tag_is_rejected(source):
     found = check({"html": source}, {"p": "{{ v }}"})
     assert [p.message for p in found] == ["a partial stands between tags, not within one"]
 
@@ -112,13 +112,13 @@ def test_partial_stands_between_tags(source):
         ("{{ v | nope }}", "line 1, column 8: unknown filter 'nope'"),
     ],
 )
-def test_partial_that_is_broken_keeps_its_users_from_becoming_active(partial, message):
+def test_broken_partial_is_a_problem_of_its_users(partial, message):
     (found,) = check({"html": "a\n {% render 'p' %}"}, {"p": partial})
     assert found.message.startswith(f"partial 'p', {message}")
     assert (found.field, found.line, found.column) == ("html", 2, 5)
 
 
-def test_partial_that_is_missing_keeps_its_users_from_becoming_active():
+def test_missing_partial_is_a_problem_of_its_users():
     assert check({"text": "a\n{% render 'p' %}", "data": {"k": "{% render 'q' %}"}}) == [
         TemplateProblem("text", "there is no partial 'p'", 2, 4),
         TemplateProblem("data.k", "there is no partial 'q'", 1, 4),
@@ -128,7 +128,7 @@ def test_partial_that_is_missing_keeps_its_users_from_becoming_active():
     ]
 
 
-def test_partial_that_went_away_fails_the_field_that_needs_it_alone():
+def test_deleted_partial_fails_only_the_field_using_it():
     compiled = compile_source({"text": "fine", "html": "{% render 'p' %}"})
     assert render_sms(compiled, {}) == "fine"
     with pytest.raises(RenderFailed) as raised:
@@ -136,7 +136,7 @@ def test_partial_that_went_away_fails_the_field_that_needs_it_alone():
     assert str(raised.value) == "html, line 1, column 4: there is no partial 'p'"
 
 
-def test_text_that_is_no_template_is_refused_before_its_partials():
+def test_unparsable_text_is_rejected_before_its_partials():
     with pytest.raises(TemplateSyntax, match="never closed"):
         compile_source({"text": "{% render 'p' %}{{"})
 
@@ -148,7 +148,7 @@ def test_text_that_is_no_template_is_refused_before_its_partials():
         {"p": "{% render 'q' %}", "q": "a{% if b %}{% render 'p' %}{% endif %}"},
     ],
 )
-def test_partial_that_renders_itself_is_refused(partials):
+def test_recursive_partial_is_rejected(partials):
     ((message, _, _),) = problems("{% render 'p' %}", partials)
     assert message == "the partial 'p' renders itself"
 
@@ -165,7 +165,7 @@ def test_partials_in_partials_have_a_depth():
         assert message == "partials in partials more than 5 deep"
 
 
-def test_partials_of_one_text_have_a_number():
+def test_number_of_partials_in_a_text_is_limited():
     partials = {f"p{n}": "x" for n in range(51)}
     calls = [f"{{% render 'p{n}' %}}" for n in range(51)]
     assert problems("".join(calls[:50]), partials) == []
@@ -202,12 +202,12 @@ def test_limits_hold_across_partials(name, field):
     assert time.thread_time() - started < 1
 
 
-def test_partials_own_variables_end_with_it():
+def test_memory_of_partial_variables_is_freed_after_each_render():
     source = "{% for i in (1..50) %}{% render 'p', b: b %}{% endfor %}x"
     assert text(source, {"p": "{% assign a = b %}"}, {"b": "y" * 100_000}) == "x"
 
 
-def test_partial_is_compiled_with_what_uses_it():
+def test_partial_is_compiled_with_its_user():
     texts = {"text": "{% render 'p' %}"}
     first = compile_source(texts, {"p": "1", "other": "x"})
     assert first.partials == {"p"}
@@ -221,7 +221,7 @@ def test_used_partials_are_found_through_partials():
     assert used_partials(texts, {"a": "{% render 'd' %}"}) == {"a", "b", "d"}
 
 
-def test_partial_has_to_parse_as_text_and_as_html():
+def test_partial_must_parse_as_text_and_html():
     assert check_partial("<p>{{ v }}</p>{% render 'q' %}", {"q": "x"}) == []
     assert check_partial("a\n{{ v", {}) == [TemplateProblem("text", "'{{' is never closed", 2, 1)]
     assert check_partial("<p title={{ v }}>", {}) == [

@@ -22,7 +22,8 @@ EMAIL = {
 }
 
 
-def test_email_is_escaped_in_html_alone():
+@pytest.mark.promise("templates-3")
+def test_email_is_escaped_only_in_html():
     rendered = render_email(
         compile_source(EMAIL), {"contact": {"first_name": "A<b>"}, "note": 'x & "y"'}
     )
@@ -41,7 +42,7 @@ def test_email_without_a_text_gets_one_from_its_html():
     )
 
 
-def test_email_that_is_empty_fails():
+def test_empty_email_fails():
     with pytest.raises(RenderFailed, match="empty"):
         render_email(compile_source({"subject": "x", "text": "{% if a %}a{% endif %}"}), {})
 
@@ -69,7 +70,7 @@ def test_sms_is_trimmed_and_measured():
     assert render_sms(compiled, {"n": "A"}) == "Hi A\nBye"
 
 
-def test_sms_that_is_empty_fails():
+def test_empty_sms_fails():
     with pytest.raises(RenderFailed, match="empty"):
         render_sms(compile_source({"text": " {{ x }} "}), {})
 
@@ -97,7 +98,7 @@ def test_push_fills_all_its_fields():
 
 @pytest.mark.parametrize("field", ["link", "image"])
 @pytest.mark.parametrize("value", ["javascript:alert(1)", " JAVA\tSCRIPT:x", "data:text/html,x"])
-def test_push_address_that_runs_a_script_fails(field, value):
+def test_push_url_with_a_script_fails(field, value):
     with pytest.raises(RenderFailed, match=field):
         render_push(compile_source({field: "{{ v }}"}), {"v": value})
 
@@ -117,7 +118,7 @@ def test_push_address_that_runs_a_script_fails(field, value):
         ("{{ nil }}{{ here.empty_one }}", ()),
     ],
 )
-def test_missing_are_the_variables_that_leave_a_gap(source, missing):
+def test_variables_leaving_a_gap_are_missing(source, missing):
     compiled = compile_source({"text": "x" + source})
     assert render_email(compiled, {"here": {"empty_one": None}}).missing == missing
     if missing:

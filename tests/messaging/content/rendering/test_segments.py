@@ -36,6 +36,7 @@ def packed(text: str) -> tuple[str, int, int]:
     return ("GSM-7" if gsm else "UCS-2", sum(widths), count)
 
 
+@pytest.mark.promise("templates-11")
 @pytest.mark.parametrize(
     ("text", "size"),
     [
@@ -78,7 +79,7 @@ def test_segments_of_each_character_of_the_tables():
         st.text(max_size=200),
     )
 )
-def test_segments_of_any_text_as_a_packer_fills_them(text):
+def test_segments_of_any_text_equal_those_of_a_packer(text):
     size = segments(text)
     assert (size.encoding, size.units, size.segments) == packed(text)
     assert size.characters == len(text)

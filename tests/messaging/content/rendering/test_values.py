@@ -54,7 +54,7 @@ def test_value_is_written_as_liquid_has_it(value, written):
 
 
 @pytest.mark.parametrize("value", [object(), b"x", lambda: 1, Limits(), UnicodeError, 1j])
-def test_value_that_is_not_plain_is_refused(value):
+def test_non_plain_value_is_rejected(value):
     assert "cannot be used in a template" in failure("x", {"a": {"b": [value]}})
 
 
@@ -68,11 +68,12 @@ def test_value_that_is_not_plain_is_refused(value):
         {"a": [[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]},
     ],
 )
-def test_data_that_is_too_large_is_refused(data):
+def test_too_large_data_is_rejected(data):
     with pytest.raises(RenderLimit):
         text("x", data)
 
 
+@pytest.mark.promise("templates-4")
 @pytest.mark.parametrize(
     "path",
     [
@@ -97,6 +98,7 @@ def test_path_never_reaches_an_attribute(path):
     assert len(rendered.missing) == 1
 
 
+@pytest.mark.promise("templates-4")
 @pytest.mark.parametrize(
     "source",
     [
@@ -121,6 +123,8 @@ def test_filter_and_loop_never_reach_an_attribute(source):
     ("source", "message"),
     [
         ("a\n{{ 1 | divided_by: 0 }}", "line 2: divided_by: can't divide by 0"),
+        ("{{ 1.5 | divided_by: 0.0 }}", "line 1: divided_by: can't divide by 0.0"),
+        ("{{ 1.5 | modulo: 0 }}", "line 1: modulo: can't divide by 0"),
         ("{% if 'a' < 1 %}{% endif %}", "line 1: '<' and '>' are not supported"),
         ("{{ a | upcase: 1, 2 }}", "line 1: "),
         ("{{ a | compact: 'b' }}", "the data does not fit (KeyError)"),
@@ -128,10 +132,11 @@ def test_filter_and_loop_never_reach_an_attribute(source):
         ("{{ '/w==' | base64_decode }}", "the data does not fit (UnicodeDecodeError)"),
     ],
 )
-def test_data_that_does_not_fit_fails(source, message):
+def test_unsuitable_data_fails(source, message):
     assert failure(source, {"a": [{"c": 1}]}).startswith(message)
 
 
+@pytest.mark.promise("templates-2")
 @pytest.mark.parametrize(
     ("source", "written"),
     [
@@ -148,6 +153,40 @@ def test_data_that_does_not_fit_fails(source, message):
         ("{{ '1 < 2' | strip_html }}", "1 < 2"),
         ("{{ day | date: '%d.%m.%Y' }}", "02.01.2026"),
         ("{{ '2026-03-04T05:06:07Z' | date: '%H:%M' }}", "05:06"),
+        *(
+            (f"{{{{ '{given}' | date: '%d %B %Y' }}}}", shown)
+            for given, shown in {
+                "05/01/2026": "05 January 2026",
+                "13/01/2026": "13 January 2026",
+                "5.1.2026": "05 January 2026",
+                "05-01-2026": "05 January 2026",
+                "05.01.26": "05 January 2026",
+                "05/01/69": "05 January 1969",
+                "Monday 05/01/2026 at 10:30": "05 January 2026",
+                "2026-01-05": "05 January 2026",
+                "2026/01/05": "05 January 2026",
+                "5 January 2026": "05 January 2026",
+                "Jan 5, 2026": "05 January 2026",
+                "2026-01-05T23:30:00+02:00": "05 January 2026",
+                "01/13/2026": "01/13/2026",
+                "31/02/2026": "31/02/2026",
+                "05/01/2026 or so": "05/01/2026 or so",
+            }.items()
+        ),
+        ("{{ '05/01/2026 10:30' | date: '%Y-%m-%d %H:%M' }}", "2026-01-05 10:30"),
+        ("{{ '05/01/2026' | date: '%Y-%m-%d' }}", "2026-01-05"),
+        ("{{ 2.5 | round }} {{ 3.5 | round }} {{ -2.5 | round }}", "3 4 -3"),
+        ("{{ 0.5 | round }} {{ 2.4999 | round }}", "1 2"),
+        ("{{ 2.675 | round: 2 }} {{ 1.005 | round: 2 }}", "2.68 1.01"),
+        ("{{ '2.675' | round: '2' }} {{ -2.675 | round: 2 }}", "2.68 -2.68"),
+        ("{{ 5 | round: 2 }} {{ 1250 | round: -2 }} {{ 1.5 | round: nothing }}", "5 1300 2"),
+        ("{{ 0.1 | plus: 0.2 }} {{ 0.3 | minus: 0.1 }} {{ 4.35 | times: 100 }}", "0.3 0.2 435.0"),
+        ("{{ 0.3 | divided_by: 0.1 }} {{ 20 | divided_by: 7.0 }}", "3.0 2.857142857142857"),
+        ("{{ 1.1 | divided_by: 1.1 }} {{ 0.7 | divided_by: '0.1' }}", "1.0 7.0"),
+        ("{{ 7 | divided_by: 2 }} {{ -7 | divided_by: 2 }}", "3 -4"),
+        ("{{ 0.3 | modulo: 0.1 }} {{ -1.5 | modulo: 1 }} {{ 7 | modulo: 4 }}", "0.0 0.5 3"),
+        ("{{ '0.1,0.2' | split: ',' | sum }}", "0.3"),
+        ("{{ 19.99 | times: 3 | round: 2 }} {{ 8.15 | times: 1.1 | round: 3 }}", "59.97 8.965"),
         ("{{ nothing | date: '%Y' }}", ""),
         ("{{ 'soon' | date: '%Y' }}", "soon"),
         ("{{ '10' | plus: 5 | times: 2 | divided_by: 4 }}", "7"),
@@ -167,7 +206,7 @@ def test_data_that_does_not_fit_fails(source, message):
         ("{{ false | default: 'x', allow_false: true }}", "false"),
     ],
 )
-def test_liquid_means_what_its_reference_says(source, written):
+def test_liquid_follows_its_reference(source, written):
     data = {
         "nested": [1, [2, [3]]],
         "day": date(2026, 1, 2),
@@ -216,7 +255,7 @@ PLAIN = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["a", "b"]), PLAIN))
-def test_variable_is_written_alike_with_and_without_python_liquid(data):
+def test_variable_renders_the_same_with_and_without_python_liquid(data):
     """Variables at the top of a text are written without it, until something else has run."""
     source = "{{ a }}|{{ a.b }}|{{ b.size }}|{{ a.b.a }}|{{ now.x }}|{{ b }}"
     address = "<p title='{{ a }}'><a href='{{ b }}'>{{ a.b }}</a>"
@@ -227,7 +266,7 @@ def test_variable_is_written_alike_with_and_without_python_liquid(data):
     assert render_email(fast, data) == render_email(slow, data)
 
 
-def test_variable_of_the_templates_own_goes_over_the_data():
+def test_assigned_variable_overrides_the_data():
     assert text("{{ a }}{% assign a = 'own' %}{{ a }}{{ b }}", {"a": "1", "b": "2"}) == "1own2"
 
 
@@ -236,3 +275,35 @@ def test_literal_text_counts_as_output():
     assert render_email(compiled, {"a": "y"}, limits=Limits(output=11)).text == "x" * 10 + "y"
     with pytest.raises(RenderLimit, match="output"):
         render_email(compiled, {"a": "y"}, limits=Limits(output=10))
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("{{ v | replace: nl, '<br>' }}", "a &amp; b<br>&lt;i&gt;"),
+        ("{{ v | replace: '&', '<b>and</b>' }}", "a <b>and</b> b\n&lt;i&gt;"),
+        ("{{ v | replace: 'amp', '<b>' }}", "a &amp; b\n&lt;i&gt;"),
+        ("{{ v | replace: '<i>', '<b>' }}", "a &amp; b\n<b>"),
+        ("{{ v | replace_first: ' ', '<b>' }}", "a<b>&amp; b\n&lt;i&gt;"),
+        ("{{ v | replace_last: ' ', '<b>' }}", "a &amp;<b>b\n&lt;i&gt;"),
+        ("{{ v | replace: 'a', w }}", "&lt;w&gt; &amp; b\n&lt;i&gt;"),
+        ("{{ v | replace: 'a', 'c' | size }}", "9"),
+        ("{{ v | replace: nl, '<br>' | append: '<hr>' }}", "a &amp; b<br>&lt;i&gt;<hr>"),
+        ("{{ w | replace: '', '-<br>' }}", "-<br>&lt;-<br>w-<br>&gt;-<br>"),
+        ("{{ v | replace: nl, '<br>' | replace: '<br>', '<p>' }}", "a &amp; b<p>&lt;i&gt;"),
+        ("{{ v | append: '<b>' }}", "a &amp; b\n&lt;i&gt;<b>"),
+        ("{{ v | truncate: 7, '<b>' }}", "a &amp; <b>"),
+        ("{{ v | truncate: 7 }}{{ v | truncate }}", "a &amp; ...a &amp; b\n&lt;i&gt;"),
+        ("{{ v | truncatewords: 1, '<b>' }}", "a<b>"),
+        ("{{ v | truncatewords: 9, '<b>' }}", "a &amp; b &lt;i&gt;"),
+        ("{{ v | remove: '<' }}", "a &amp; b\ni&gt;"),
+    ],
+)
+def test_the_markup_of_a_template_replaces_and_variables_stay_escaped(source, written):
+    data = {"v": "a & b\n<i>", "nl": "\n", "w": "<w>"}
+    rendered = render_email(compile_source({"html": source + "|"}), data)
+    assert rendered.html == written + "|"
+
+
+def test_markup_replaces_nothing_in_a_text():
+    assert text("{{ v | replace: 'a', '<br>' }}|", {"v": "a&"}) == "<br>&|"

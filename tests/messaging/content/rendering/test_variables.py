@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from messaging.content.rendering import defaults, missing_variables, schema_problem
+from messaging.content.rendering import (
+    check_each,
+    defaults,
+    missing_variables,
+    quick_problems,
+    schema_problem,
+)
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ORDER = {
@@ -72,7 +78,7 @@ def order(**given: object) -> dict[str, object]:
         ),
     ],
 )
-def test_variables_that_do_not_fit_are_named(variables, problems):
+def test_invalid_variables_are_named(variables, problems):
     assert schema_problem(ORDER) is None
     assert missing_variables(ORDER, variables) == problems
 
@@ -83,7 +89,7 @@ def test_name_with_quotes_is_reported_unchanged():
     assert missing_variables(schema, {}) == expected
 
 
-def test_no_schema_needs_nothing():
+def test_empty_schema_requires_nothing():
     assert missing_variables({}, {"a": object()}) == []
 
 
@@ -96,7 +102,7 @@ def test_no_schema_needs_nothing():
         ({"properties": []}, {}),
     ],
 )
-def test_defaults_are_those_of_the_variables_themselves(schema, expected):
+def test_defaults_come_from_the_schemas_of_the_variables(schema, expected):
     assert defaults(schema) == expected
 
 
@@ -117,7 +123,7 @@ def test_variable_with_a_default_is_not_missing_and_is_checked_when_given():
         ({"type": "integer", "default": 5}, None),
     ],
 )
-def test_default_that_does_not_fit_is_refused(rule, problem):
+def test_invalid_default_is_rejected(rule, problem):
     schema = {"required": ["b"], "properties": {"a": rule, "b": {}}}
     assert schema_problem(schema) == problem
 
@@ -169,7 +175,7 @@ def data(depth: int) -> dict[str, object]:
         ({"pattern": "(?=x)"}, "pattern is not"),
         ({"pattern": r"(a)\1"}, "pattern is not"),
         ({"pattern": "("}, "pattern is not"),
-        ({"pattern": "a{1000}{1000}{10}"}, "pattern is not"),
+        ({"pattern": "a{1000}{1000}{10}"}, "pattern has too many repetitions"),
         ({"const": "x" * 50_000}, "larger than"),
         (nested(30), "nested too deep"),
         (nested(3_000), "nested too deep"),
@@ -177,7 +183,7 @@ def data(depth: int) -> dict[str, object]:
         ({"default": object()}, "is not JSON"),
     ],
 )
-def test_schema_that_cannot_be_used_is_refused(schema, problem):
+def test_unusable_schema_is_rejected(schema, problem):
     assert problem in (schema_problem(schema) or "")
 
 
@@ -192,8 +198,6 @@ def doubling(depth: int) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("schema", "variables", "problems"),
     [
-        (doubling(40), {}, ["takes too long to check with the template's schema"]),
-        ({"$ref": "#"}, {}, ["cannot be checked with the template's schema (RecursionError)"]),
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 400_000 + "!"}, None),
         ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": n} for n in range(9_000)]}, []),
         ({"type": "object"}, {"a": "x" * 1_000_001}, ["is too large"]),
@@ -209,25 +213,95 @@ def test_hostile_schema_or_value_is_bounded(schema, variables, problems):
 
 
 @pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (doubling(7), None),
+        (doubling(8), "looks at one value too often"),
+        (doubling(40), "looks at one value too often"),
+        ({"$ref": "#"}, "looks at one value too often"),
+        ({"anyOf": [{"$ref": "#"}, {}]}, "looks at one value too often"),
+        ({"anyOf": [{"properties": {"a": {"$ref": "#"}}}]}, None),
+        ({"anyOf": [{"properties": {"a": {"$ref": "#"}}}] * 2}, "looks at one value too often"),
+        ({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}, None),
+        ({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}, "looks at one value too often"),
+        ({"properties": {f"p{n}": {"type": "string"} for n in range(1_200)}}, None),
+        ({"pattern": "^[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}$"}, None),
+        ({"pattern": r"^[^@\s]{1,64}@[a-z0-9.-]{1,255}$"}, None),
+        ({"pattern": "[ab]*a[ab]{0,9000}[^ab]"}, "pattern has too many repetitions"),
+        ({"pattern": "(a{1,100}b{1,100}){1,100}"}, "pattern has too many repetitions"),
+        ({"pattern": r"\w{200}"}, "pattern has too many repetitions"),
+        ({"pattern": "a?" * 10_001}, "pattern has too many repetitions"),
+        ({"pattern": "(?x)(a b c d) {9}"}, "pattern has too many repetitions"),
+        ({"items": {"pattern": "a{20000}"}}, "pattern has too many repetitions"),
+    ],
+)
+def test_costly_schema_is_refused_when_activated(schema, problem):
+    found = schema_problem(schema)
+    assert (found is None) if problem is None else (problem in (found or ""))
+
+
+SLOW = {"properties": {"a": {"pattern": "[ab]*a[ab]{0,9000}[^ab]"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "variables"),
+    [
+        (doubling(40), {}),
+        (doubling(7), {}),
+        (SLOW, {"a": "ab" * 30_000}),
+        (SLOW, {"a": "a"}),  # compiling it takes long
+        ({"properties": {"a": {"pattern": "[ab]*a[ab]{0,90}"}}}, {"a": "ab" * 1_000}),
+        ({"items": {}, "properties": {"a": {"items": {"anyOf": [{"type": "null"}] * 50}}}},
+         {"a": list(range(9_000))}),
+    ],
+)  # fmt: skip
+def test_quick_check_gives_up_on_slow_schemas(schema, variables):
+    quick_problems(ORDER, FINE, 0.25)  # loads what it needs
+    started = time.thread_time()
+    assert quick_problems(schema, variables, 0.002) is None
+    assert time.thread_time() - started < 0.05
+
+
+def test_quick_check_finds_the_same_problems():
+    for variables in (FINE, {}, order(note="hello"), order(plan="tin")):
+        assert quick_problems(ORDER, variables, 0.25) == missing_variables(ORDER, variables)
+
+
+def test_checks_together_share_one_time_limit():
+    started = time.thread_time()
+    found = check_each([(ORDER, {**FINE, "note": "hello"}), *[(doubling(40), {})] * 60], 0.4)
+    assert time.thread_time() - started < 2
+    too_long = [("", "takes too long to check with the template's schema")]
+    assert found == [[("note", "must match ^[A-Z]")], *[too_long] * 60]
+
+
+def test_schema_active_before_the_bounds_is_still_checked():
+    assert check_each([(SLOW, {"a": "abb!"}), (SLOW, {"a": "bbb"})], 1.0) == [
+        [],
+        [("a", "must match [ab]*a[ab]{0,9000}[^ab]")],
+    ]
+    assert missing_variables({"$ref": "#"}, {}) == [
+        ("", "cannot be checked with the template's schema (RecursionError)")
+    ]
+
+
+@pytest.mark.parametrize(
     ("schema", "variables"),
     [
         ({"$ref": "http://127.0.0.1:9/x"}, {}),
-        ({"pattern": "("}, {}),
         ({"properties": {"a": {"pattern": "("}}}, {"a": "x"}),
         ({"properties": {"a": {"multipleOf": 0}}}, {"a": 1}),
         ({"type": "nope"}, {}),
         ({"required": 3}, {}),
     ],
 )
-def test_schema_that_was_never_checked_fails_by_name_and_loads_nothing(
-    schema, variables, monkeypatch
-):
+def test_unchecked_schema_fails_cleanly_and_loads_nothing(schema, variables, monkeypatch):
     def refuse(*_: object) -> None:
         raise AssertionError("a schema was loaded")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    for path, message in missing_variables(schema, variables):
-        assert (path, message[:17]) == ("", "cannot be checked")
+    problems = [(path, message[:17]) for path, message in missing_variables(schema, variables)]
+    assert problems == [("", "cannot be checked")]
 
 
 json = st.recursive(
@@ -241,13 +315,17 @@ KEYWORDS = ["type", "required", "properties", "items", "enum", "pattern", "$ref"
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYWORDS) | st.text(max_size=4), json, max_size=4), json)
 def test_any_schema_is_refused_or_works(schema, value):
-    if schema_problem(schema) is None:
-        for path, message in missing_variables(schema, {"a": value, "b": [value]}):
-            assert isinstance(path, str)
-            assert "cannot be checked" not in message or "$ref" in schema
+    problems = (
+        []
+        if schema_problem(schema)
+        else list(missing_variables(schema, {"a": value, "b": [value]}))
+    )
+    assert {type(path) for path, _ in problems} <= {str}
+    unchecked = [message for _, message in problems if "cannot be checked" in message]
+    assert unchecked == [] or "$ref" in schema
 
 
 @settings(deadline=None)
 @given(json)
-def test_any_value_is_a_schema_or_is_not(value):
+def test_any_value_as_schema_is_accepted_or_has_a_problem(value):
     assert schema_problem(value) is None or isinstance(schema_problem(value), str)

@@ -39,6 +39,7 @@ def rest(redis_clock, settings):
     return open_and_wait
 
 
+@pytest.mark.promise("routes-8")
 @pytest.mark.parametrize(
     ("good", "bad", "expected"),
     [
@@ -63,7 +64,7 @@ def calls(monkeypatch):
     return made
 
 
-def test_while_all_is_well_redis_is_not_called(calls):
+def test_redis_is_not_called_while_all_circuits_are_closed(calls):
     assert circuits.states([A, B]) == CircuitStates()
     for _ in range(9):
         assert circuits.states([B]) == circuits.report([(A, GOOD), (B, GOOD)]) == CircuitStates()
@@ -110,7 +111,7 @@ def test_failures_of_other_workers_are_seen_a_moment_later(elsewhere, cache_cloc
     assert circuits.report([(A, GOOD)]) == OPEN
 
 
-def test_answers_of_long_ago_do_not_close_a_circuit(rest, elsewhere, cache_clock):
+def test_old_answers_do_not_close_a_circuit(rest, elsewhere, cache_clock):
     circuits.states([A])
     circuits.report([(A, GOOD)] * PROBES)
     with elsewhere():
@@ -126,10 +127,11 @@ def test_circuit_counts_over_windows_and_processes():
     assert circuits.report([(A, BAD)] * 2) == OPEN
 
 
+@pytest.mark.promise("routes-8")
 @pytest.mark.parametrize(
     ("seconds", "expected"), [(54, OPEN), (54.001, CircuitStates()), (60, CircuitStates())]
 )
-def test_failures_of_long_ago_do_not_count(redis_clock, seconds, expected):
+def test_old_failures_do_not_count(redis_clock, seconds, expected):
     redis_clock.advance(5.999)  # the end of a tenth of a period
     circuits.report([(A, BAD)] * 19)
     redis_clock.advance(seconds)
@@ -150,12 +152,13 @@ def test_failures_of_long_ago_do_not_count(redis_clock, seconds, expected):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_only_what_speaks_against_the_provider_counts(outcome, expected):
+def test_only_provider_failures_open_the_circuit(outcome, expected):
     circuits.report([(A, outcome)] * 20)
     assert state() is expected
 
 
-def test_an_account_that_is_refused_opens_at_once():
+@pytest.mark.promise("routes-10")
+def test_misconfigured_account_opens_its_circuit_at_once():
     assert circuits.report([(A, Misconfigured("wrong key"))]) == OPEN
 
 
@@ -163,7 +166,7 @@ def test_one_refusal_among_answers_does_not_open():
     assert circuits.report([(A, Misconfigured("that sender")), (A, GOOD)]) == CircuitStates()
 
 
-def test_accounts_have_circuits_of_their_own():
+def test_accounts_have_their_own_circuits():
     circuits.report([(A, BAD)] * 20 + [(B, GOOD)] * 20)
     assert [each.state for each in circuits.read([A, B]).values()] == [
         CircuitState.OPEN,
@@ -171,17 +174,18 @@ def test_accounts_have_circuits_of_their_own():
     ]
 
 
-def test_nobodys_account_has_none():
+def test_outcome_without_an_account_has_no_circuit():
     assert circuits.report([(None, BAD)] * 50) == CircuitStates()
     assert redis_client().keys() == []
 
 
-def test_an_open_circuit_stays_open_whatever_the_last_resort_answers():
+def test_open_circuit_stays_open_despite_last_resort_successes():
     open_it()
     assert circuits.report([(A, GOOD)] * 50) == OPEN
     assert circuits.states([A, B]) == OPEN
 
 
+@pytest.mark.promise("routes-9")
 def test_after_a_rest_a_few_sends_try_it_once(rest):
     rest()
     assert state() is CircuitState.HALF_OPEN
@@ -189,6 +193,7 @@ def test_after_a_rest_a_few_sends_try_it_once(rest):
     assert circuits.states([A]) == OPEN  # somebody is at it
 
 
+@pytest.mark.promise("routes-9")
 def test_a_failed_try_opens_it_again(rest):
     rest()
     circuits.states([A])
@@ -196,6 +201,7 @@ def test_a_failed_try_opens_it_again(rest):
     assert state() is CircuitState.OPEN
 
 
+@pytest.mark.promise("routes-9")
 def test_five_answers_close_it_and_the_past_is_forgotten(rest):
     rest()
     circuits.states([A])
@@ -208,7 +214,8 @@ def test_five_answers_close_it_and_the_past_is_forgotten(rest):
     assert state() is CircuitState.CLOSED
 
 
-def test_a_retry_after_puts_an_account_last_for_that_time(redis_clock):
+@pytest.mark.promise("routes-11")
+def test_retry_after_puts_an_account_last_for_its_duration(redis_clock):
     assert circuits.report([(A, Retryable("busy", 0.5))]) == OPEN
     redis_clock.advance(0.499)
     assert (state(), circuits.states([A, B])) == (CircuitState.CLOSED, OPEN)
@@ -216,15 +223,17 @@ def test_a_retry_after_puts_an_account_last_for_that_time(redis_clock):
     assert circuits.states([A, B]) == CircuitStates()
 
 
-def test_a_retry_after_of_one_host_puts_no_account_last():
+def test_retry_after_of_one_host_does_not_affect_the_account():
     assert circuits.report([(A, Retryable("busy", 60.0, blames_account=False))]) == CircuitStates()
 
 
+@pytest.mark.promise("routes-11")
 @pytest.mark.parametrize("wish", [float("nan"), float("inf"), -5.0, 0.0, None])
-def test_a_retry_after_that_is_no_time_is_none(wish):
+def test_invalid_retry_after_is_ignored(wish):
     assert circuits.report([(A, Retryable("busy", wish))]) == CircuitStates()
 
 
+@pytest.mark.promise("routes-11")
 def test_a_retry_after_is_honoured_for_a_quarter_of_an_hour_at_most(redis_clock):
     circuits.report([(A, Retryable("busy", 1e12))])
     until = float(redis_client().hget("rme:circuit:1", "rest"))
@@ -232,7 +241,7 @@ def test_a_retry_after_is_honoured_for_a_quarter_of_an_hour_at_most(redis_clock)
     assert 1100 < redis_client().ttl("rme:circuit:1") <= 900 + 1 + 300  # the clock keeps it longer
 
 
-def test_probes_are_used_up():
+def test_probes_run_out():
     states = CircuitStates(frozenset({A}), {A: 2})
     seen = []
     for _ in range(3):
@@ -241,7 +250,7 @@ def test_probes_are_used_up():
     assert seen == [False, False, True]
 
 
-def test_without_redis_all_are_closed(settings):
+def test_all_circuits_are_closed_without_redis(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     redis_client.cache_clear()
     try:

@@ -9,12 +9,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging import providers
+from messaging.accept.plan import RATE_TOO_SLOW
 from messaging.delivery import tasks
 from messaging.delivery.accounts import admission, rates
+from messaging.domain.channels import Channel
 from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.policy import organization_policy
+from messaging.store import backlogs
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outcomes import Accepted
 from rme.core.provider import Provider, ProviderSettings
@@ -68,7 +70,7 @@ def bulk(api, people, **fields):
     assert api.bulk([message(person, **fields) for person in people]).status_code == 202
 
 
-def test_grant_gives_what_is_there(redis):
+def test_grant_is_limited_to_the_available_count(redis):
     limiter = rate_limits.Limiter()
     five = Limit(5, 10)
     assert limiter.grant({"k": (five, 3)}) == [Grant(3, 0.0)]
@@ -77,7 +79,7 @@ def test_grant_gives_what_is_there(redis):
     assert limiter.grant({"k": (five, 1), "other": (five, 1)}) == [Grant(0, 2.0), Grant(1, 0.0)]
 
 
-def test_what_is_beyond_the_rate_is_not_claimed(api, org, accounts):
+def test_messages_beyond_the_rate_are_not_claimed(api, org, accounts):
     accounts("slow", rate=1)
     bulk(api, factories.contacts(org, 5))
     tasks.send_ready("EMAIL")
@@ -86,7 +88,8 @@ def test_what_is_beyond_the_rate_is_not_claimed(api, org, accounts):
     assert set(rows) == {(0, None)}
 
 
-def test_the_rate_holds_over_time_and_nothing_fails(api, org, accounts, redis_clock):
+@pytest.mark.promise("errors-22", "routes-14")
+def test_rate_is_kept_over_time_without_failures(api, org, accounts, redis_clock):
     accounts("slow", rate=40)
     bulk(api, factories.contacts(org, 60))
     sent = []
@@ -100,6 +103,7 @@ def test_the_rate_holds_over_time_and_nothing_fails(api, org, accounts, redis_cl
     assert Counting.sent == {"slow": 60}
 
 
+@pytest.mark.promise("routes-14")
 def test_the_order_of_arrival_holds_and_transactional_goes_first(api, org, accounts, redis_clock):
     accounts("slow", rate=5)
     factories.template(org, name="news", category="TRANSACTIONAL")
@@ -115,7 +119,7 @@ def test_the_order_of_arrival_holds_and_transactional_goes_first(api, org, accou
     assert Counting.order == [person.email for person in people]
 
 
-def test_an_account_beside_it_is_not_held_up(api, org, accounts):
+def test_rate_of_one_account_does_not_delay_another(api, org, accounts):
     accounts("slow", rate=1, match=["slow.example"])
     accounts("fast", match=["fast.example"])
     people = factories.contacts(org, 20)
@@ -134,7 +138,7 @@ def test_an_account_beside_it_is_not_held_up(api, org, accounts):
     assert shown["recipients"][0]["waiting"] == "RATE"
 
 
-def test_room_is_of_the_accounts_that_go_first(org, accounts):
+def test_room_depends_on_the_accounts_tried_first(org, accounts):
     assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
     accounts("first", rate=3, priority=1)
     accounts("behind", priority=2)
@@ -148,7 +152,7 @@ def test_room_is_of_the_accounts_that_go_first(org, accounts):
     assert admission.rate_rooms({org.pk: 50}, "EMAIL")[org.pk] == 50
 
 
-def test_organizations_have_rates_of_their_own(api, org, accounts):
+def test_organizations_have_their_own_rates(api, org, accounts):
     accounts("slow", rate=1)
     bulk(api, factories.contacts(org, 2))
     tasks.send_ready("EMAIL")
@@ -169,7 +173,8 @@ def brief(org, monkeypatch):
     )
 
 
-def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
+@pytest.mark.promise("errors-22")
+def test_messages_that_would_wait_too_long_are_rejected(api, org, accounts, brief):
     accounts("slow", rate=2)
     people = factories.contacts(org, 43)
     answer = api.bulk([message(person) for person in people[:42]])
@@ -178,7 +183,7 @@ def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
         *["RATE_LIMITED"] * 2,
     ]
     refused = api.send(message(people[42]), **{"Idempotency-Key": "k"})
-    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", rates.TOO_LONG))
+    assert (refused.status_code, refused.json()) == (429, error("RATE_LIMITED", RATE_TOO_SLOW))
     assert refused["Retry-After"] == "1"
     assert Message.objects.count() == 40  # nothing was stored of what was refused
     Delivery.objects.update(status="SENT")
@@ -187,7 +192,7 @@ def test_what_would_wait_for_too_long_is_refused(api, org, accounts, brief):
     assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
 
 
-def test_what_waits_is_counted_by_priority_and_organization(api, org, accounts, brief):
+def test_waiting_messages_are_counted_by_priority_and_organization(api, org, accounts, brief):
     Category.objects.create(organization=org, name="NEWS", regime="OPT_OUT", expires_after=20)
     factories.template(org, name="news", category="NEWS")
     accounts("slow", rate=1)
@@ -202,7 +207,7 @@ def test_what_waits_is_counted_by_priority_and_organization(api, org, accounts, 
     assert api.send(message(people[0], schedule=later, **news)).status_code == 202
 
 
-def test_another_channel_takes_what_a_rate_refuses(api, org, accounts, brief):
+def test_another_channel_takes_messages_rejected_by_a_rate(api, org, accounts, brief):
     accounts("slow", rate=1)
     accounts("texts", channel="SMS")
     people = factories.contacts(org, 21)
@@ -218,14 +223,14 @@ def test_another_channel_takes_what_a_rate_refuses(api, org, accounts, brief):
     ]
 
 
-def test_the_look_at_what_waits_is_one_statement_by_the_index(api, org, accounts, brief):
+def test_backlog_is_counted_by_one_statement_using_the_index(api, org, accounts, brief):
     people = factories.contacts(org, 50)
     accounts("slow", rate=10)
 
     def statements(count):
         TtlCache.clear_all()
         api.send(message(people[0]))  # all other caches are warm
-        rates._backlogs.clear()
+        rates._counts.clear()
         with CaptureQueriesContext(connection) as captured:
             bulk(api, people[:count])
         return [
@@ -234,6 +239,7 @@ def test_the_look_at_what_waits_is_one_statement_by_the_index(api, org, accounts
 
     assert (len(statements(1)), len(statements(50))) == (1, 1)
     with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN " + rates._BACKLOG, ["{0,1}", "EMAIL", org.pk, 100])
+        values = {"priorities": [0, 1], "channel": "EMAIL", "organization": org.pk, "limit": 100}
+        cursor.execute(f"EXPLAIN {backlogs.COUNT_READY}", values)
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "delivery_ready" in plan or "_priority_organization" in plan, plan

@@ -7,61 +7,18 @@ import pytest
 
 from messaging import providers
 from messaging.delivery import claims, deliver
-from messaging.delivery.accounts import CircuitState, circuits, routing
-from messaging.delivery.accounts.circuits import CircuitStates
+from messaging.delivery.accounts import CircuitState, circuits
+from messaging.delivery.tasks import this_process
+from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, ProviderAccount
-from messaging.policy import organization_policy
 from rme.core.cache import TtlCache
-from rme.core.channels import Channel
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Misconfigured, Retryable
 from rme.core.provider import Provider, ProviderSettings
 from rme.transport import Transport
 from tests import factories
 from tests.rest import message, work
-
-
-def account(number, **fields):
-    return organization_policy.Account(number, f"a{number}", Channel.SMS, None, **fields)
-
-
-def names(accounts):
-    return [each.name for each in accounts]
-
-
-def test_order_is_by_priority():
-    given = [account(1, priority=3), account(2, priority=1), account(3, priority=2)]
-    assert names(routing.order(given)) == ["a2", "a3", "a1"]
-
-
-def test_order_within_a_priority_is_by_weight():
-    given = [account(1, weight=3), account(2, weight=1)]
-    first = Counter(routing.order(given)[0].name for _ in range(2000))
-    assert 0.70 < first["a1"] / 2000 < 0.80
-
-
-def test_order_has_no_account_that_is_not_active():
-    assert names(routing.order([account(1, active=False), account(2)])) == ["a2"]
-
-
-def test_an_account_that_drains_goes_where_it_was_tried_alone():
-    given = [account(1, active=False, draining=True), account(2, priority=200)]
-    assert names(routing.order(given)) == ["a2"]
-    assert names(routing.order(given, previous=2)) == ["a2"]
-    assert names(routing.order(given, previous=1)) == ["a1", "a2"]
-
-
-def test_open_circuits_go_last_in_their_own_order():
-    given = [account(1, priority=1), account(2, priority=2), account(3, priority=3)]
-    assert names(routing.order(given, CircuitStates(frozenset({1, 2})))) == ["a3", "a1", "a2"]
-    assert names(routing.order(given, CircuitStates(frozenset({1, 2, 3})))) == ["a1", "a2", "a3"]
-
-
-def test_try_last_keeps_the_order_of_the_rest():
-    waiting = [[account(1), account(2), account(3)], [account(1)]]
-    routing.try_last(waiting, {1, 2})
-    assert [names(each) for each in waiting] == [["a3", "a1", "a2"], ["a1"]]
 
 
 class Scripted(Provider):
@@ -107,8 +64,9 @@ def send(api, people):
     work()
 
 
+@pytest.mark.promise("routes-7")
 @pytest.mark.django_db
-def test_a_failing_account_is_left_alone_after_one_window(api, org, scripted):
+def test_failing_account_is_avoided_after_one_window(api, org, scripted):
     scripted("bad", Retryable("down"), priority=1)
     scripted("good", Accepted("1"), priority=2)
     send(api, factories.contacts(org, 120))
@@ -117,8 +75,9 @@ def test_a_failing_account_is_left_alone_after_one_window(api, org, scripted):
     assert set(Delivery.objects.values_list("status", flat=True)) == {"SENT"}
 
 
+@pytest.mark.promise("routes-10")
 @pytest.mark.django_db
-def test_a_refused_account_is_left_alone_and_comes_back(api, org, scripted, settings):
+def test_rejected_account_is_avoided_until_it_recovers(api, org, scripted, settings):
     settings.CIRCUIT_OPEN_SECONDS = 0.0
     row = scripted("bad", Misconfigured("wrong key"), priority=1)
     scripted("good", Accepted("1"), priority=2)
@@ -135,7 +94,7 @@ def test_a_refused_account_is_left_alone_and_comes_back(api, org, scripted, sett
 
 
 @pytest.mark.django_db
-def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, scripted):
+def test_only_account_is_tried_despite_its_open_circuit(api, org, scripted):
     row = scripted("only", Retryable("down"))
     people = factories.contacts(org, 25)
     send(api, people)
@@ -151,7 +110,7 @@ def test_the_only_account_is_tried_though_its_circuit_is_open(api, org, scripted
 
 
 @pytest.mark.django_db
-def test_an_account_that_asked_for_time_goes_last_though_another_failed(api, org, scripted):
+def test_account_with_retry_after_is_tried_after_a_failed_one(api, org, scripted):
     scripted("busy", Retryable("busy", 60.0), priority=1)
     scripted("other", Retryable("down"), priority=2)
     (person,) = factories.contacts(org, 1)
@@ -189,7 +148,7 @@ def test_calls_to_redis_do_not_grow_with_the_sends(
         while not (claim := claims.claim(org.pk, "EMAIL", 0)).deliveries:
             time.sleep(0.01)  # accepted by a clock that may be a trifle before the database's
         with redis.monitor() as heard:
-            deliver.deliver([claim], Transport(), receipts.apply)
+            deliver.deliver([claim], Transport(), this_process(), receipts.apply)
             redis.echo("the end")
             said = _until_the_end(heard, own)
         return [command for command in said if command.startswith("EVAL")]
@@ -202,6 +161,7 @@ def test_calls_to_redis_do_not_grow_with_the_sends(
         assert Attempt.objects.filter(outcome="Accepted").count() >= count
 
 
+@pytest.mark.promise("routes-13")
 @pytest.mark.django_db
 def test_health_shows_the_circuit(api, org, scripted):
     scripted("bad", Misconfigured("wrong key"))
@@ -219,7 +179,7 @@ def test_health_shows_the_circuit(api, org, scripted):
 
 
 @pytest.mark.django_db
-def test_an_accept_names_the_account_that_stands_well(api, org, scripted):
+def test_accept_names_a_healthy_account(api, org, scripted):
     scripted("bad", Misconfigured("wrong key"), priority=1)
     scripted("good", Accepted("1"), priority=2)
     first, second = factories.contacts(org, 2)
@@ -230,7 +190,7 @@ def test_an_accept_names_the_account_that_stands_well(api, org, scripted):
 
 
 @pytest.mark.django_db
-def test_accepting_takes_no_probe_from_who_sends(api, org, scripted, settings):
+def test_accepting_uses_up_no_probes(api, org, scripted, settings):
     settings.CIRCUIT_OPEN_SECONDS = 0.0
     scripted("bad", Misconfigured("wrong key"), priority=1)
     scripted("good", Accepted("1"), priority=2)
@@ -245,8 +205,9 @@ def test_accepting_takes_no_probe_from_who_sends(api, org, scripted, settings):
     assert Scripted.sent == {"bad": 5, "good": 3}
 
 
+@pytest.mark.promise("routes-12")
 @pytest.mark.django_db
-def test_a_push_goes_by_an_account_that_reaches_the_device(api, org, scripted):
+def test_push_uses_an_account_matching_the_device(api, org, scripted):
     scripted("apple", Accepted("1"), channel="PUSH", priority=1, match=["IOS"])
     (person,) = factories.contacts(org, 1)
     factories.device(org, person)  # ANDROID

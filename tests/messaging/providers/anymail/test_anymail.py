@@ -19,7 +19,7 @@ from tests.messaging.providers.anymail.scene import EMAIL, NAMES, UNSUBSCRIBE, a
 
 
 @pytest.mark.parametrize("service", NAMES)
-def test_what_a_service_takes_is_accepted_by_its_id(
+def test_accepted_message_has_the_id_of_the_service(
     transport: Transport, service: ServiceName
 ) -> None:
     status, body, headers, named = mail_services.TAKEN[service]
@@ -86,7 +86,7 @@ def test_resend_takes_an_attempt_once(transport: Transport) -> None:
     assert seen.header("Idempotency-Key") == str(ATTEMPT)
 
 
-def test_what_cannot_be_written_fails_alone(transport: Transport) -> None:
+def test_unwritable_message_fails_alone(transport: Transport) -> None:
     with Http1Server(
         lambda c, _: http1.respond(c, 200, mail_services.TAKEN["postmark"][1])
     ) as server:
@@ -106,7 +106,7 @@ def test_what_cannot_be_written_fails_alone(transport: Transport) -> None:
     assert [getattr(o, "reason", "") for o in outcomes] == ["", unwritable, unwritable, ""]
 
 
-def test_a_window_goes_side_by_side(transport: Transport) -> None:
+def test_messages_of_a_window_are_sent_in_parallel(transport: Transport) -> None:
     import threading
 
     together = threading.Barrier(5, timeout=5)
@@ -127,7 +127,7 @@ def test_a_redirect_is_not_followed(transport: Transport) -> None:
     assert (outcome, other.seen) == (Unknown("unexpected answer: 307"), [])
 
 
-def test_an_own_address_goes_through_the_checked_transport() -> None:
+def test_custom_base_url_uses_the_checked_transport() -> None:
     transport = Transport()
     own = account("postmark", base_url="https://169.254.169.254/latest")
     (outcome,) = own.send([Dispatch(str(ATTEMPT), EMAIL)], transport)
@@ -136,7 +136,7 @@ def test_an_own_address_goes_through_the_checked_transport() -> None:
 
 
 @pytest.mark.parametrize("service", NAMES)
-def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
+def test_default_address_is_that_of_the_service(service: ServiceName) -> None:
     request = account(service).request(Dispatch(str(ATTEMPT), EMAIL))
     hosts = {
         "brevo": "api.brevo.com",
@@ -195,7 +195,7 @@ def test_the_usual_address_is_the_services_own(service: ServiceName) -> None:
         ({"service": "pigeon", "api_key": "k"}, "Input should be"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, str], message: str) -> None:
+def test_unworkable_settings_are_rejected(given: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         AnymailSettings.model_validate(given)
 

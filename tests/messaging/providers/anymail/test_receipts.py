@@ -11,7 +11,8 @@ import pytest
 from messaging.providers.anymail import Anymail, AnymailSettings
 from messaging.providers.anymail.services import ServiceName
 from rme.core import ids
-from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode
+from rme.core.outcomes import OptOut
+from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, UnknownCode
 from tests.fakes import mail_services
 from tests.fakes.mail_events import ARRAYS, MAKERS, SAYS, WORDS
 from tests.fakes.mail_services import BASIC, REPORTING
@@ -35,7 +36,7 @@ def report(service: ServiceName, word: str = "delivered", attempt: UUID | None =
 
 
 @pytest.mark.parametrize("service", REPORTING)
-def test_a_report_is_authentic_as_it_was_signed_alone(service: ServiceName) -> None:
+def test_report_is_authentic_only_as_signed(service: ServiceName) -> None:
     call = report(service)
     own = account(service)
     assert own.is_authentic(arrived(call))
@@ -56,7 +57,7 @@ def test_a_changed_body_is_not_authentic(service: ServiceName) -> None:
 
 
 @pytest.mark.parametrize("service", REPORTING)
-def test_another_accounts_secret_signs_nothing(service: ServiceName) -> None:
+def test_signature_with_another_secret_is_not_authentic(service: ServiceName) -> None:
     secrets = {
         "postal": mail_services.public(mail_services.rsa.generate_private_key(65537, 2048)),
         "sendgrid": mail_services.public(
@@ -78,13 +79,13 @@ def test_without_a_secret_nothing_is_authentic(service: ServiceName) -> None:
     assert not own.is_authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
 
 
-def test_a_service_that_reports_nothing_is_not_authentic() -> None:
+def test_service_without_reports_has_no_authentic_call() -> None:
     assert not account("scaleway").is_authentic(arrived(report("brevo")))
     assert account("scaleway").read_callback(arrived(report("brevo"))) == []
 
 
 @pytest.mark.parametrize("service", ["mailgun", "resend", "sendgrid"])
-def test_a_call_that_was_signed_long_ago_is_a_replay(service: ServiceName) -> None:
+def test_old_signed_call_is_rejected_as_a_replay(service: ServiceName) -> None:
     call, own = report(service), account(service)
     assert own.is_authentic(arrived(call, timedelta(hours=25)))
     assert not own.is_authentic(arrived(call, timedelta(hours=27)))
@@ -92,13 +93,13 @@ def test_a_call_that_was_signed_long_ago_is_a_replay(service: ServiceName) -> No
 
 
 @pytest.mark.parametrize("service", sorted(set(REPORTING) - {"postal"}))
-def test_an_event_of_long_ago_is_no_news(service: ServiceName) -> None:
+def test_old_event_is_ignored(service: ServiceName) -> None:
     call = report(service, SAYS.get(service, WORDS)[1])
     assert account(service).read_callback(arrived(call, timedelta(days=6)))
     assert account(service).read_callback(arrived(call, timedelta(days=8))) == []
 
 
-def test_mandrill_signs_the_accounts_own_address() -> None:
+def test_mandrill_signature_covers_the_url_of_the_account() -> None:
     call = report("mandrill", "hard")
     assert not account("mandrill").is_authentic(arrived(call, url="https://rme.example/hooks/two"))
 
@@ -112,7 +113,7 @@ def expected(service: ServiceName, word: str) -> tuple[str, bool]:
     ("service", "word"),
     [(service, word) for service in REPORTING for word in SAYS.get(service, WORDS)],
 )
-def test_a_report_says_what_became_of_an_attempt(service: ServiceName, word: str) -> None:
+def test_report_is_read_as_a_receipt_of_its_attempt(service: ServiceName, word: str) -> None:
     attempt = ids.new_id()
     (receipt,) = account(service).read_callback(arrived(report(service, word, attempt)))
     assert isinstance(receipt, DeliveryReceipt)
@@ -122,7 +123,7 @@ def test_a_report_says_what_became_of_an_attempt(service: ServiceName, word: str
 
 
 @pytest.mark.parametrize("service", REPORTING)
-def test_what_is_kept_of_a_call_is_enough_to_read_it(service: ServiceName) -> None:
+def test_stored_part_of_a_call_can_be_read(service: ServiceName) -> None:
     word = SAYS.get(service, WORDS)[0]
     call = report(service, word)
     kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
@@ -130,14 +131,14 @@ def test_what_is_kept_of_a_call_is_enough_to_read_it(service: ServiceName) -> No
     assert len(own.read_callback(arrived(call._replace(headers=kept)))) == 1
 
 
-def test_a_reason_is_in_the_services_words() -> None:
+def test_reason_quotes_the_service() -> None:
     attempt = ids.new_id()
     (receipt,) = account("brevo").read_callback(arrived(report("brevo", "hard", attempt)))
     assert receipt == DeliveryReceipt(attempt, "bounced", "bounced 550 … unknown")
 
 
 @pytest.mark.parametrize("service", ARRAYS)
-def test_one_odd_event_does_not_lose_the_others(service: ServiceName) -> None:
+def test_malformed_event_does_not_lose_the_others(service: ServiceName) -> None:
     attempts = [ids.new_id(), ids.new_id()]
     word = SAYS.get(service, WORDS)[1]
     good = [MAKERS[service](str(each), word) for each in attempts]
@@ -191,10 +192,63 @@ def test_an_open_by_a_machine_is_recognized(
         ("mailgun", {"reason": "suppress-bounce"}, ("bounced", False)),
         ("mailgun", {"reason": "old"}, ("failed", True)),
         ("mailgun", {"reason": "espblock"}, ("failed", False)),
-        ("sendgrid", {"type": "blocked", "status": "5.7.1"}, ("failed", True)),
+        ("sendgrid", {"type": "blocked", "status": "5.7.1"}, ("failed", False)),
         ("sendgrid", {"type": "bounce", "status": ""}, ("bounced", False)),
         ("sendgrid", {"event": "dropped", "reason": "Bounced Address"}, ("bounced", False)),
         ("sendgrid", {"event": "dropped", "type": "Spam"}, ("failed", False)),
+        ("mailgun", {"delivery-status": {"code": 550, "bounce-type": "soft"}}, ("failed", True)),
+        (
+            "mailgun",
+            {"delivery-status": {"code": 550, "enhanced-code": "5.7.1", "bounce-type": "hard"}},
+            ("failed", False),
+        ),
+        (
+            "mailgun",
+            {"delivery-status": {"code": 550, "message": "Blocked - see spamhaus.org"}},
+            ("failed", False),
+        ),
+        ("sendgrid", {"type": "bounce", "status": "5.7.1"}, ("failed", False)),
+        ("sendgrid", {"status": "", "reason": "550 SPF check failed"}, ("failed", False)),
+        (
+            "sendgrid",
+            {"status": "5.4.5", "reason": "550 5.4.5 Daily user sending limit exceeded"},
+            ("failed", False),
+        ),
+        ("brevo", {"reason": "550 5.1.0 Sender denied"}, ("failed", False)),
+        ("brevo", {"reason": "550 Administrative prohibition"}, ("failed", False)),
+        ("mandrill", {"msg": {"diag": "smtp;550 5.7.1 Relay access denied"}}, ("failed", False)),
+        ("mandrill", {"msg": {"diag": "smtp;550 5.1.1 no such user"}}, ("bounced", False)),
+        ("postmark", {"Details": "smtp;550 5.2.1 receiving mail at a rate"}, ("failed", True)),
+        ("mailjet", {"error": "sender blocked"}, ("failed", False)),
+        ("mailjet", {"error": "quota exceeded"}, ("failed", True)),
+        ("mailjet", {"event": "blocked", "error": "relay/access denied"}, ("failed", False)),
+        (
+            "sparkpost",
+            {"raw_reason": "550 5.7.1 blocked using zen.spamhaus.org"},
+            ("failed", False),
+        ),
+        ("sparkpost", {"bounce_class": "23"}, ("failed", False)),
+        ("mailtrap", {"response": "550 5.7.26 unauthenticated sender"}, ("failed", False)),
+        (
+            "resend",
+            {"bounce": {"type": "Permanent", "diagnosticCode": ["smtp; 550 5.7.1 no"]}},
+            ("failed", False),
+        ),
+        (
+            "unisender_go",
+            {
+                "delivery_info": {
+                    "delivery_status": "err_user_unknown",
+                    "destination_response": "550 5.7.1 Blocked, see spamhaus.org",
+                }
+            },
+            ("failed", False),
+        ),
+        (
+            "mailersend",
+            {"morph": {"object": "recipient_bounce", "reason": "550 5.1.0 Sender denied"}},
+            ("failed", False),
+        ),
         ("sparkpost", {"bounce_class": "50"}, ("failed", False)),
         ("sparkpost", {"bounce_class": "30"}, ("bounced", False)),
         ("postmark", {"Type": "BadEmailAddress"}, ("bounced", False)),
@@ -204,20 +258,83 @@ def test_an_open_by_a_machine_is_recognized(
 def test_bounces_of_a_dead_address_differ_from_others(
     service: ServiceName, change: dict[str, Any], outcome: tuple[str, bool]
 ) -> None:
-    event = MAKERS[service](str(ids.new_id()), "hard")
+    receipt = changed_report(service, "hard", change)
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.type, receipt.soft, receipt.opt_out) == (*outcome, None)
+
+
+def changed_report(
+    service: ServiceName, word: str, change: dict[str, Any]
+) -> DeliveryReceipt | UnknownCode | InboundSms | None:
+    """Return what a service's report says, with other values in it."""
+    event = MAKERS[service](str(ids.new_id()), word)
     inner = {
         "mailgun": lambda: event["event-data"],
         "sparkpost": lambda: event["msys"]["message_event"],
+        "mailtrap": lambda: event["events"][0],
+        "mailersend": lambda: event["data"],
+        "resend": lambda: event["data"],
+        "unisender_go": lambda: event["events_by_user"][0]["events"][0]["event_data"],
     }.get(service, lambda: event)()
     if change.get("event") == "dropped":
         inner.pop("type")
-    inner.update(change)
+    for name, value in change.items():
+        nested = name == "msg" and isinstance(value, dict)
+        inner[name] = {**inner[name], **value} if nested else value
     payload = [event] if service in ARRAYS else event
-    (receipt,) = account(service).read_callback(
-        arrived(mail_services.signed(service, URL, payload))
-    )
+    found = account(service).read_callback(arrived(mail_services.signed(service, URL, payload)))
+    return next(iter(found), None)
+
+
+@pytest.mark.parametrize(
+    ("service", "change", "opt_out"),
+    [
+        ("mailgun", {"reason": "suppress-unsubscribe"}, OptOut.UNSUBSCRIBED),
+        ("mailgun", {"reason": "suppress-complaint"}, OptOut.COMPLAINT),
+        ("sendgrid", {"event": "dropped", "reason": "Unsubscribed Address"}, OptOut.UNSUBSCRIBED),
+        ("sendgrid", {"event": "dropped", "reason": "Spam Reporting Address"}, OptOut.COMPLAINT),
+        ("mandrill", {"event": "reject", "reject": {"reason": "unsub"}}, OptOut.UNSUBSCRIBED),
+        ("mandrill", {"event": "reject", "reject": {"reason": "spam"}}, OptOut.COMPLAINT),
+        ("mailjet", {"event": "blocked", "error": "spam reporter"}, OptOut.COMPLAINT),
+        ("mailersend", {"morph": {"object": "recipient_unsubscribe"}}, OptOut.UNSUBSCRIBED),
+        ("mailersend", {"morph": {"object": "spam_complaint"}}, OptOut.COMPLAINT),
+        (
+            "resend",
+            {"bounce": {"type": "Permanent", "subType": "UnsubscribedRecipient"}},
+            OptOut.UNSUBSCRIBED,
+        ),
+        (
+            "unisender_go",
+            {"delivery_info": {"delivery_status": "err_unsubscribed"}},
+            OptOut.UNSUBSCRIBED,
+        ),
+    ],
+)
+def test_opt_outs_known_to_the_service_are_read(
+    service: ServiceName, change: dict[str, Any], opt_out: OptOut
+) -> None:
+    receipt = changed_report(service, "hard", change)
     assert isinstance(receipt, DeliveryReceipt)
-    assert (receipt.type, receipt.soft) == outcome
+    assert (receipt.type, receipt.soft, receipt.opt_out) == ("failed", False, opt_out)
+
+
+@pytest.mark.parametrize("kind", ["email.suppressed", "email.failed"])
+def test_mail_not_sent_by_resend_is_failed(kind: str) -> None:
+    attempt = ids.new_id()
+    event = {**MAKERS["resend"](str(attempt), "open"), "type": kind}
+    call = mail_services.signed("resend", URL, event)
+    assert account("resend").read_callback(arrived(call)) == [DeliveryReceipt(attempt, "failed")]
+
+
+def test_postal_is_read_by_the_words_of_the_server() -> None:
+    receipt = changed_report("postal", "soft", {})
+    assert isinstance(receipt, DeliveryReceipt)
+    assert (receipt.type, receipt.soft) == ("failed", True)
+
+
+@pytest.mark.parametrize(("feedback", "counts"), [("abuse", True), ("not-spam", False)])
+def test_feedback_other_than_a_complaint_is_ignored(feedback: str, counts: bool) -> None:
+    assert bool(changed_report("sparkpost", "complained", {"fbtype": feedback})) is counts
 
 
 def test_an_unknown_event_is_an_unknown_code() -> None:
@@ -229,7 +346,7 @@ def test_an_unknown_event_is_an_unknown_code() -> None:
 
 @pytest.mark.parametrize("service", REPORTING)
 @pytest.mark.parametrize("mark", ["", "7", "not-a-uuid", "x" * 300, "\x00"])
-def test_what_is_not_ours_is_no_report(service: ServiceName, mark: str) -> None:
+def test_report_of_a_foreign_message_is_ignored(service: ServiceName, mark: str) -> None:
     call = mail_services.report(service, URL, mark, SAYS.get(service, WORDS)[0])
     assert account(service).read_callback(arrived(call)) == []
 
@@ -258,7 +375,9 @@ JUNK = [
 @pytest.mark.parametrize("service", REPORTING)
 @pytest.mark.parametrize("number", range(len(JUNK)))
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "é"])
-def test_junk_is_neither_authentic_nor_read(service: ServiceName, number: int, kind: str) -> None:
+def test_malformed_call_is_neither_authentic_nor_read(
+    service: ServiceName, number: int, kind: str
+) -> None:
     marks = ("signature", "mailtrap-signature", "x-mandrill-signature", "x-postal-signature")
     marks += ("svix-id", "svix-timestamp", "svix-signature")
     marks += tuple(f"x-twilio-email-event-webhook-{name}" for name in ("signature", "timestamp"))

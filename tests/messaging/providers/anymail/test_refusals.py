@@ -5,7 +5,16 @@ import pytest
 from messaging.providers.anymail.services import ServiceName
 from rme.core.outcomes import Accepted, Rejected, Retryable, Unknown
 from rme.transport import Transport
-from tests.messaging.providers.accounts import CONTENT, DEAD, LATER, RECIPIENT, SET_UP, kind_of
+from tests.messaging.providers.accounts import (
+    CONTENT,
+    DEAD,
+    ELSEWHERE,
+    LATER,
+    MESSAGE_LATER,
+    RECIPIENT,
+    SET_UP,
+    kind_of,
+)
 from tests.messaging.providers.anymail.scene import NAMES, ask
 
 NOBODY_KNOWS = (Unknown,)
@@ -15,11 +24,22 @@ NOBODY_KNOWS = (Unknown,)
     ("service", "status", "body", "expected"),
     [
         ("brevo", 400, b'{"code":"invalid_parameter","message":"email is not valid in to"}', DEAD),
-        ("brevo", 400, b'{"code":"invalid_parameter","message":"sender is not valid"}', SET_UP),
+        (
+            "brevo",
+            400,
+            b'{"code":"invalid_parameter","message":"sender is not valid"}',
+            MESSAGE_LATER,
+        ),
+        (
+            "brevo",
+            400,
+            b'{"code":"invalid_parameter","message":"name is not valid in to"}',
+            CONTENT,
+        ),
         ("brevo", 400, b'{"code":"not_enough_credits","message":"no credits"}', SET_UP),
         ("brevo", 400, b'{"code":"missing_parameter","message":"htmlContent"}', CONTENT),
         ("mailersend", 422, b'{"message":"x","errors":{"to.0.email":["must be valid"]}}', DEAD),
-        ("mailersend", 422, b'{"errors":{"from.email":["verified. #MS42207"]}}', SET_UP),
+        ("mailersend", 422, b'{"errors":{"from.email":["verified. #MS42207"]}}', MESSAGE_LATER),
         ("mailersend", 422, b'{"errors":{"subject":["is required"]}}', CONTENT),
         (
             "mailersend",
@@ -29,9 +49,9 @@ NOBODY_KNOWS = (Unknown,)
             RECIPIENT,
         ),
         ("mailgun", 400, b'{"message":"to parameter is not a valid address. check"}', DEAD),
-        ("mailgun", 400, b'{"message":"from parameter is not a valid address"}', SET_UP),
-        ("mailgun", 400, b'{"message":"Sandbox subdomains are for test purposes"}', SET_UP),
-        ("mailgun", 404, b'{"message":"Domain not found: y.test"}', SET_UP),
+        ("mailgun", 400, b'{"message":"from parameter is not a valid address"}', ELSEWHERE),
+        ("mailgun", 400, b'{"message":"Sandbox subdomains are for test purposes"}', ELSEWHERE),
+        ("mailgun", 404, b'{"message":"Domain not found: y.test"}', MESSAGE_LATER),
         ("mailgun", 200, b"Mailgun Magnificent API", NOBODY_KNOWS),
         (
             "mailjet",
@@ -44,7 +64,7 @@ NOBODY_KNOWS = (Unknown,)
             "mailjet",
             403,
             b'{"Messages":[{"Errors":[{"ErrorCode":"send-0008","ErrorRelatedTo":["From"]}]}]}',
-            SET_UP,
+            MESSAGE_LATER,
         ),
         ("mailjet", 400, b'{"Messages":[{"Errors":[{"ErrorCode":"send-0003"}]}]}', CONTENT),
         ("mailtrap", 400, b'{"success":false,"errors":["\'to\' address is invalid"]}', DEAD),
@@ -57,32 +77,54 @@ NOBODY_KNOWS = (Unknown,)
         (
             "mandrill",
             200,
+            b'[{"email":"to@x.test","status":"rejected","reject_reason":"unsigned"}]',
+            MESSAGE_LATER,
+        ),
+        (
+            "mandrill",
+            200,
             b'[{"email":"to@x.test","status":"rejected","reject_reason":"hard-bounce"}]',
             RECIPIENT,
         ),
         ("postal", 200, b'{"status":"error","data":{"code":"InvalidServerAPIKey"}}', SET_UP),
-        ("postal", 200, b'{"status":"error","data":{"code":"UnauthenticatedFromAddress"}}', SET_UP),
+        (
+            "postal",
+            200,
+            b'{"status":"error","data":{"code":"UnauthenticatedFromAddress"}}',
+            MESSAGE_LATER,
+        ),
         ("postal", 200, b'{"status":"parameter-error","data":{}}', CONTENT),
         ("postmark", 422, b'{"ErrorCode":406,"Message":"Found inactive addresses"}', RECIPIENT),
         ("postmark", 422, b'{"ErrorCode":300,"Message":"Invalid \'To\' address"}', DEAD),
-        ("postmark", 422, b'{"ErrorCode":300,"Message":"Invalid \'From\' address"}', SET_UP),
+        ("postmark", 422, b'{"ErrorCode":300,"Message":"Invalid \'From\' address"}', ELSEWHERE),
         ("postmark", 422, b'{"ErrorCode":300,"Message":"Provide either email"}', CONTENT),
         ("postmark", 422, b'{"ErrorCode":405,"Message":"out of credits"}', SET_UP),
         ("postmark", 422, b'{"ErrorCode":4059,"Message":"x"}', CONTENT),
         ("postmark", 401, b'{"ErrorCode":10,"Message":"token"}', SET_UP),
         ("postmark", 503, b'{"ErrorCode":100,"Message":"Maintenance"}', LATER),
         ("resend", 422, b'{"name":"validation_error","message":"Invalid `to` field."}', DEAD),
-        ("resend", 422, b'{"name":"invalid_from_address","message":"x"}', SET_UP),
-        ("resend", 403, b'{"name":"validation_error","message":"domain not verified"}', SET_UP),
+        ("resend", 422, b'{"name":"invalid_from_address","message":"x"}', ELSEWHERE),
+        (
+            "resend",
+            403,
+            b'{"name":"validation_error","message":"The y.test domain is not verified"}',
+            MESSAGE_LATER,
+        ),
         ("resend", 429, b'{"name":"daily_quota_exceeded"}', LATER),
         ("resend", 409, b'{"name":"concurrent_idempotent_requests"}', NOBODY_KNOWS),
         ("scaleway", 403, b'{"type":"permissions_denied"}', SET_UP),
         ("sendgrid", 400, b'{"errors":[{"field":"personalizations.0.to.0.email"}]}', DEAD),
-        ("sendgrid", 400, b'{"errors":[{"field":"from.email","message":"x"}]}', SET_UP),
+        ("sendgrid", 400, b'{"errors":[{"field":"personalizations.0.to.0.name"}]}', CONTENT),
+        ("sendgrid", 400, b'{"errors":[{"field":"from.email","message":"x"}]}', MESSAGE_LATER),
         ("sendgrid", 400, b'{"errors":[{"field":"subject"}]}', CONTENT),
         ("sendgrid", 413, b"", CONTENT),
         ("sparkpost", 400, b'{"errors":[{"message":"At least one","code":"5002"}]}', DEAD),
-        ("sparkpost", 400, b'{"errors":[{"message":"Invalid domain","code":"7001"}]}', SET_UP),
+        (
+            "sparkpost",
+            400,
+            b'{"errors":[{"message":"Invalid domain","code":"7001"}]}',
+            MESSAGE_LATER,
+        ),
         ("sparkpost", 422, b'{"errors":[{"message":"required field","code":"1400"}]}', CONTENT),
         ("sparkpost", 420, b'{"errors":[{"message":"Exceed Sending Limit"}]}', LATER),
         (
@@ -126,7 +168,7 @@ def test_refusals(
         (502, b"<html>", NOBODY_KNOWS),
     ],
 )
-def test_a_status_alone(
+def test_status_without_a_body_has_its_outcome(
     transport: Transport, service: ServiceName, status: int, body: bytes, expected: object
 ) -> None:
     assert kind_of(ask(transport, service, status, body)[0]) == expected
@@ -136,7 +178,7 @@ def test_a_status_alone(
 @pytest.mark.parametrize(
     "body", [b"junk", b"[]", b"{}", b"null", b"7", b'{"id": []', b"\xff\xfe", b'{"Messages": 7}']
 )
-def test_an_acceptance_that_makes_no_sense_is_none(
+def test_malformed_acceptance_is_not_accepted(
     transport: Transport, service: ServiceName, body: bytes
 ) -> None:
     outcome, _ = ask(transport, service, 200, body, {"Content-Type": "application/json"})

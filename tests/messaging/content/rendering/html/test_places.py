@@ -81,6 +81,7 @@ EVERYWHERE = compile_source(
 MARKUP = "<>\"'&/= \n\t-!;abxnolt#39`"
 
 
+@pytest.mark.promise("templates-3")
 @settings(deadline=None, max_examples=300)
 @given(
     st.one_of(
@@ -116,7 +117,7 @@ def skeleton(document: str) -> list[object]:
 
 @settings(deadline=None)
 @given(st.text(max_size=60) | st.text(MARKUP, max_size=60))
-def test_any_text_is_shown_as_it_is(value):
+def test_any_text_is_shown_unchanged(value):
     read = Skeleton(html("<p title=\"{{ v }}\" lang='{{ v }}'>|{{ v }}|</p>", v=value))
     assert read.values == [value, value, f"|{value}|"]
     assert read.markup == [("p", ["title", "lang"]), "p"]
@@ -183,7 +184,7 @@ def test_variable_where_escaping_does_not_help_is_refused(source, message):
         "<p title='{{ v }}' id=\"{{ v }}\">",
     ],
 )
-def test_variable_beside_markup_is_taken(source):
+def test_variable_next_to_markup_is_accepted(source):
     assert html(source, v="<i>").count("&lt;i&gt;") == source.count("{{ v")
 
 
@@ -249,7 +250,7 @@ def test_place_where_a_source_ends(source, expected):
         ("myapp://x", "#"),
     ],
 )
-def test_address_of_a_variable_has_a_known_scheme_or_none(address, shown):
+def test_variable_url_keeps_only_known_schemes(address, shown):
     assert safe_url(address) == shown
     assert Skeleton(html('<a href="{{ v }}">x</a>', v=address)).values[0] == shown
 

@@ -65,7 +65,7 @@ def problem(source: str) -> tuple[str, int]:
     return raised.value.message, raised.value.line
 
 
-def test_liquid_comes_through_in_all_places():
+def test_liquid_survives_compilation_in_all_places():
     html = compile_mjml(NEWSLETTER)
     # Titles and attributes for all occur more than once, the inlined style not in its place.
     assert set(liquid(html)) == set(liquid(NEWSLETTER))
@@ -91,7 +91,7 @@ def test_compiled_mjml_renders():
     )
 
 
-def test_styles_are_inlined_and_nothing_else_is_changed():
+def test_inlining_styles_changes_nothing_else():
     style = '<mj-style inline="inline">.t { color: red; font-family: "A B" }</mj-style>'
     inner = '<mj-text css-class="t">a &amp; b<br><b>c</b>{% if x %}<i>d</i>{% endif %}</mj-text>'
     inner += "<mj-raw>{% if y %}<tr><td class='t'>x</td></tr>{% endif %}</mj-raw>"
@@ -133,7 +133,7 @@ def test_no_font_and_no_file_is_loaded():
         (column("x" * 300_000), "longer than", 1),
     ],
 )
-def test_mjml_that_does_not_compile_says_where(source, message, line):
+def test_uncompilable_mjml_says_where(source, message, line):
     error, where = problem(source)
     assert message in error
     assert where == line
@@ -153,7 +153,7 @@ STYLED = (
         ("a { color: red } " * 2_000, "CSS to put inline"),
     ],
 )
-def test_styles_that_cannot_be_inlined_are_refused(css, message):
+def test_styles_that_cannot_be_inlined_are_rejected(css, message):
     assert message in problem(STYLED.format(css))[0]
 
 
@@ -183,7 +183,7 @@ def test_deep_markup_is_refused_before_it_overflows_a_stack(inner):
         compile_mjml(column(f"<mj-text>{inner}</mj-text>"))
 
 
-def test_styles_that_take_long_to_inline_are_refused():
+def test_styles_slow_to_inline_are_rejected():
     css = "b:not(q ~ b) { color: red } " * 1_000  # each looks at all that stands before each
     source = (
         f'<mjml><mj-head><mj-style inline="inline">{css}</mj-style></mj-head>'
@@ -191,6 +191,21 @@ def test_styles_that_take_long_to_inline_are_refused():
     )
     with pytest.raises(TemplateSyntax, match="the CSS takes too long to be put inline"):
         compile_mjml(source)
+
+
+def test_mjml_compiling_to_too_long_html_is_rejected():
+    css = "".join(f".c{n} {{ background: #{n:06x}; margin: {n}px }}" for n in range(250))
+    names = " ".join(f"c{n}" for n in range(250))
+    text = f'<mj-text css-class="{names}">x</mj-text>' * 18
+    long_inline = f"""<mjml><mj-head><mj-style inline="inline">* {{ --a: "{"x" * 9_000}" }} {css}
+</mj-style></mj-head><mj-body><mj-section><mj-column>{text}</mj-column></mj-section></mj-body></mjml>"""
+    assert len(long_inline) < 42_000
+    with pytest.raises(TemplateSyntax, match="makes the HTML too long"):
+        compile_mjml(long_inline)
+    section = "<mj-section><mj-column><mj-text>x</mj-text></mj-column></mj-section>"
+    many = f"<mjml><mj-body>{section * 3_000}</mj-body></mjml>"
+    with pytest.raises(TemplateSyntax, match="compiles to more than 500000 characters of HTML"):
+        compile_mjml(many)
 
 
 def test_deepest_markup_allowed_fits_a_small_stack():
@@ -221,7 +236,7 @@ LIQUID = st.sampled_from(
 
 @settings(deadline=None)
 @given(st.lists(LIQUID | st.sampled_from(["a", "<b>x</b>", "&amp;", " "]), max_size=6), TEXTS)
-def test_any_liquid_in_a_text_comes_through(parts, value):
+def test_any_liquid_in_a_text_survives_compilation(parts, value):
     source = column(f"<mj-text>{''.join(parts)}</mj-text>")
     assert liquid(compile_mjml(source)) == liquid(source)
 

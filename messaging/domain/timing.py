@@ -1,0 +1,84 @@
+"""Times of scheduled sends and of quiet hours, where the recipient is. Callers pass the clock."""
+
+import datetime as dt
+from collections.abc import Mapping
+from zoneinfo import ZoneInfo
+
+HORIZON = dt.timedelta(days=366)
+"""How far ahead a message may be scheduled."""
+LATE_INSTANT = dt.timedelta(seconds=60)
+"""How far in the past an instant may be; it is then sent at once."""
+LATE_LOCAL = dt.timedelta(minutes=15)
+"""The same for a recipient's wall-clock time."""
+
+
+def at_wall_clock(day: dt.date, clock: dt.time, zone: ZoneInfo) -> dt.datetime:
+    """Return the instant of a wall-clock time, in UTC.
+
+    A time that a clock change skips moves forward by the gap. If a time occurs twice, the first
+    counts. Both follow from `fold=0` (PEP 495).
+    """
+    wall = dt.datetime.combine(day, clock, tzinfo=zone)
+    try:
+        return wall.astimezone(dt.UTC)
+    except OverflowError:  # the first or last day of the calendar, moved out of it by the offset
+        edge = dt.date.max if day.year > 1 else dt.date.min
+        return dt.datetime.combine(edge, dt.time.max if day.year > 1 else dt.time.min, dt.UTC)
+
+
+def quiet_until(
+    moment: dt.datetime, hours: Mapping[str, str], zone: ZoneInfo
+) -> dt.datetime | None:
+    """Return the end of the quiet hours (`from`, `until`: HH:MM) that a moment falls into, or None.
+
+    They may span midnight. If both ends are the same time, there are none.
+    """
+    begins, ends = dt.time.fromisoformat(hours["from"]), dt.time.fromisoformat(hours["until"])
+    local = moment.astimezone(zone)
+    clock, day = local.time(), local.date()
+    if begins <= ends:
+        return at_wall_clock(day, ends, zone) if begins <= clock < ends else None
+    if ends <= clock < begins:
+        return None
+    return at_wall_clock(day + dt.timedelta(days=clock >= begins), ends, zone)
+
+
+def next_at_wall_clock(clock: dt.time, zone: ZoneInfo, now: dt.datetime) -> dt.datetime:
+    """Return today's instant of a wall-clock time if it is still ahead there, else tomorrow's."""
+    today = now.astimezone(zone).date()
+    moment = at_wall_clock(today, clock, zone)
+    return moment if moment > now else at_wall_clock(today + dt.timedelta(days=1), clock, zone)
+
+
+def scheduled_at(
+    clock: dt.time, day: dt.date | None, zone: ZoneInfo, now: dt.datetime
+) -> dt.datetime:
+    """Return the instant of a wall-clock time on a day; without one, the next."""
+    return next_at_wall_clock(clock, zone, now) if day is None else at_wall_clock(day, clock, zone)
+
+
+def is_released_late(
+    scheduled_for: dt.datetime | None, now: dt.datetime, grace: dt.timedelta
+) -> bool:
+    """Return whether a scheduled delivery is due for longer than its organization allows."""
+    return scheduled_for is not None and now - scheduled_for > grace
+
+
+# --- polling a provider for the status of a message -----------------------------------------------
+
+ASK_AFTER = dt.timedelta(seconds=15)
+"""When a message is polled first: by then most phones have received it."""
+LAST_AFTER = dt.timedelta(days=1)
+
+
+def next_poll(sent_at: dt.datetime, now: dt.datetime) -> dt.datetime | None:
+    """Return when to poll for a message again: when it is three times as old as now, at most a
+    day; None after that.
+
+    So it is polled after 15 s, 45 s, 2, 7 and 20 min, 1, 3 and 9 h, and last after a day. Nearly
+    all arrive within seconds; Twilio itself gives up after ten hours. A status is known at the
+    latest when twice the time has passed that it took, and a message without a final status costs
+    nine calls.
+    """
+    age = max(now - sent_at, ASK_AFTER)
+    return min(now + 2 * age, sent_at + LAST_AFTER) if age < LAST_AFTER else None

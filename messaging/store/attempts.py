@@ -1,0 +1,153 @@
+"""Attempts: written before they are made, and their outcomes with the deliveries' new statuses."""
+
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from messaging.domain.statuses import EventType
+from messaging.domain.transitions import Transition
+from messaging.models import Attempt
+from messaging.store.encodings import (
+    attempt_message_id,
+    message_id_of,
+    provider_id_of,
+    short_provider_id,
+    storable,
+)
+from messaging.store.events import DerivedEvent, EventRow, event_steps
+from messaging.store.transitions import transition_step
+from rme.core.db import prepared_statements, sql
+
+_TRANSITIONS, _OUTCOMES = "transitions", "outcomes"
+"""The names of two steps."""
+# An attempt stands for the event `sent` if its delivery became SENT by the same statement. It keeps
+# the event if its outcome is stored again, because the answer to the first commit was lost.
+_BECAME = f"t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS}))"
+_SENT_AT = f"coalesce(t.sent_at, CASE WHEN {_BECAME} THEN r.sent_at END)"
+_NEWLY_SENT = f"RETURNING CASE WHEN t.sent_at IS NOT NULL AND {_BECAME} THEN t.id END AS id"
+_NONE_SENT = "RETURNING NULL::uuid AS id"
+REMOVE = f"DELETE FROM {Attempt._meta.db_table} WHERE {sql.among_named('id', 'attempts')}"
+
+
+class NewAttempt(NamedTuple):
+    """An attempt that is about to be made."""
+
+    id: str
+    organization_id: str
+    message_id: str
+    delivery_id: str
+    fence: int
+    channel: str
+    provider: str
+    account_id: int | None
+    device_id: str | None
+    started_at: datetime
+
+
+class AttemptResult(NamedTuple):
+    """The outcome of an attempt."""
+
+    id: str
+    organization_id: str
+    delivery_id: str
+    outcome: str
+    """An `OutcomeKind`."""
+    reason: str
+    provider_id: str
+    latency_ms: int | None
+    sent_at: datetime | None
+    """Set if it stands for its delivery's event `sent`."""
+
+
+def read(delivery_ids: Collection[UUID]) -> list[Attempt]:
+    """Return the attempts of deliveries in their order, with plain values; one query."""
+    return plain(Attempt.objects.filter(delivery_id__in=delivery_ids).order_by("pk"))
+
+
+def plain(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Return copies of attempts that have the ids of their messages and of providers in full."""
+    copies = []
+    for attempt in map(copy, attempts):
+        attempt.provider_id = provider_id_of(attempt)
+        attempt.message_id = message_id_of(attempt)
+        copies.append(attempt)
+    return copies
+
+
+def insert_step(attempts: Sequence[NewAttempt]) -> sql.Step | None:
+    """Return the step that writes attempts before they are made."""
+    rows = [
+        attempt._asdict()
+        | {"message_id": attempt_message_id(attempt.delivery_id, attempt.message_id)}
+        for attempt in attempts
+    ]
+    return sql.insert_step(Attempt, rows)
+
+
+def result_step(results: Sequence[AttemptResult]) -> sql.Steps:
+    """Return the step that writes outcomes, for `store`."""
+    rows = [
+        {
+            "id": result.id,
+            "organization_id": result.organization_id,
+            "outcome": result.outcome,
+            "reason": storable(result.reason[:200]) or None,
+            "provider_id": _stored_id(result.provider_id, result.delivery_id),
+            "latency_ms": result.latency_ms,
+            "sent_at": result.sent_at,
+        }
+        for result in results
+    ]
+    any_sent = any(row["sent_at"] for row in rows)
+    return {
+        _OUTCOMES: sql.update_partitioned_step(
+            Attempt,
+            rows,
+            {"sent_at": _SENT_AT} if any_sent else {},
+            _NEWLY_SENT if any_sent else _NONE_SENT,
+        )
+    }
+
+
+def _stored_id(provider_id: str, delivery_id: str) -> str | None:
+    return short_provider_id(storable(provider_id[:255]), delivery_id)[:255] or None
+
+
+def removal_step(attempt_ids: Sequence[str]) -> sql.Step | None:
+    """Return the step that removes attempts that were not made after all."""
+    return sql.bind(REMOVE, sql.named_keys("attempts", attempt_ids)) if attempt_ids else None
+
+
+class SentAttempt(NamedTuple):
+    """An attempt that stands for its delivery's event `sent`."""
+
+    organization_id: str
+    attempt_id: str
+    test: bool
+
+
+def store(
+    transitions: Sequence[Transition],
+    steps: sql.Steps,
+    events: Sequence[EventRow],
+    sent: Sequence[SentAttempt],
+    batch: prepared_statements.Batch,
+) -> prepared_statements.PendingRows:
+    """Add a statement to a batch that executes the steps, and writes new statuses and events;
+    return the count of the deliveries that changed. Events are written of those alone.
+    """
+    derived = [
+        DerivedEvent(each.organization_id, EventType.SENT, each.attempt_id, each.test)
+        for each in sent
+    ]
+    return sql.send(
+        {
+            _TRANSITIONS: transition_step(transitions),
+            **steps,
+            **event_steps(events, _TRANSITIONS, derived, _OUTCOMES),
+            "answer": sql.Step(f"SELECT count(*) FROM {_TRANSITIONS}") if transitions else None,
+        },
+        batch,
+    )

@@ -1,0 +1,48 @@
+"""Counts of waiting deliveries. They stop at a limit, so a large backlog costs no more."""
+
+from collections.abc import Sequence
+
+from messaging.models import Delivery
+from rme.core.db import sql
+
+_D = Delivery._meta.db_table
+
+HELD_LIMIT = 1000
+"""The most that are counted in manual review for an organization."""
+
+# Plan: delivery_ready alone, one range for each priority.
+COUNT_READY = f"""
+SELECT count(*) FROM (
+  SELECT FROM unnest(%(priorities)s::int[]) before(priority), LATERAL (
+    SELECT FROM {_D} d WHERE d.status = 'ACCEPTED' AND d.channel = %(channel)s
+      AND d.priority = before.priority AND d.organization_id = %(organization)s
+    ORDER BY d.due_at) d
+  LIMIT %(limit)s) waiting
+"""
+# Plan: delivery_held, which is nearly always empty.
+COUNT_HELD = f"""
+SELECT o, (SELECT count(*) FROM (
+  SELECT FROM {_D} WHERE organization_id = o AND status = 'UNKNOWN'
+    AND due_at IS NULL LIMIT {HELD_LIMIT}) held)
+FROM unnest(%(organizations)s::text[]) o
+"""
+
+
+def count_ready(organization_id: str, channel: str, priority: int, limit: int) -> int:
+    """Count an organization's deliveries that go before one of a priority, up to a limit."""
+    ((count,),) = sql.read_in_order(
+        COUNT_READY,
+        {
+            "priorities": sql.array([str(number) for number in range(priority + 1)]),
+            "channel": channel,
+            "organization": organization_id,
+            "limit": limit,
+        },
+    )
+    return int(count)
+
+
+def count_held(organization_ids: Sequence[str]) -> dict[str, int]:
+    """Count the deliveries that each organization has in manual review, up to HELD_LIMIT."""
+    rows = sql.fetch(COUNT_HELD, {"organizations": list(organization_ids)})
+    return dict(rows)

@@ -1,0 +1,1 @@
+"""What messages hold of a person: `erasure` and `export`."""

@@ -1,0 +1,9 @@
+"""What reports read of many rows.
+
+- `history`: the keys of a page of messages
+- `deliveries`: a page of deliveries, by filters that combine
+- `accounts`: the latest attempts and circuit changes of provider accounts
+- `statistics`: minutes and hours, counted and read
+- `latencies`: the buckets of latencies, and their percentiles
+- `gauges`: backlogs and lags of the deployment
+"""

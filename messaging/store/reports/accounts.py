@@ -1,0 +1,145 @@
+"""The latest attempts and circuit changes of provider accounts.
+
+Each statement reads an organization's latest attempts alone: their number bounds what a look costs.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from messaging.models import Attempt, CircuitChange
+from rme.core import ids
+from rme.core.db import sql
+
+ATTEMPTS_LIMIT = 100_000
+"""The most attempts of an organization that are read, the latest ones."""
+LATEST = 10_000
+"""The most attempts of an organization that are read for a list of accounts."""
+ROWS = 20
+
+_P95 = """percentile_disc(0.95) WITHIN GROUP (ORDER BY latency_ms)
+    FILTER (WHERE latency_ms IS NOT NULL)"""
+
+
+def _latest(organization: str, limit: int) -> str:
+    return f"""(SELECT * FROM {Attempt._meta.db_table}
+  WHERE id >= %(since)s AND organization_id = {organization}
+  ORDER BY id DESC LIMIT {limit}) latest"""
+
+
+# Plan of all three: the index of attempts by organization, from its end.
+# Rejections for the recipient's or the content's sake do not count against a provider.
+READ_ORGANIZATION = f"""
+SELECT account_id, channel,
+  count(*) FILTER (WHERE outcome = 'Accepted'),
+  count(*) FILTER (WHERE outcome IN ('Accepted', 'Retryable', 'Misconfigured', 'Unknown')),
+  {_P95},
+  max(started_at) FILTER (WHERE outcome = 'Accepted'),
+  (array_agg(reason ORDER BY id DESC) FILTER (WHERE outcome <> 'Accepted'))[1],
+  max(started_at) FILTER (WHERE outcome = 'Misconfigured')
+FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)} GROUP BY account_id, channel
+"""
+READ_OUTCOMES = f"""
+SELECT coalesce(outcome, 'no answer yet'), coalesce(reason, ''), count(*), {_P95}, max(started_at)
+FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)}
+WHERE account_id = %(account)s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
+"""
+READ_SUMMARIES = f"""
+SELECT account_id, count(*), count(*) FILTER (WHERE outcome = 'Accepted'),
+  count(*) FILTER (WHERE outcome IN ('Retryable', 'Misconfigured', 'Unknown')), {_P95}
+FROM unnest(%(organizations)s::text[]) one(id), LATERAL {_latest("one.id", LATEST)}
+WHERE account_id = ANY(%(accounts)s) GROUP BY 1
+"""
+# Plan: the index of changes by account, from its end.
+READ_CHANGES = f"""
+SELECT change.account_id, change.is_open, change.why, change.at
+FROM unnest(%(accounts)s::bigint[]) one(id), LATERAL (
+  SELECT * FROM {CircuitChange._meta.db_table} WHERE account_id = one.id
+  ORDER BY id DESC LIMIT %(limit)s) change
+ORDER BY change.id DESC
+"""
+
+
+class AccountOutcomes(NamedTuple):
+    """The outcomes of an account's attempts in a period."""
+
+    accepted: int = 0
+    answered: int = 0
+    p95_ms: int | None = None
+    last_success: datetime | None = None
+    last_error: str | None = None
+    last_misconfigured: datetime | None = None
+
+    @property
+    def rate(self) -> float | None:
+        return round(self.accepted / self.answered, 4) if self.answered else None
+
+    @property
+    def misconfigured(self) -> bool:
+        """Return whether the provider refused the account itself, and accepted nothing since."""
+        if self.last_misconfigured is None:
+            return False
+        return self.last_success is None or self.last_success < self.last_misconfigured
+
+
+class OutcomeRow(NamedTuple):
+    """Attempts with the same outcome and reason."""
+
+    outcome: str
+    reason: str
+    sends: int
+    p95_ms: int | None
+    last_at: datetime
+
+
+class SendCounts(NamedTuple):
+    """An account's attempts in one line. `failed`: what counts against the provider."""
+
+    sends: int
+    accepted: int
+    failed: int
+    p95_ms: int | None
+
+
+def read_organization(
+    organization_id: str, since: datetime
+) -> dict[tuple[int | None, str], AccountOutcomes]:
+    """Read the outcomes of all accounts of an organization, by account and channel."""
+    rows = sql.fetch(
+        READ_ORGANIZATION, {"organization": organization_id, "since": ids.at_least(since)}
+    )
+    return {(row[0], row[1]): AccountOutcomes(*row[2:]) for row in rows}
+
+
+def read_outcomes(organization_id: str, account_id: int, since: datetime) -> list[OutcomeRow]:
+    """Read an account's outcomes, the most frequent first."""
+    rows = sql.fetch(
+        READ_OUTCOMES,
+        {"organization": organization_id, "account": account_id, "since": ids.at_least(since)},
+    )
+    return [OutcomeRow(*row) for row in rows]
+
+
+def read_summaries(
+    organization_ids: Collection[str], account_ids: Collection[int], since: datetime
+) -> dict[int, SendCounts]:
+    """Count the sends of several accounts."""
+    rows = sql.fetch(
+        READ_SUMMARIES,
+        {
+            "organizations": list(organization_ids),
+            "accounts": list(account_ids),
+            "since": ids.at_least(since),
+        },
+    )
+    return {account_id: SendCounts(*counts) for account_id, *counts in rows}
+
+
+def read_changes(account_ids: Collection[int], limit: int) -> dict[int, list[CircuitChange]]:
+    """Return the latest changes of accounts' circuits, the latest first."""
+    changes: dict[int, list[CircuitChange]] = {account_id: [] for account_id in account_ids}
+    values = {"accounts": list(account_ids), "limit": limit}
+    for account_id, is_open, cause, at in sql.fetch(READ_CHANGES, values):
+        change = CircuitChange(account_id=account_id, is_open=is_open, why=cause, at=at)
+        changes[account_id].append(change)
+    return changes

@@ -1,0 +1,34 @@
+"""The admin's page of organizations in a cell: a new one gets no id that another cell has."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+
+from rme.cells import calls, identifiers
+from rme.tenants.admin.pages import OrganizationAdmin, OrganizationForm
+from rme.tenants.models import Organization
+
+
+class NewIdForm(OrganizationForm):
+    """An organization, whose id no cell has yet when it is made."""
+
+    def clean_id(self) -> str:
+        organization_id = super().clean_id()
+        try:
+            taken_by = identifiers.cell_that_has(organization_id)
+        except calls.CellNotReached as error:
+            raise ValidationError(
+                f"The cell {error} cannot be asked now whether it has this id: try again."
+            ) from error
+        if taken_by:
+            raise ValidationError(f"The cell {taken_by} has an organization of this id.")
+        return organization_id
+
+
+admin.site.unregister(Organization)
+
+
+@admin.register(Organization)
+class CellOrganizationAdmin(OrganizationAdmin):
+    form: Any = NewIdForm

@@ -1,0 +1,258 @@
+"""Import of a file into an organization: stored in parts, then imported part by part.
+
+A part, its counts and its rejected rows are stored in one transaction. If a worker is killed, the
+part stays as it was and the next worker imports it, so importing a part must be idempotent.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
+
+import structlog
+from django.db import connection, models, transaction
+from django.db.models.functions import Now
+
+from rme.core import ids
+from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
+from rme.core.db.turns import next_turn
+from rme.tenants.models import Organization
+
+log = structlog.get_logger(__name__)
+
+
+class RowProblem(NamedTuple):
+    """A reason why a row is rejected. `line` is its number in the file, from 1."""
+
+    line: int
+    field: str
+    reason: str
+
+
+class Row(NamedTuple):
+    """A row of a file that is not parsed yet. `line` is the number of its first line, from 1."""
+
+    line: int
+    text: str
+
+
+Rows = list[Row]
+
+
+class FilePart(models.Model):
+    """Some lines of a file. After its import only its rejected rows are kept."""
+
+    number = models.PositiveIntegerField()
+    first_line = models.PositiveIntegerField()
+    content = models.BinaryField(null=True)
+    problems = models.JSONField(default=list)
+    """Shape: `[[line, field, why], …]`."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"part {self.number}"
+
+
+_DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+class FileImport(models.Model):
+    """One file to import and its progress. All counts are rows."""
+
+    line_limit: ClassVar[int]
+    """Bytes of a line, and of a row of several lines."""
+
+    class State(models.TextChoices):
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        CANCELLED = "CANCELLED", "Cancelled"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    name = models.CharField(max_length=255)
+    columns = models.JSONField(default=list)
+    delimiter = models.CharField(max_length=1, default=",")
+    encoding = models.CharField(max_length=12, default="", db_default="")
+    """In which the file was read; empty for one that an earlier release read."""
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    rows = models.PositiveIntegerField(default=0)
+    done = models.PositiveIntegerField(default=0)
+    added = models.PositiveIntegerField(default=0)
+    replaced = models.PositiveIntegerField(default=0)
+    rejected = models.PositiveIntegerField(default=0)
+    started_by = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    turn_at = models.DateTimeField(db_default=Now(), editable=False)
+    """When one of its parts was last imported: the file with the earliest time is next."""
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open_parts(self) -> models.QuerySet[FilePart]:
+        """Return the parts that are not imported yet."""
+        run: Any = self  # its parts are the subclass's
+        parts: models.QuerySet[FilePart] = run.parts.filter(content__isnull=False)
+        return parts
+
+    def close_part(self, part: FilePart) -> list[str]:
+        """Mark a part as imported; return the fields that changed."""
+        part.content = None
+        return ["content"]
+
+    @property
+    def read_as(self) -> str:
+        """Return how the file was read, like `Windows-1252, separated by semicolons`."""
+        if not self.encoding:
+            return ""
+        separator = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
+        return f"{self.encoding}, separated by {separator}"
+
+    @property
+    def unchanged(self) -> int:
+        """Return how many rows changed nothing."""
+        return self.done - self.added - self.replaced - self.rejected
+
+
+@dataclass(slots=True)
+class PartResult:
+    """The result of importing a part. `rows` counts all its rows, rejected ones included."""
+
+    rows: int = 0
+    added: int = 0
+    replaced: int = 0
+    rejected: int = 0
+    problems: list[RowProblem] = field(default_factory=list)
+
+    def reject(self, line: int, *problems: tuple[str, str]) -> None:
+        """Count a row as rejected, for these fields and reasons."""
+        self.problems += [RowProblem(line, name, reason) for name, reason in problems]
+        self.rejected += 1
+
+
+Read = Callable[[Any, Rows], Any]
+"""Parses the rows of a part of a run. No transaction is open, so it may call other systems."""
+Apply = Callable[[Any, Any], PartResult]
+"""Imports the parsed rows of a part of a run, in an open transaction."""
+
+
+# --- storing a file -----------------------------------------------------------------------------
+def store(run: Any, reader: Reader) -> None:
+    """Store a run and the rest of its file, completely or not at all. Raise Unreadable."""
+    with transaction.atomic():
+        run.name = run.name[:255]
+        run.save()
+        for number in itertools.count():
+            first, records = reader.read_batch()
+            if not records:
+                break
+            content = "\n".join(records).encode()
+            run.parts.create(number=number, first_line=first, content=content)
+        if not reader.rows:
+            raise Unreadable("The file has no rows below its header line.")
+        run.rows, run.encoding = reader.rows, reader.encoding
+        run.save(update_fields=["rows", "encoding"])
+
+
+# --- importing its parts ------------------------------------------------------------------------
+def unparsed(run: object, rows: Rows) -> Rows:
+    """Return the rows unchanged: for an import that calls no other system."""
+    return rows
+
+
+def import_next_part(runs: type[FileImport], take: Apply, read: Read = unparsed) -> bool:
+    """Import one part of the file that has waited longest; return whether more may be waiting.
+
+    One process imports at a time: imports can wait, messages cannot.
+    """
+    run_id = next_turn(runs)
+    if run_id is None:
+        return False
+    number, rows = _next(runs, run_id, read)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [runs._meta.db_table]
+            )
+            (has_lock,) = cursor.fetchone()
+        if has_lock:
+            _import(runs, run_id, take, number, rows)
+    return bool(has_lock)
+
+
+def import_part_of(runs: object, run_id: UUID, take: Apply, read: Read = unparsed) -> Any:
+    """Import the next part of a run if it is running; return the run."""
+    return _import(runs, run_id, take, *_next(runs, run_id, read))
+
+
+def _next(runs: Any, run_id: UUID, read: Read) -> tuple[int, object]:
+    """Return the number of the next part and its parsed rows; -1 if there is none."""
+    run = runs.objects.get(pk=run_id)
+    part = run.open_parts().order_by("number").first()
+    return (part.number, read(run, _rows(part, run))) if part else (-1, None)
+
+
+def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> object:
+    """Import a parsed part if it is still the next one; return the run."""
+    with transaction.atomic():
+        run = runs.objects.select_for_update().get(pk=run_id)
+        part, *later = run.open_parts().defer("content").order_by("number")[:2] or [None]
+        running = run.state == FileImport.State.RUNNING
+        if not running or part is None or part.number != number:
+            return run
+        outcome = take(run, rows)
+        part.problems = outcome.problems
+        part.save(update_fields=["problems", *run.close_part(part)])
+        for name in ("added", "replaced", "rejected"):
+            setattr(run, name, getattr(run, name) + getattr(outcome, name))
+        run.done += outcome.rows
+        # Not by the count of rows: another release may count those of the same file otherwise.
+        if not later:
+            run.state, run.finished_at = FileImport.State.DONE, Now()
+            log.info("import.done", kind=runs._meta.label, import_id=str(run.pk), rows=run.done)
+        counts = ["done", "added", "replaced", "rejected"]
+        run.save(update_fields=[*counts, "state", "finished_at"])
+    return run
+
+
+def _rows(part: FilePart, run: FileImport) -> Rows:
+    text = bytes(part.content or b"").decode()
+    return [
+        Row(number, record)
+        for number, record in numbered_records(text, part.first_line, run.delimiter, run.line_limit)
+        if not is_blank(record)
+    ]
+
+
+# --- cancelling and reporting -------------------------------------------------------------------
+def cancel(runs: Any, organization_id: str, run_id: UUID) -> bool:
+    """Cancel an import; return whether it was running. Imported rows stay."""
+    state = FileImport.State
+    with transaction.atomic():
+        running = runs.objects.filter(
+            organization_id=organization_id, pk=run_id, state=state.RUNNING
+        )
+        ended = running.update(state=state.CANCELLED, finished_at=Now())
+        if ended:
+            runs(pk=run_id).parts.filter(content__isnull=False).delete()
+    return bool(ended)
+
+
+def report(run: Any) -> Iterator[str]:
+    """Return the rejected rows of the imported parts as CSV, with a header."""
+    return write_rows(rejected_rows(run))
+
+
+def rejected_rows(run: Any) -> Iterator[tuple[str, str, str]]:
+    """Return the rejected rows of the imported parts as a table, with a header."""
+    yield ("line", "field", "why")
+    parts = run.parts.exclude(problems=[]).order_by("number").values_list("problems", flat=True)
+    for problems in parts.iterator(chunk_size=10):
+        for line, column, reason in problems:
+            yield str(line), column, reason

@@ -1,0 +1,297 @@
+"""Admin pages of imports (upload, columns, dry run, progress, report) and exports of a list."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import path, reverse
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
+
+from rme.core import csv_lines
+from rme.core.addresses import Digits
+from rme.core.http import downloads, edge, uploads
+from rme.core.process import admission
+from rme.tenants import audit
+from rme.tenants.access.roles import organizations_for, organizations_of
+from rme.tenants.admin.base import TenantAdmin
+from rme.tenants.imports import files, prepared
+from rme.tenants.imports.files import FileImport
+from rme.tenants.imports.prepared import PreparedImport
+from rme.tenants.models import Organization
+
+State = PreparedImport.State
+DIGITS = [
+    (Digits.UNSAID, "Numbers of the organization's region; refuse those that may be foreign"),
+    (Digits.NATIONAL, "Numbers of the organization's region"),
+    (Digits.INTERNATIONAL, "Numbers with their country code, like 33612345678"),
+]
+Data = Mapping[str, Any] | None
+"""What was posted."""
+SHOWN = 50
+"""How many imports the list shows, the newest first."""
+
+
+class OrganizationForm(forms.Form):
+    """A choice of the organization, preselected for a person with only one."""
+
+    organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
+
+    def __init__(self, organizations: QuerySet[Organization], *args: object) -> None:
+        super().__init__(*args)
+        field: Any = self.fields["organization"]
+        field.queryset = organizations
+        first = list(organizations[:2])
+        field.initial = first[0] if len(first) == 1 else None
+
+
+class ImportForm(OrganizationForm):
+    """A file to import."""
+
+    file = forms.FileField(
+        # the theme's script expects the theme's own markup
+        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"})
+    )
+
+    def __init__(self, columns: Sequence[str], *args: object) -> None:
+        super().__init__(*args)
+        self.fields["file"].help_text = (
+            "CSV, at most 100 MB and a million rows. The first line names the "
+            f"columns: {', '.join(columns)}."
+        )
+
+
+class ColumnsForm(forms.Form):
+    """Which column of the list each column of a file is. A subclass knows the list's columns."""
+
+    def __init__(
+        self, run: PreparedImport, names: Iterable[str], data: Data, *, has_phones: bool
+    ) -> None:
+        super().__init__(data)
+        self.titles = run.columns
+        names_by_lower = {name.lower(): name for name in names}
+        choices = [("", "Leave out"), *((name, name) for name in names_by_lower.values())]
+        samples = prepared.sample(run)
+        for index, title in enumerate(self.titles):
+            examples = [row[index] for row in samples if index < len(row) and row[index]]
+            self.fields[f"column_{index}"] = forms.ChoiceField(
+                label=title or f"Column {index + 1}",
+                choices=choices,
+                required=False,
+                initial=names_by_lower.get(title.lower().replace(" ", "").replace("_", ""), ""),
+                widget=UnfoldAdminSelectWidget(),
+                help_text=f"Such as: {', '.join(examples)}"[:200] if examples else "",
+            )
+        if has_phones:
+            self.fields["digits"] = forms.ChoiceField(
+                label="Phone numbers without +",
+                choices=DIGITS,
+                required=False,
+                widget=UnfoldAdminSelectWidget(),
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the name of each column, "" for those left out."""
+        return [self.cleaned_data[f"column_{index}"] for index in range(len(self.titles))]
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Return the fields of the run that were chosen besides."""
+        return {"digits": self.cleaned_data.get("digits") or Digits.UNSAID.value}
+
+    def problem(self) -> str:
+        """Return why the file cannot be imported as chosen, or an empty text."""
+        return prepared.named_twice(self.columns)
+
+    def clean(self) -> dict[str, Any]:
+        """Check that rows can be made of the chosen columns."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and (problem := self.problem()):
+            raise forms.ValidationError(problem)
+        return cleaned
+
+
+class FilePages(TenantAdmin):
+    """A list with pages for import and export. A subclass defines the file's content."""
+
+    actions_list: ClassVar[list[str]] = ["imports", "export"]
+    file_columns: Sequence[str]
+    file_noun: str
+    """A plural noun for the rows of a file."""
+
+    # --- what a subclass implements -------------------------------------------------------------
+    def import_runs(self) -> QuerySet[Any]:
+        """Return the imports of this list."""
+        raise NotImplementedError
+
+    def import_work(self, organization_id: str, name: str, by: str) -> Callable[..., FileImport]:
+        """Return a function that stores the `file` to import and returns the run, and that can be
+        pickled. It raises Unreadable.
+        """
+        raise NotImplementedError
+
+    def cancel_import(self, run: Any) -> bool:
+        """Cancel an import; return whether it was running."""
+        return files.cancel(type(run), run.organization_id, run.pk)
+
+    def request_import(self) -> None:
+        """Request a worker for the imports."""
+        raise NotImplementedError
+
+    def export_work(self, organization_id: str) -> tuple[Any, ...]:
+        """Return the function that yields an organization's list as CSV, and its arguments."""
+        raise NotImplementedError
+
+    # --- pages ----------------------------------------------------------------------------------
+    def get_urls(self) -> list[object]:
+        pages = [
+            ("imports/new/", self.new_import, "new_import"),
+            ("imports/<uuid:run_id>/", self.one_import, "import"),
+            ("imports/<uuid:run_id>/report/", self.report, "import_report"),
+        ]
+        ours = [
+            path(route, self.admin_site.admin_view(view), name=f"{self._prefix}_{name}")
+            for route, view, name in pages
+        ]
+        edge.files_allowed(ours[0].callback, self.has_add_permission, csv_lines.BYTES_LIMIT)
+        return ours + super().get_urls()
+
+    @action(description="Imports", url_path="imports", permissions=["view"])
+    def imports(self, request: HttpRequest) -> HttpResponse:
+        """Return the list of imports of a person's organizations."""
+        runs = list(self._runs(request).select_related("organization").order_by("-pk")[:SHOWN])
+        for run in runs:
+            run.url = self._url("import", run.pk)
+        context = {"runs": runs, "may_add": self.has_add_permission(request)}
+        return self._show(request, "import_list", title="Imports", **context)
+
+    @action(description="Export", url_path="export", permissions=["view"])
+    def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+        """Return an organization's list as a CSV file, after a choice of the organization."""
+        organizations = organizations_for(request, self.read_permission)
+        form = OrganizationForm(organizations, request.POST or None)
+        if not form.is_valid():
+            context = {"question": "The list leaves as a CSV file.", "form": form}
+            return self.show(request, "ask", None, title="Export", **context)
+        organization = form.cleaned_data["organization"]
+        owners = admission.Owners(organization.pk, str(request.user.pk))
+        admission.claim(request.META, owners)
+        name = f"{self.file_noun}-{organization.pk}"
+        response = downloads.file(request, name, downloads.CSV, *self.export_work(organization.pk))
+        self.note(request, organization, self.file_noun, audit.Action.EXPORTED)
+        return response
+
+    def new_import(self, request: HttpRequest) -> HttpResponse:
+        """Store an uploaded file, and redirect to the page with its progress."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        organizations = organizations_for(request, self.write_permission)
+        form = ImportForm(
+            self.file_columns, organizations, request.POST or None, request.FILES or None
+        )
+        if form.is_valid() and (run := self._start(request, form)):
+            return HttpResponseRedirect(self._url("import", run.pk))
+        return self._show(request, "import_new", title=f"Import {self.file_noun}", form=form)
+
+    def _start(self, request: HttpRequest, form: ImportForm) -> FileImport | None:
+        file, organization = form.cleaned_data["file"], form.cleaned_data["organization"]
+        try:
+            work = self.import_work(organization.pk, file.name, request.user.get_username())
+            run = uploads.read(request, file, work)
+        except csv_lines.Unreadable as error:
+            form.add_error("file", str(error))
+            return None
+        if run.state != FileImport.State.RUNNING:
+            self.note(request, run, f"file of {run.rows} rows uploaded", audit.Action.IMPORTED)
+            return run
+        self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
+        self.request_import()
+        return run
+
+    def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
+        """Return the page with an import's progress; a POST cancels it."""
+        run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
+        may_cancel = self.may(request, self.write_permission, run)
+        if request.method == "POST":
+            if not may_cancel:
+                raise PermissionDenied
+            if self.cancel_import(run):
+                self.note(request, run, "cancelled", audit.Action.IMPORTED)
+            return HttpResponseRedirect(request.path)
+        running = run.state == FileImport.State.RUNNING
+        context = {"run": run, "running": running, "may_cancel": may_cancel and running}
+        report = self._url("import_report", run.pk)
+        return self._show(
+            request, "import", title=f"Import of {run.name}", report=report, **context
+        )
+
+    def report(self, request: HttpRequest, run_id: object) -> StreamingHttpResponse:
+        """Return the rejected rows as a CSV file."""
+        run = get_object_or_404(self._runs(request), pk=run_id)
+        name = f"bad-rows-{run.pk}"
+        return downloads.file(request, name, downloads.CSV, files.report, run)
+
+    # --- addresses ------------------------------------------------------------------------------
+    @property
+    def _prefix(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}"
+
+    def _url(self, name: str, *args: object) -> str:
+        return reverse(f"admin:{self._prefix}_{name}", args=args)
+
+    def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:
+        urls = {name: self._url(name) for name in ("new_import", "imports", "changelist")}
+        return self.show(request, template, None, urls=urls, noun=self.file_noun, **context)
+
+    def _runs(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = self.import_runs()
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(organization_id__in=organizations_of(request, self.read_permission))
+
+
+class PreparedPages(FilePages):
+    """A list whose files wait after their upload until their columns are chosen."""
+
+    columns_form: Any
+    """The class of the form, which is made of a run and what was posted."""
+
+    def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
+        """Return the page of an import: its columns, its progress, or what its dry run found."""
+        run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
+        tried = run.state == State.DONE and run.dry_run
+        if run.state != State.PREPARED and not tried:
+            return super().one_import(request, run_id)
+        if not self.may(request, self.write_permission, run):
+            raise PermissionDenied
+        form = None if tried else self.columns_form(run, request.POST or None)
+        if request.method == "POST" and self._done(request, run, form):
+            return HttpResponseRedirect(request.path)
+        context = {"run": run, "form": form, "report": self._url("import_report", run.pk)}
+        template = "import_columns" if form else "import_tried"
+        return self._show(request, template, title=f"Import of {run.name}", **context)
+
+    def _done(self, request: HttpRequest, run: PreparedImport, form: ColumnsForm | None) -> bool:
+        """Do what the person chose; return whether it could be done."""
+        action = request.POST.get("do")
+        if action == "discard":
+            prepared.discard(run)
+            self.note(request, run, "discarded", audit.Action.IMPORTED)
+            return True
+        if form is None:
+            prepared.import_checked(run)
+            self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
+        elif form.is_valid():
+            dry_run = action != "import"
+            prepared.begin(run, form.columns, dry_run=dry_run, **form.options)
+            kind = "dry run of " if dry_run else ""
+            self.note(request, run, f"{kind}{run.rows} rows started", audit.Action.IMPORTED)
+        else:
+            return False
+        self.request_import()
+        return True

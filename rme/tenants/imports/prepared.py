@@ -1,0 +1,140 @@
+"""Imports whose columns a person chooses: a file waits, is tried by a dry run, and is imported.
+
+A dry run makes all checks and stores nothing; the file is kept for the import after it.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from rme.core import csv_lines
+from rme.core.addresses import Digits
+from rme.core.csv_lines import Reader
+from rme.tenants.imports import files
+from rme.tenants.imports.files import FileImport, FilePart
+
+
+class PreparedImport(FileImport):
+    """A file that may wait for its columns, and be tried before it is imported."""
+
+    class State(models.TextChoices):
+        PREPARED = "PREPARED", "Waiting for its columns"
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        CANCELLED = "CANCELLED", "Cancelled"
+
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    dry_run = models.BooleanField(default=False, db_default=False)
+    """All checks, nothing stored. The file is kept until it is imported or cancelled."""
+    digits = models.CharField(
+        max_length=13,
+        choices=[(each.value, each.value) for each in Digits],
+        default=Digits.UNSAID.value,
+        db_default=Digits.UNSAID.value,
+    )
+    """How to read phone numbers without `+`."""
+
+    class Meta:
+        abstract = True
+
+    def open_parts(self) -> models.QuerySet[FilePart]:
+        if not self.dry_run:
+            return super().open_parts()
+        run: Any = self  # its parts are the subclass's
+        parts: models.QuerySet[FilePart] = run.parts.filter(checked=False)
+        return parts
+
+    def close_part(self, part: FilePart) -> list[str]:
+        if not self.dry_run:
+            return super().close_part(part)
+        assert isinstance(part, CheckedPart)
+        part.checked = True
+        return ["checked"]
+
+
+class CheckedPart(FilePart):
+    """Some lines of such a file."""
+
+    checked = models.BooleanField(default=False, db_default=False)
+    """A dry run has read it."""
+
+    class Meta:
+        abstract = True
+
+
+State = PreparedImport.State
+
+
+def prepare(run: PreparedImport, reader: Reader) -> None:
+    """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
+    first = reader.read_header()
+    run.columns, run.delimiter = csv_lines.titles(first, reader.delimiter), reader.delimiter
+    run.state = State.PREPARED
+    files.store(run, reader)
+
+
+def sample(run: Any, count: int = 3) -> list[list[str]]:
+    """Return the cells of the first rows of a file."""
+    part = run.parts.order_by("number").first()
+    text = bytes(part.content or b"").decode() if part else ""
+    records = csv_lines.numbered_records(text, 1, run.delimiter, run.line_limit)
+    filled = (record for _, record in records if record.strip())
+    return [csv_lines.sample_cells(record, run.delimiter) for record in islice(filled, count)]
+
+
+def named_twice(columns: Sequence[str]) -> str:
+    """Return why no file can be imported by columns that are chosen twice, or an empty text."""
+    used_columns = [column for column in columns if column]
+    twice = sorted({column for column in used_columns if used_columns.count(column) > 1})
+    return f"Two columns are {twice[0]}: choose one of them." if twice else ""
+
+
+def begin(run: Any, columns: Sequence[str], *, dry_run: bool, **fields: object) -> bool:
+    """Start a prepared file by its columns ("": left out); return whether it was to be started."""
+    prepared = type(run).objects.filter(pk=run.pk, state=State.PREPARED)
+    return bool(
+        prepared.update(
+            columns=list(columns), dry_run=dry_run, state=State.RUNNING, turn_at=Now(), **fields
+        )
+    )
+
+
+def import_checked(run: Any) -> bool:
+    """Import a file whose dry run has ended; return whether that was to be done."""
+    with transaction.atomic():
+        tried = type(run).objects.filter(pk=run.pk, state=State.DONE, dry_run=True)
+        ended = tried.update(
+            state=State.RUNNING,
+            dry_run=False,
+            turn_at=Now(),
+            finished_at=None,
+            **dict.fromkeys(("done", "added", "replaced", "rejected"), 0),
+        )
+        if ended:
+            run.parts.update(problems=[])
+    return bool(ended)
+
+
+def discard(run: Any) -> bool:
+    """Discard a file that is prepared, or whose dry run has ended; return whether it was."""
+    with transaction.atomic():
+        pending = type(run).objects.filter(_WAITS, pk=run.pk)
+        ended = pending.update(state=State.CANCELLED, finished_at=Now())
+        if ended:
+            run.parts.all().delete()
+    return bool(ended)
+
+
+_WAITS = Q(state=State.PREPARED) | Q(state=State.DONE, dry_run=True)
+WAITS_FOR = timedelta(days=1)
+
+
+def discard_abandoned(runs: Any) -> int:
+    """Discard the files that were not imported within a day; return their number."""
+    old = list(runs.objects.filter(_WAITS, turn_at__lt=Now() - WAITS_FOR)[:100])
+    return sum(discard(run) for run in old)

@@ -1,0 +1,42 @@
+"""Languages of people and templates, like `en_GB` or `de`: ISO 639, with a country (ISO 3166)."""
+
+import re
+from functools import cache
+
+from babel import Locale, localedata
+
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?")
+
+# CLDR also names what stands for none, for several, or for a test.
+_NO_LANGUAGES = frozenset({"mis", "mul", "und", "zxx"})
+_NO_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+
+
+@cache
+def _names() -> Locale:
+    """Return the locale whose data (CLDR) names all languages and countries."""
+    return Locale("en")
+
+
+def is_language(text: str) -> bool:
+    """Return whether a text names a language that exists."""
+    match = _LANGUAGE.fullmatch(text)
+    if match is None:
+        return False
+    language, country = match.groups()
+    names = _names()
+    if language not in names.languages or language in _NO_LANGUAGES:
+        return False
+    return not country or (country in names.territories and country not in _NO_COUNTRIES)
+
+
+@cache
+def choices() -> list[tuple[str, str]]:
+    """Return the languages that CLDR has data for, by name: a code, and its name in English."""
+    names = _names()
+    labels = []
+    for code in filter(is_language, localedata.locale_identifiers()):
+        language, _, country = code.partition("_")
+        place = f" ({names.territories[country]})" if country else ""
+        labels.append((code, f"{names.languages[language]}{place}"))
+    return sorted(labels, key=lambda choice: choice[1])

@@ -1,0 +1,215 @@
+"""The pages by which people import and export files of records."""
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from rme.core.cache import TtlCache
+from rme.crm.models import (
+    Account,
+    Contact,
+    RecordImport,
+)
+from rme.crm.records import import_file
+from rme.tenants import imports
+from rme.tenants.models import Membership
+from tests import audited, factories
+from tests.tenants.admin.scene import page, person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+
+
+@pytest.fixture
+def org(db):
+    return factories.organization()
+
+
+@pytest.mark.promise("embedded-8")
+def test_a_file_is_imported_by_a_person(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    shown = editor.get(page(Contact, "changelist")).content.decode()
+    assert page(Contact, "imports") in shown
+    assert page(Contact, "export") in shown
+    file = SimpleUploadedFile("people.csv", b"lastName,email\nL,a@b.example\nM,nobody\n")
+    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
+    made = RecordImport.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, page(Contact, "import", made.pk))
+    assert not import_file.import_next_part()  # nothing is imported before the columns are chosen
+    columns = {"column_0": "lastName", "column_1": "email", "do": "import"}
+    assert editor.post(answer["Location"], columns).status_code == 302
+    assert b'max="100" value="0"' in editor.get(answer["Location"]).content
+    assert import_file.import_next_part()
+    assert b'max="100" value="100"' in editor.get(answer["Location"]).content
+    report = editor.get(page(Contact, "import_report", made.pk))
+    assert b"".join(report.streaming_content) == (
+        b"line,field,why\r\n3,email,is not an email address\r\n"
+    )
+    assert b"people.csv" in editor.get(page(Contact, "imports")).content
+    assert b"people.csv" not in editor.get(page(Account, "imports")).content
+    assert audited.summaries() == [
+        ("editor", "IMPORTED", "file of 2 rows uploaded"),
+        ("editor", "IMPORTED", "2 rows started"),
+    ]
+
+
+PEOPLE = (
+    "Family name;E-Mail;Notes\n"
+    "Lovelace;ADA@simulator.rme.test;x\nHopper;h@x.example;y\n;z@x.example;\n"
+)
+
+
+def upload(editor, org, text=PEOPLE):
+    file = SimpleUploadedFile("people.csv", text.encode())
+    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
+    return answer["Location"]
+
+
+def finish():
+    while import_file.import_next_part():
+        pass
+    run = RecordImport.objects.get()
+    return run.state, run.added, run.replaced, run.rejected
+
+
+CHOSEN = {"column_0": "lastName", "column_1": "email", "column_2": "", "by_email": "on"}
+
+
+def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
+    ada = factories.contact(org)
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    shown = editor.get(url).content.decode()
+    for text in ("Family name", "Lovelace, Hopper", "E-Mail", "Leave out"):
+        assert text in shown
+    assert editor.post(url, CHOSEN | {"do": "try"}).status_code == 302
+    assert finish() == ("DONE", 1, 1, 1)
+    assert Contact.objects.get() == ada
+    assert b"nothing of people.csv is stored yet" in editor.get(url).content
+    report = editor.get(page(Contact, "import_report", RecordImport.objects.get().pk))
+    assert b"4,lastName,is missing" in b"".join(report.streaming_content)
+    editor.post(url, {"do": "import"})
+    assert finish() == ("DONE", 1, 1, 1)
+    rows = Contact.objects.order_by("pk").values_list("first_name", "last_name", "email", "mobile")
+    assert list(rows) == [
+        ("Ada", "Lovelace", "ADA@simulator.rme.test", "+12125550100"),
+        ("", "Hopper", "h@x.example", ""),
+    ]
+    assert not RecordImport.objects.get().parts.exclude(content=None).exists()
+    editor.post(url, {"do": "import"})  # once more
+    assert finish() == ("DONE", 1, 1, 1)
+    assert Contact.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "why"),
+    [
+        ({"column_1": "lastName"}, "Two columns are lastName"),
+        ({"column_1": ""}, "Choose the column with the email address"),
+        ({"column_0": "", "by_email": ""}, "No column is lastName"),
+        ({"column_0": "nonsense"}, "Select a valid choice"),
+    ],
+)
+def test_invalid_choice_of_columns_is_rejected(org, redis, chosen, why):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    assert why in editor.post(url, CHOSEN | {"do": "try"} | chosen).content.decode()
+    assert RecordImport.objects.get().state == "PREPARED"
+
+
+def test_ambiguous_email_is_rejected(org, redis):
+    twin = {"email": "twin@x.example"}
+    factories.contact(org, **twin)
+    factories.contact(org, **twin)
+    factories.contact(factories.organization("other"), email="new@x.example")
+    editor = person("editor", org, Role.OPERATOR)
+    text = "lastName,email\nA,twin@x.example\nB,new@x.example\nC,NEW@x.example\n"
+    url = upload(editor, org, text)
+    editor.post(
+        url, {"column_0": "lastName", "column_1": "email", "by_email": "on", "do": "import"}
+    )
+    assert finish() == ("DONE", 1, 0, 2)
+    assert list(imports.rejected_rows(RecordImport.objects.get()))[1:] == [
+        ("2", "email", "is that of several contacts: name one by its id"),
+        ("4", "email", "is that of line 3, too"),
+    ]
+
+
+def test_matching_asks_no_more_for_more_rows(org, redis):
+    found = []
+    for count in (3, 300):
+        lines = "".join(f"L{i},p{i}x{count}@x.example\n" for i in range(count))
+        made = import_file.prepare(
+            org.pk,
+            Contact,
+            "f.csv",
+            io.BytesIO(f"lastName,email\n{lines}".encode()),
+            started_by="g",
+        )
+        imports.begin(made, ["lastName", "email"], by_email=True, dry_run=False)
+        TtlCache.clear_all()
+        with CaptureQueriesContext(connection) as captured:
+            assert import_file.import_next_part()
+        found.append(len(captured))
+        import_file.import_next_part()
+    assert found == [15, 15]
+
+
+def test_abandoned_file_is_discarded(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org)
+    assert imports.discard_abandoned(RecordImport) == 0
+    RecordImport.objects.update(turn_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert imports.discard_abandoned(RecordImport) == 1
+    run = RecordImport.objects.get()
+    assert (run.state, run.parts.count()) == ("CANCELLED", 0)
+    assert editor.get(url).status_code == 200
+    assert editor.post(url, {"do": "discard"}).status_code == 302
+
+
+def test_strangers_do_not_choose_columns(org, redis):
+    url = upload(person("editor", org, Role.OPERATOR), org)
+    stranger = person("stranger", factories.organization("other"), Role.OWNER)
+    assert stranger.get(url).status_code == 404
+    assert stranger.post(url, CHOSEN | {"do": "import"}).status_code == 404
+    assert person("viewer", org, Role.VIEWER).post(url, CHOSEN).status_code == 403
+    assert RecordImport.objects.get().state == "PREPARED"
+
+
+@pytest.mark.promise("embedded-7")
+def test_records_are_exported_as_a_file(org):
+    factories.contact(org)
+    editor = person("editor", org, Role.OPERATOR)
+    answer = editor.post(page(Contact, "export"), {"organization": org.pk})
+    assert answer["Content-Disposition"] == f'attachment; filename="contacts-{org.pk}.csv"'
+    assert b"ada@simulator.rme.test" in b"".join(answer.streaming_content)
+
+
+def test_strangers_have_no_access_to_imports(org):
+    file = io.BytesIO(b"lastName\nL\n")
+    made = import_file.start(org.pk, Contact, "people.csv", file, started_by="g")
+    stranger = person("stranger", factories.organization("other"), Role.OWNER)
+    assert b"people.csv" not in stranger.get(page(Contact, "imports")).content
+    assert stranger.post(page(Contact, "import", made.pk)).status_code == 404
+    assert stranger.get(page(Contact, "import_report", made.pk)).status_code == 404
+    assert (
+        b"valid choice" in stranger.post(page(Contact, "export"), {"organization": org.pk}).content
+    )
+    viewer = person("viewer", org, Role.VIEWER)
+    assert viewer.get(page(Contact, "new_import")).status_code == 403
+    assert viewer.post(page(Contact, "import", made.pk)).status_code == 403
+    made.refresh_from_db()
+    assert made.state == "RUNNING"
+
+
+def test_the_sample_of_a_prepared_file_shows_whole_rows(org):
+    text = 'sep=|\n"Last\nname"|Mail\n"Multi\nLine"|m@sink.test\n\nB|b@sink.test\n'
+    made = import_file.prepare(
+        org.pk, Contact, "f.csv", io.BytesIO(text.encode("utf-16")), started_by="grace"
+    )
+    assert (made.columns, made.delimiter, made.rows) == (["Last name", "Mail"], "|", 2)
+    assert imports.sample(made) == [["Multi\nLine", "m@sink.test"], ["B", "b@sink.test"]]

@@ -1,0 +1,144 @@
+"""SIGTERM to sending processes finishes what they have in hand; without memory they end at once.
+
+The mail server takes its time, so that a window is in hand nearly always.
+"""
+
+import time
+from collections import Counter
+
+import psutil
+import pytest
+import requests
+
+from tests.fakes.tcp import TcpServer
+from tests.faults.inflict import pool_processes
+from tests.service import data_folder, note, running, wait_for
+
+pytestmark = pytest.mark.xdist_group("service-2")
+
+ANSWER_SECONDS = 0.15
+BULK = 300
+LEASE_SECONDS = 20
+NOT_SENT = "SELECT count(*) FROM messaging_delivery WHERE status NOT IN ('SENT', 'DELIVERED')"
+IN_HAND = "SELECT count(*) FROM messaging_attempt WHERE outcome IS NULL"
+
+
+class MailServer(TcpServer):
+    """Answers each mail late, and counts the mails by their Message-ID."""
+
+    def __init__(self):
+        super().__init__(self._converse)
+        self.received = Counter()
+
+    def _converse(self, connection, number):
+        stream = connection.makefile("rb")
+        connection.sendall(b"220 slow ESMTP\r\n")
+        while line := stream.readline():
+            if line[:4].upper() == b"DATA":
+                connection.sendall(b"354 go on\r\n")
+                while (text := stream.readline()) not in (b".\r\n", b""):
+                    if text.lower().startswith(b"message-id:"):
+                        identifier = text.split()[1]
+                if text:
+                    self.received[identifier] += 1
+                time.sleep(ANSWER_SECONDS)
+            connection.sendall(
+                b"250 2.0.0 ok\r\n" if line[:4].upper() != b"EHLO" else b"250 slow\r\n"
+            )
+
+
+@pytest.fixture(scope="module")
+def mail_server():
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def service(mail_server):
+    env = {
+        "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
+        "SMTP_URL": f"smtp+plain://127.0.0.1:{mail_server.port}",
+        "LEASE_SECONDS": str(LEASE_SECONDS),
+        "UNKNOWN_SECONDS": "2",
+        "WEB_WORKERS": "1",
+    }
+    with data_folder() as var, running(var, **env) as started:
+        started.sql("UPDATE tenants_organization SET calls_per_second = 1000000 RETURNING id")
+        yield started
+
+
+@pytest.fixture
+def send(service):
+    """Return what sends a bulk of emails, and waits until some of them are in hand."""
+    demo = service.demo()
+    headers = {"Authorization": f"Bearer {service.token(demo)}"}
+
+    def send():
+        messages = [note(demo, number) for number in range(BULK)]
+        url = f"{demo['base_url']}/messages/bulk"
+        answer = requests.post(url, json={"messages": messages}, headers=headers, timeout=20)
+        assert answer.json()["accepted"] == BULK
+        # a process without memory may have ended with all of them claimed
+        wait_for(lambda: service.sql(IN_HAND)[0][0], LEASE_SECONDS + 30)
+
+    return send
+
+
+def senders(service):
+    wait_for(lambda: len(pool_processes(service, "rme-email")) == 2)
+    return pool_processes(service, "rme-email")
+
+
+def signal_all(processes):
+    for process in processes:
+        process.terminate()
+
+
+def all_sent(service, seconds=60):
+    wait_for(lambda: service.sql(NOT_SENT) == [(0,)], seconds)
+
+
+def doubled(mail_server):
+    return {key: count for key, count in mail_server.received.items() if count > 1}
+
+
+def test_terminated_processes_finish_their_current_window(service, mail_server, send):
+    took = []
+    for _ in range(6):
+        processes = senders(service)
+        send()
+        began = time.monotonic()
+        signal_all(processes)
+        assert psutil.wait_procs(processes, 20)[1] == []
+        took.append(time.monotonic() - began)
+    all_sent(service)
+    assert doubled(mail_server) == {}
+    assert len(mail_server.received) == 6 * BULK
+    assert max(took) < 10, took  # what is in hand, not the five seconds of a task and more
+
+
+def test_terminated_group_of_processes_finishes_its_windows(service, mail_server, send):
+    """As systemd does it by default: all at once."""
+    for _ in range(2):
+        senders(service)
+        (launcher,) = [each for each in service.children("rme.workers") if each.name() == "python"]
+        send()
+        processes = [launcher, *launcher.children(recursive=True)]
+        signal_all(processes)
+        assert psutil.wait_procs(processes, 20)[1] == []
+    all_sent(service)
+    assert doubled(mail_server) == {}
+
+
+def test_processes_out_of_memory_end_and_others_send(service, mail_server, send):
+    for room in (0, 2**20, 8 * 2**20 + 2**16, 9 * 2**20, 20 * 2**20):
+        processes = senders(service)
+        for process in processes:
+            size = process.memory_info().vms + room
+            process.rlimit(psutil.RLIMIT_AS, (size, size))
+        send()
+        all_sent(service, LEASE_SECONDS + 30)
+        for process in processes:
+            if process.is_running():
+                process.kill()
+    assert sum(doubled(mail_server).values()) <= 2 * 50 * 5

@@ -1,0 +1,155 @@
+"""Nobody gives a program more than their own role includes, or gets the secret of one that has."""
+
+import pytest
+
+from messaging.models import WebhookEndpoint
+from messaging.reports import configuration
+from rme.tenants.access.roles import Permission
+from rme.tenants.models import ApiKey, Application, Membership, User
+from rme.tenants.oauth import api_keys, applications, makers
+from rme.tenants.oauth.permissions import ALL_PERMISSIONS, Grants
+from tests import audited, factories
+from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import button, page, person
+
+pytestmark = pytest.mark.django_db
+Role = Membership.Role
+HARMLESS = ["READ_MESSAGES", "READ_TEMPLATES", "READ_WEBHOOKS", "CHANGE_WEBHOOKS", "READ_HEALTH"]
+
+
+@pytest.fixture
+def developer(org):
+    return person("dev", org, Role.DEVELOPER)
+
+
+@pytest.fixture
+def owner(org):
+    return person("owner", org, Role.OWNER)
+
+
+def form_of(org, **fields):
+    user = factories.integration_user("robot")
+    applications_of_it = Application.objects.filter(user=user, organization=org)
+    if not applications_of_it.exists():  # so that people of the organization may choose it
+        factories.application(org, user)
+    basics = {"organization": org.pk, "name": "CRM", "user": user.pk, "mode": "LIVE"}
+    return {**basics, "permissions": HARMLESS, "send_categories": "TRANSACTIONAL", **fields}
+
+
+def errors_of(answer):
+    return set(answer.context["adminform"].form.errors) if answer.status_code == 200 else set()
+
+
+@pytest.mark.parametrize("more", sorted(set(ALL_PERMISSIONS) - set(HARMLESS)))
+def test_developer_cannot_grant_a_live_application_more_than_its_role(developer, owner, org, more):
+    form = form_of(org, permissions=[*HARMLESS, more])
+    assert errors_of(developer.post(page(Application, "add"), form)) == {"permissions"}
+    assert errors_of(owner.post(page(Application, "add"), form)) == set()
+    assert Application.objects.filter(name="CRM").count() == 1
+
+
+@pytest.mark.parametrize("categories", ["MARKETING", "*", "TRANSACTIONAL,NEWS"])
+def test_developer_cannot_let_a_live_application_send_marketing(developer, owner, org, categories):
+    form = form_of(org, send_categories=categories)
+    assert errors_of(developer.post(page(Application, "add"), form)) == {"send_categories"}
+    assert errors_of(owner.post(page(Application, "add"), form)) == set()
+
+
+def test_grants_of_a_developer_are_stored(developer, org):
+    assert developer.post(page(Application, "add"), form_of(org)).status_code == 302
+    row = Application.objects.get(name="CRM")
+    maker = User.objects.get(username="dev").person
+    assert (row.permissions, row.send_categories, row.maker) == (
+        HARMLESS,
+        ["TRANSACTIONAL"],
+        maker,
+    )
+    initial = developer.get(page(Application, "add")).context["adminform"].form.initial
+    assert (initial["permissions"], initial["send_categories"]) == (HARMLESS, ["TRANSACTIONAL"])
+
+
+def test_test_application_may_get_permissions_for_test_data(developer, org):
+    in_test = sorted(set(ALL_PERMISSIONS) - {"READ_PEOPLE"})
+    form = form_of(org, mode="TEST", permissions=in_test, send_categories="*")
+    assert errors_of(developer.post(page(Application, "add"), form)) == set()
+    row = Application.objects.get(name="CRM")
+    live = developer.post(page(Application, "change", row.pk), {**form, "mode": "LIVE"})
+    assert errors_of(live) == {"permissions", "send_categories"}
+    row.refresh_from_db()
+    assert row.mode == "TEST"
+
+
+def test_developer_can_see_a_stronger_program_but_not_renew_its_secret(developer, org):
+    strong, _ = applications.create_application(org, "CRM", factories.integration_user("robot"))
+    before = strong.client_secret
+    asked = developer.get(page(Application, "change", strong.pk))
+    assert "your role doesn&#x27;t include" in asked.content.decode()
+    tried = [
+        developer.post(button(Application, strong, "rotate"), {"ends": "0"}),
+        developer.post(button(Application, strong, "confirm")),
+        developer.post(page(Application, "change", strong.pk), form_of(org, name="mine")),
+    ]
+    assert [each.status_code for each in tried] == [403] * 3
+    strong.refresh_from_db()
+    assert (strong.client_secret, strong.name, strong.maker) == (before, "CRM", None)
+    assert developer.get(button(Application, strong, "end_former")).status_code == 302
+
+
+@pytest.mark.parametrize("actions", [[], ["Confirm_Contact"], ["Create_Case"]])
+def test_developer_cannot_issue_a_key_reading_or_creating_people(developer, owner, org, actions):
+    form = {"organization": org.pk, "name": "bot", "networks": "", "actions": actions}
+    assert errors_of(developer.post(page(ApiKey, "add"), form)) == {"actions"}
+    assert errors_of(owner.post(page(ApiKey, "add"), form)) == set()
+    row = ApiKey.objects.get()
+    assert row.maker == User.objects.get(username="owner").person
+    assert developer.post(button(ApiKey, row, "rotate")).status_code == 403
+    assert developer.post(button(ApiKey, row, "revoke")).status_code == 302  # ends it, at any time
+    row.refresh_from_db()
+    assert row.revoked_at is not None
+
+
+def test_developer_cannot_subscribe_an_endpoint_to_events_of_people(developer, owner, org):
+    form = {"organization": org.pk, "url": "https://hooks.example.com/x", "description": ""}
+    for types in (["consent.changed"], ["message.*", "device.registered"], ["suppression.lifted"]):
+        answer = developer.post(page(WebhookEndpoint, "add"), {**form, "types": types})
+        assert errors_of(answer) == {"types"}
+        assert owner.post(page(WebhookEndpoint, "add"), {**form, "types": types}).status_code == 302
+    row = WebhookEndpoint.objects.first()
+    moved = {**form, "url": "https://evil.example.com/x", "types": row.types}
+    assert errors_of(developer.post(page(WebhookEndpoint, "change", row.pk), moved)) == {"types"}
+    messages = developer.post(page(WebhookEndpoint, "add"), {**form, "types": ["message.*"]})
+    assert messages.status_code == 302
+
+
+def test_program_of_a_maker_who_lost_a_permission_keeps_working_and_is_reviewed(owner, org):
+    people = User.objects.create_user("gone", is_staff=True)
+    member = Membership.objects.create(user=people, organization=org, role=Role.OWNER)
+    robot = factories.integration_user("robot")
+    given = Grants.of(["READ_CONSENT", "READ_MESSAGES"], ["TRANSACTIONAL"])
+    app, _ = applications.create_application(org, "CRM", robot, grants=given, maker=people.person)
+    key, _ = api_keys.issue(org, "bot", actions=["Create_Case"], maker=people.person)
+    applications.create_application(org, "older", robot)
+    assert makers.unbacked_programs([org.pk]) == []
+    Membership.objects.filter(pk=member.pk).update(role=Role.DEVELOPER)
+    assert [(each.row, each.missing) for each in makers.unbacked_programs([org.pk])] == [
+        (app, [Permission.SEE_PEOPLE]),
+        (key, [Permission.CHANGE_PEOPLE]),
+    ]
+    found = [each for each in configuration.findings([org.pk]) if each.code.startswith("PROGRAM")]
+    assert [each.message.partition(" may")[0] for each in found] == ["CRM", "bot"]
+    assert owner.get(url("programs")).content.decode().count("Its maker has lost these rights") == 2
+    opened = owner.get(page(Application, "change", app.pk)).content.decode()
+    assert "gone, who has lost these rights: See contacts" in opened
+    people.delete()
+    missing = makers.unbacked_programs([org.pk])[0].missing
+    assert Permission.SEE_MESSAGES in missing
+    for row in (app, key):
+        assert owner.get(button(type(row), row, "confirm")).status_code == 200
+        owner.post(button(type(row), row, "confirm"))
+    assert makers.unbacked_programs([org.pk]) == []
+    assert audited.summaries()[-2:] == [("owner", "CHANGED", "confirmed")] * 2
+    app.refresh_from_db()
+    assert app.permissions == ["READ_MESSAGES", "READ_CONSENT"]  # nothing was taken from it
+    deleted = Membership.objects.filter(user__username="owner")
+    deleted.delete()
+    assert len(makers.unbacked_programs([org.pk])) == 2
