@@ -66,6 +66,8 @@ def email(text: str) -> str | None:
     The local part is lowered too: RFC 5321 lets a host distinguish case, and none in use does. Only
     ASCII letters are: a local part beyond ASCII is another mailbox (RFC 6531), and is refused.
     """
+    if len(text) > _LONGEST:
+        return None
     folded = text.lower()
     if (
         len(text) <= MAX_EMAIL
@@ -74,8 +76,6 @@ def email(text: str) -> str | None:
         and "xn--" not in folded  # an IDNA domain, which has to be valid
     ):
         return folded
-    if len(text) > _LONGEST:
-        return None
     local, _, host = cleaned(text).rpartition("@")
     # Before any folding: lower case makes a `k` of the Kelvin sign.
     if not local or not host or not local.isascii():

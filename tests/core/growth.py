@@ -11,7 +11,7 @@ LIMIT = 3.0
 """How much more a text of 8n may cost than eight of n: linear work is near 1, quadratic near 8."""
 FLOOR_NS = 500_000
 """CPU time below which a text of 8n is no danger, and its ratio is noise."""
-TRIES = 4
+TRIES = 12
 HANG_SECONDS = 4.0
 
 
@@ -38,22 +38,22 @@ def ended() -> Iterator[None]:
 def ratio(call: Callable[[Any], object], small: Any, large: Any, times: int = TIMES) -> float:
     """Return the cost of a large input as a share of that of `times` small ones.
 
-    The least of some tries, as only what else runs on the machine makes a try dearer. Infinite for
-    a call that does not end.
+    Compares the least cost of each over several tries, since other processes only make a try
+    dearer. Infinite for a call that doesn't end.
     """
-    best = float("inf")
+    least_large = least_small = float("inf")
     try:
         with ended():
             for _ in range(TRIES):
-                cost = _cost(call, large)
-                if cost < FLOOR_NS:
+                least_large = min(least_large, _cost(call, large))
+                if least_large < FLOOR_NS:
                     return 0.0
-                best = min(best, cost / max(sum(_cost(call, small) for _ in range(times)), 1))
-                if best < LIMIT:
+                least_small = min(least_small, sum(_cost(call, small) for _ in range(times)))
+                if least_large < LIMIT * least_small:
                     break
     except Hung:
         return float("inf")
-    return best
+    return least_large / max(least_small, 1)
 
 
 def _cost(call: Callable[[Any], object], given: Any) -> int:
