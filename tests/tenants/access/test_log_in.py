@@ -119,7 +119,7 @@ def test_a_recovery_code_counts_once(org):
     assert (is_in(first), is_in(second)) == (True, False)
 
 
-def test_wrong_codes_from_any_address_wait_after_five(org):
+def test_wrong_codes_from_any_address_wait_after_five(org, redis_clock):
     with_totp(member(org))
     found = []
     for n in range(7):
@@ -194,7 +194,7 @@ def test_a_second_factor_is_set_up_and_protects_the_next_log_in(org):
     assert log_in(browser())["Location"] == CODE
 
 
-def test_wrong_passwords_before_a_change_of_factors_count_as_guesses(org, settings):
+def test_wrong_passwords_before_a_change_of_factors_count_as_guesses(org, settings, redis_clock):
     settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 0
     member(org)
     client = browser()
