@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,16 +20,11 @@ import requests
 from rme.run.engines import Postgres
 from rme.run.places import engine_env, sockets
 from tests import databases, pruning
+from tests.ports import free_port as free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 MIGRATED = "RME_TESTS_MIGRATED"
 """The variable that names a folder of this run of the tests: see `data_folder`."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tests.ports import free_port as free_port
+
 Talk = Callable[[socket.socket, int], None]
 """Handles one connection: its socket, and the number of earlier connections."""
 
@@ -53,8 +55,8 @@ class TcpServer:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def wait_until_closed(self) -> bool:
-        """Wait until this side has ended all connections (5 s at most); return whether it has."""
-        until = time.monotonic() + 5
+        """Wait until this side has ended all connections (30 s at most); return whether it has."""
+        until = time.monotonic() + 30
         while self._open and time.monotonic() < until:
             time.sleep(0.005)
         return not self._open
@@ -113,10 +115,3 @@ def drip(connection: socket.socket, data: bytes, pause: float) -> None:
     for start in range(len(data)):
         connection.sendall(data[start : start + 1])
         time.sleep(pause)
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 on which no process listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
