@@ -1,7 +1,6 @@
 """Connections that died, statements that get no answer, and which errors say so."""
 
 import threading
-import time
 
 import psycopg
 import pytest
@@ -17,10 +16,18 @@ from django.db import (
 )
 from psycopg import errors
 
+from rme.core import absence
 from rme.core.db import availability, prepared_statements
 from rme.core.db.availability import Reach
+from tests.clocks import StandingClock
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the clock of the pauses in which nobody tries PostgreSQL."""
+    return StandingClock(monkeypatch, absence)
 
 
 @pytest.fixture
@@ -108,18 +115,30 @@ def test_connection_in_a_transaction_is_not_replaced():
 @pytest.mark.parametrize(
     "execute", [prepared_statements.execute, of_cursor], ids=["direct", "cursor"]
 )
-def test_postgresql_cancels_a_slow_statement(bound, execute):
+def test_postgresql_cancels_a_slow_statement(bound, execute, monkeypatch):
+    """Its limit is far below the client's here: a stalled client must not be the first to end."""
+    monkeypatch.setattr(availability, "SERVER_SHARE", 0.02)
     connection.close()
     connection.close_pool()
-    bound(0.5)
+    bound(20.0)
+    first = pid()
     with pytest.raises(OperationalError) as caught:
         execute("SELECT pg_sleep(30)")
     assert caught.value.__cause__.sqlstate == "57014"
-    assert execute("SELECT 1") is not None  # on the same connection
+    assert pid() == first
     with availability.unlimited():
+        assert availability.allowed() is None
         execute("SELECT pg_sleep(1)")
+    assert availability.allowed() == 20.0
     with pytest.raises(OperationalError):
         execute("SELECT pg_sleep(30)")
+
+
+def test_postgresql_cancels_before_the_client_gives_up(bound):
+    connection.close()
+    connection.close_pool()
+    bound(20.0)
+    assert of_cursor("SHOW statement_timeout") == "18s"
 
 
 def in_pipeline(statement):
@@ -150,14 +169,14 @@ def test_a_statement_without_an_answer_ends_in_time(execute):
     assert pid() != first
 
 
-def test_one_caller_retries_an_absent_database_while_others_fail_at_once(bound):
+def test_one_caller_retries_an_absent_database_while_others_fail_at_once(bound, clock):
     bound(1.0)
     reach, lost = Reach(), psycopg.OperationalError()
     reach.require()
     reach.lost(lost)
     with pytest.raises(psycopg.OperationalError):
         reach.require()
-    time.sleep(availability.RETRY_SECONDS)
+    clock.advance(availability.RETRY_SECONDS)
     reach.require()
     with pytest.raises(psycopg.OperationalError):
         reach.require()
