@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,10 @@ class StandingClock:
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self._now += seconds
+
+    def __getattr__(self, name: str) -> Any:
+        """Return anything else from `time`, such as a thread's CPU time."""
+        return getattr(time, name)
 
 
 class RedisClock:

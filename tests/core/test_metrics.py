@@ -2,7 +2,6 @@
 
 import re
 import socket
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from rme.core.redis import counters, heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.counters import Counters
 from tests import databases, factories
+from tests.clocks import StandingClock
 from tests.rest import Api, message
 from tests.stopwatch import Stopwatch
 
@@ -316,12 +316,12 @@ def test_counters_of_several_processes_add_up(redis):
 
 
 def test_sums_are_handed_on_once_a_second(redis, monkeypatch):
-    monkeypatch.setattr(counters, "FLUSH_SECONDS", 0.2)
+    clock = StandingClock(monkeypatch, counters)
     process = Counters()
     for _ in range(5):
         process.add("n")
     assert counters.read() == {"n": {(): 1.0}}
-    time.sleep(0.21)
+    clock.advance(counters.FLUSH_SECONDS)
     process.add("n")
     assert counters.read() == {"n": {(): 6.0}}
 

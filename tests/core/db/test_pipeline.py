@@ -2,9 +2,9 @@
 
 import signal
 import threading
-import time
 from datetime import UTC, datetime
 
+import psycopg
 import pytest
 from django.db import (
     DataError,
@@ -17,7 +17,10 @@ from django.db import (
 )
 
 from rme.core.db import availability, prepared_statements
+from tests import databases
 from tests.core.db.prepared_scene import add, add_later, by_cursor, roll_back, stored, table
+from tests.core.db.test_availability import end, pid
+from tests.service import wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("table")]
 __all__ = ["table"]
@@ -271,28 +274,41 @@ class Interrupted(Exception):
     """What a signal's handler raises, as Celery's for a time limit does."""
 
 
+def sleeps(backend):
+    """Return whether a backend executes `pg_sleep`, as another connection sees it."""
+    statement = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = %s"
+    with psycopg.connect(databases.url_of(connection.settings_dict["NAME"])) as beside:
+        return beside.execute(statement, [backend]).fetchone()[0]
+
+
 @pytest.fixture
-def interrupt():
-    """Return a function that has a signal interrupt this process after some seconds."""
+def interrupted_backend():
+    """Return this connection's backend; a signal interrupts this thread once it sleeps."""
 
     def handle(*_):
         raise Interrupted
 
-    before = signal.signal(signal.SIGALRM, handle)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    def interrupt():
+        wait_for(lambda: sleeps(backend))
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    backend = pid()
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    yield backend
+    interrupting.join()
+    signal.signal(signal.SIGUSR1, before)
+    end(backend)
 
 
 @pytest.mark.parametrize("opening", [prepared_statements.pipeline, prepared_statements.transaction])
-def test_an_interrupted_wait_closes_the_connection(interrupt, opening):
+def test_an_interrupted_wait_closes_the_connection(interrupted_backend, opening):
     add(1)
-    interrupt(0.2)
-    started = time.monotonic()
     with pytest.raises(Interrupted), opening() as batch:
         add_later(batch, 2)
-        batch.send("SELECT pg_sleep(5)")
-    assert time.monotonic() - started < 3
+        batch.send("SELECT pg_sleep(60)")
+    assert sleeps(interrupted_backend)  # the wait did not last until its answer
     availability.refresh()
     assert stored() == [1]
 

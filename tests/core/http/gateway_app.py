@@ -3,8 +3,9 @@
 import hashlib
 import json
 import time
+from collections import Counter, defaultdict
 from concurrent.futures import Future
-from threading import Timer
+from threading import Event, Thread
 
 from rme.core import errors
 from rme.core.http.gateway import REFUSAL, Bounds, Gateway
@@ -12,6 +13,10 @@ from rme.core.http.long_answers import ROOM
 from rme.core.process import admission
 
 LONG = b"0123456789abcdef" * 4096  # 64 KiB
+gates: defaultdict[str, Event] = defaultdict(Event)
+"""What calls wait for, by the names that tests give them."""
+waiting: Counter[str] = Counter()
+"""How many calls have reached each."""
 
 
 def app(environ, start_response):
@@ -23,6 +28,10 @@ def app(environ, start_response):
         status, answer = owned(environ, path)
     elif path.startswith("/awaits/"):
         status, answer = awaits(environ, path)
+    elif path == "/waiting":
+        answer = [str(waiting[environ["QUERY_STRING"]]).encode()]
+    elif path == "/open":
+        gates[environ["QUERY_STRING"]].set()
     elif path == "/slow":
         time.sleep(float(environ["QUERY_STRING"]))
     elif path == "/long":
@@ -79,7 +88,11 @@ def owned(environ, path):
         admission.claim(environ, admission.Owners(organization, person))
     except errors.RateLimited:
         return "429 Too Many Requests", [b"too many at once\n"]
-    time.sleep(float(path.removeprefix("/owned/")))
+    pause = path.removeprefix("/owned/")
+    if pause.startswith("gate"):
+        wait(pause)
+    else:
+        time.sleep(float(pause))
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     return "200 OK", [f"{organization}/{person} {body.decode()}".encode()]
 
@@ -88,10 +101,21 @@ def awaits(environ, path):
     """Answer as an application that needs what takes long elsewhere: it waits without a thread."""
     if admission.AWAITED not in environ:
         ready = Future()
-        Timer(float(path.removeprefix("/awaits/")), ready.set_result, [b"ready "]).start()
         environ[admission.TURN].wait_for(ready)
+
+        def prepare():
+            wait(path.removeprefix("/awaits/"))
+            ready.set_result(b"ready ")
+
+        Thread(target=prepare).start()
         return "429 Too Many Requests", [b"nobody sees this\n"]
     return "200 OK", [environ[admission.AWAITED].result(), environ["wsgi.input"].read()]
+
+
+def wait(name):
+    """Wait until a test opens a gate."""
+    waiting[name] += 1
+    gates[name].wait(60)
 
 
 application = Gateway(

@@ -46,7 +46,7 @@ def port():
             time.sleep(0.1)
     yield number
     process.terminate()
-    process.wait(20)
+    process.wait(60)
 
 
 PATIENCE = 20  # seconds, generous: what is looked at is who is answered at all

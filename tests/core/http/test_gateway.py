@@ -303,18 +303,26 @@ def credential(owners):
     return {"Authorization": owners}
 
 
-def owned(port, owners, seconds, body=b"x"):
+def owned(port, owners, pause, body=b"x"):
     headers = credential(owners)
-    return post(port, f"/owned/{seconds}", body, headers=headers)
+    return post(port, f"/owned/{pause}", body, headers=headers)
 
 
-@pytest.mark.parametrize("owners", ["acme/{}", "/one", "acme/one"])
-def test_calls_of_one_owner_leave_threads_for_others_and_are_all_answered(port, owners):
+def wait_for_calls(port, gate, count):
+    """Wait until so many calls stand before a gate."""
+    url = f"http://127.0.0.1:{port}/waiting?{gate}"
+    wait_for(lambda: int(requests.get(url, timeout=PATIENCE).text) == count, PATIENCE)
+
+
+@pytest.mark.parametrize(("owners", "threads"), [("acme/{}", 3), ("/one", 2), ("acme/one", 2)])
+def test_calls_of_one_owner_leave_threads_for_others_and_are_all_answered(port, owners, threads):
+    gate = f"gate-{owners[:5]}-{threads}".replace("/", "-")
     with ThreadPoolExecutor(16) as pool:
-        calls = [pool.submit(owned, port, owners.format(n), 0.4) for n in range(12)]
-        time.sleep(0.3)
+        calls = [pool.submit(owned, port, owners.format(n), gate) for n in range(12)]
+        wait_for_calls(port, gate, threads)
         other_answers = [owned(port, "other/two", 0.0).text for _ in range(5)]
-        assert sum(each.done() for each in calls) < 6
+        wait_for_calls(port, gate, threads)
+        fresh(port, f"/open?{gate}")
         answers = sorted(each.result().text for each in calls)
     assert other_answers == ["other/two x"] * 5
     assert answers == sorted(f"{owners.format(n)} x" for n in range(12))
@@ -333,11 +341,11 @@ def test_call_waiting_too_long_for_its_owners_turn_is_rejected(port):
 def test_calls_waiting_for_a_slow_dependency_hold_no_thread(port):
     """There are four threads."""
     with ThreadPoolExecutor(16) as pool:
-        started = time.monotonic()
-        calls = [pool.submit(post, port, "/awaits/3.0", f"{n}") for n in range(12)]
-        time.sleep(0.3)
+        calls = [pool.submit(post, port, "/awaits/dependency", f"{n}") for n in range(12)]
+        wait_for_calls(port, "dependency", 12)
         assert [owned(port, "other/two", 0.0).text for _ in range(5)] == ["other/two x"] * 5
-        assert time.monotonic() - started < 3.0
+        assert not any(each.done() for each in calls)
+        fresh(port, "/open?dependency")
         answers = sorted((each.result().status_code, each.result().text) for each in calls)
     assert answers == sorted((200, f"ready {n}") for n in range(12))
 

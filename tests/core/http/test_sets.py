@@ -136,11 +136,12 @@ def test_request_that_waited_too_long_is_rejected_and_joins_no_set():
     async def run(queue):
         first = asyncio.create_task(queue.answer(request("a")))
         assert await asyncio.to_thread(handler.begun.wait, SECONDS)
+        queue.seconds = 0.05
         late = await asyncio.gather(*(queue.answer(request(name)) for name in "bc"))
         handler.go_on.set()
         return [await first, *late]
 
-    with queue_of(handler, seconds=0.05) as queue:
+    with queue_of(handler) as queue:
         assert asyncio.run(run(queue)) == [answered("a"), LATE, LATE]
     assert handler.sets == [["a"]]
 

@@ -28,8 +28,11 @@ def spin_in_native_code():
     re.fullmatch("(a+)+b", "a" * 60)
 
 
-def sleep(seconds):
+def wait_for(path, seconds=0.0):
+    """Wait until a file is there, but for so many seconds at least."""
     time.sleep(seconds)
+    while not os.path.exists(path):
+        time.sleep(0.01)
 
 
 def repeat(letter, count):

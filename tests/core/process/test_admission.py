@@ -6,7 +6,9 @@ import time
 import pytest
 
 from rme.core import errors
+from rme.core.process import admission
 from rme.core.process.admission import NOBODY, Budget, ComputingTime, FairPool, Owners
+from tests.clocks import StandingClock
 
 
 class Gate:
@@ -123,7 +125,8 @@ def test_error_of_a_call_reaches_its_caller_and_the_thread_survives():
     assert pool.submit(ACME, lambda: 1).result(10) == 1
 
 
-def test_budget_names_the_wait_for_the_next_second():
+def test_budget_names_the_wait_for_the_next_second(monkeypatch):
+    StandingClock(monkeypatch, admission)
     budget = Budget(rate=0.5, burst=2.0)
     budget.charge("acme", 1.9)
     budget.require("acme")
@@ -140,8 +143,20 @@ def compute(seconds):
         pass
 
 
-def rest_after_computing(*, beside_another):
-    """Return how long the only thread of an organization that computed much takes no call."""
+class RestClock(StandingClock):
+    """A clock by which a thread rests until the test lets it go on."""
+
+    def __init__(self, patch):
+        super().__init__(patch, admission)
+        self.rests, self.is_over = [], threading.Event()
+
+    def sleep(self, seconds):
+        self.rests.append(seconds)
+        assert self.is_over.wait(10)
+
+
+def compute_in_only_thread(*, beside_another):
+    """Let the only thread of an organization compute much; return its pool."""
     computing = ComputingTime(Budget(rate=0.01, burst=0.05))
     pool = FairPool(2, "test", computing=computing)
 
@@ -151,11 +166,23 @@ def rest_after_computing(*, beside_another):
             computing.note("other")
 
     pool.submit(ACME, call).result(10)
-    started = time.monotonic()
-    pool.submit(ACME, lambda: None).result(10)
-    return time.monotonic() - started
+    return pool
 
 
-def test_thread_of_an_organization_that_computes_much_rests_while_another_calls():
-    assert rest_after_computing(beside_another=True) > 0.2
-    assert rest_after_computing(beside_another=False) < 0.2
+def test_thread_of_an_organization_that_computes_much_rests_while_another_calls(monkeypatch):
+    clock = RestClock(monkeypatch)
+    resting = compute_in_only_thread(beside_another=True)
+    later = resting.submit(ACME, lambda: None)
+    resting.submit(OTHER, lambda: None).result(10)
+    assert not later.done()
+    clock.is_over.set()
+    later.result(10)
+    resting.shutdown()
+    (rest, *_) = clock.rests
+    assert 0.3 <= rest <= admission.REST_SECONDS
+
+
+def test_thread_of_an_organization_that_computes_much_does_not_rest_alone(monkeypatch):
+    clock = RestClock(monkeypatch)
+    compute_in_only_thread(beside_another=False).submit(ACME, lambda: None).result(10)
+    assert clock.rests == []

@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rme.core import errors
+from rme.core.process import admission
 from rme.core.process.admission import Budget
 from rme.core.process.errands import LINE_SIZE, Errands, Overrun
+from tests.clocks import StandingClock
 from tests.core.process import errands_work as work
 from tests.service import wait_for
 from tests.stopwatch import Stopwatch
@@ -47,19 +49,24 @@ def test_errand_beyond_its_time_is_killed_even_in_native_code(errands, endless):
     assert errands.run("acme", 1.0, work.add, 1, 2) == 3
 
 
-def test_second_errand_of_an_organization_waits_and_another_organization_does_not(errands):
+def test_second_errand_of_an_organization_waits_and_another_organization_does_not(
+    errands, tmp_path
+):
     errands.run("acme", 1.0, work.add, 1, 1)
+    gate = str(tmp_path / "gate")
     with ThreadPoolExecutor(16) as pool:
-        slow = [pool.submit(errands.run, "acme", 1.0, work.sleep, 0.4) for _ in range(16)]
-        time.sleep(0.2)
+        slow = [pool.submit(errands.run, "acme", 1.0, work.wait_for, gate) for _ in range(16)]
+        wait_for(lambda: sum(each.done() for each in slow) == 16 - 1 - LINE_SIZE)
         assert errands.run("other", 1.0, work.add, 1, 2) == 3
         assert not all(each.done() for each in slow)
+        (tmp_path / "gate").touch()
         refused = [each for each in slow if isinstance(each.exception(), errors.RateLimited)]
     assert len(refused) == 16 - 1 - LINE_SIZE  # one runs, and as many wait
     assert refused[0].exception().headers == {"Retry-After": "1"}
 
 
-def test_budget_of_an_organization_runs_out_and_refills():
+def test_budget_of_an_organization_runs_out_and_refills(monkeypatch):
+    StandingClock(monkeypatch, admission)
     errands = Errands(Budget(rate=1.0, burst=0.2))
     errands.run("acme", 1.0, work.spin, 0.4)
     with pytest.raises(errors.RateLimited) as refusal:
@@ -116,11 +123,12 @@ def test_second_long_result_of_an_organization_waits_for_the_first():
         assert len(b"".join(second.result())) == 1_000_000
 
 
-def test_started_errand_is_not_waited_for_and_pays_for_the_time_on_the_clock():
+def test_started_errand_is_not_waited_for_and_pays_for_the_time_on_the_clock(tmp_path, monkeypatch):
+    StandingClock(monkeypatch, admission)
     errands = Errands(Budget(rate=0.1, burst=0.2), line=1, by_clock=True)
-    with Stopwatch() as watch:
-        running = errands.start("acme", 1.0, work.sleep, 0.5)
-    assert (watch.seconds < 0.4, running.done()) == (True, False)
+    running = errands.start("acme", 1.0, work.wait_for, str(tmp_path / "gate"), 0.5)
+    assert not running.done()
+    (tmp_path / "gate").touch()
     assert running.result(30) is None
     with pytest.raises(errors.RateLimited):
         errands.start("acme", 1.0, work.add, 1, 2)

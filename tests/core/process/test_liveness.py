@@ -26,7 +26,7 @@ def left(folder):
 
 
 def test_a_process_counts_as_alive_until_its_deadline(begun):
-    assert 59 < left(begun) < 60.01
+    assert 50 < left(begun) < 60.01
     liveness.extend(-600)
     assert -610 < left(begun) < -599.99
     liveness.extend(5000)
@@ -42,9 +42,9 @@ def test_task_counts_as_alive_for_its_own_time_limit(begun):
     for task in (hourly, usual):
         with worker._counting_as_alive(task):
             limits[task] = left(begun)
-        assert 59 < left(begun) < 60.01
-    assert 3658.0 < limits[hourly] < 3660.01
-    assert app.conf.task_time_limit - 2 < limits[usual] < app.conf.task_time_limit + 0.01
+        assert 50 < left(begun) < 60.01
+    assert 3650.0 < limits[hourly] < 3660.01
+    assert app.conf.task_time_limit - 10 < limits[usual] < app.conf.task_time_limit + 0.01
 
 
 @pytest.mark.django_db

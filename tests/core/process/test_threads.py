@@ -22,7 +22,7 @@ def test_most_recently_idle_thread_is_used_first():
             done.set()
 
         threads.submit(job)
-        assert done.wait(5)
+        assert done.wait(30)
         while not threads._idle:
             idle.wait(0.001)
     assert used == [0] * 20
@@ -33,7 +33,7 @@ def test_jobs_wait_for_a_free_thread():
     ended = threading.Semaphore(0)
 
     def job(number):
-        go.wait(5)
+        go.wait(30)
         used.append(number)
         ended.release()
 
@@ -42,7 +42,7 @@ def test_jobs_wait_for_a_free_thread():
     assert used == []
     go.set()
     for _ in range(6):
-        assert ended.acquire(timeout=5)
+        assert ended.acquire(timeout=30)
     assert set(used) == {0, 1}
     assert len(used) == 6
 

@@ -14,6 +14,7 @@ from rme.celery import app
 from rme.core.process import worker
 from rme.core.redis import counters, heartbeats, hints
 from rme.core.redis.connection import redis_client
+from tests.clocks import StandingClock
 from tests.core.db.test_availability import end, pid
 from tests.service import free_port
 
@@ -143,11 +144,11 @@ def test_task_called_as_a_function_is_not_recorded(record):
     assert state_of(record()) == ({}, True)
 
 
-def test_task_is_late_regardless_of_other_arrivals():
-    arrivals = worker.arrivals
+def test_task_is_late_regardless_of_other_arrivals(monkeypatch):
+    clock, arrivals = StandingClock(monkeypatch, worker), worker.arrivals
     sweep = worker.Expected("messaging.sweep", lambda: None, every=0.1)
     arrivals.note("messaging.sweep")
-    time.sleep(0.3)
+    clock.advance(0.3)
     arrivals.note("messaging.send_ready EMAIL")
     assert (sweep.is_late(0.1), sweep.is_late(30)) == (True, False)
     arrivals.note("messaging.sweep")
