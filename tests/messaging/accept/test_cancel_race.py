@@ -31,11 +31,12 @@ def test_cancel_and_release_of_one_message_have_one_winner(api, org):
     start = threading.Barrier(2)
     done = threading.Barrier(2)
     cancelled: dict[str, bool] = {}
+    lead = 0.0  # who wins begins later the next time, so that both win on any machine
 
     def cancel_all() -> None:
         for key in keys:
             start.wait(20)
-            time.sleep(random.random() * 0.001)  # sometimes the one is first, sometimes the other
+            time.sleep(max(lead, 0.0) + random.random() * 0.001)
             try:
                 cancel.cancel(org.pk, key)
                 cancelled[key] = True
@@ -54,9 +55,10 @@ def test_cancel_and_release_of_one_message_have_one_winner(api, org):
                 [key],
             )
         start.wait(20)
-        time.sleep(random.random() * 0.001)
+        time.sleep(max(-lead, 0.0) + random.random() * 0.001)
         sweeper.release()
         done.wait(20)
+        lead += 0.0001 if cancelled[key] else -0.0001
     thread.join()
 
     status = {str(key): of for key, of in Delivery.objects.values_list("message_id", "status")}
