@@ -197,7 +197,7 @@ def test_answer_comes_in_time_while_tables_are_locked(redis, settings):
     words = ("Gateway Timeout", "crm_timeout", message)
     assert found == (504, failure(504, *words))
     assert made == (504, failure(504, *words, outcome="unknown"))
-    assert watch.seconds < 2
+    assert watch.seconds < 6  # of the ten for which the table is locked
     assert bot.create("Create_Contact", lastName="L", email=EMAIL)[1]
 
 

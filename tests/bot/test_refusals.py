@@ -159,7 +159,7 @@ def test_failed_keys_are_throttled_per_address_without_locking_others_out(bot, s
 
 
 @pytest.mark.promise("bot-failures-17")
-def test_organization_calling_too_often_is_rate_limited(bot):
+def test_organization_calling_too_often_is_rate_limited(bot, redis_clock):
     Organization.objects.update(calls_per_second=1)
     assert bot.confirm("Confirm_Contact", email=EMAIL) == []
     response = bot.get("Confirm_Contact", email=EMAIL)
@@ -210,7 +210,7 @@ def test_always_200_changes_only_the_status_line(bot):
 
 
 @pytest.mark.promise("bot-failures-2")
-def test_always_200_holds_for_a_call_too_many(bot):
+def test_always_200_holds_for_a_call_too_many(bot, redis_clock):
     BotSettings.objects.create(organization=bot.org, always_200=True)
     Organization.objects.update(calls_per_second=1)
     assert bot.confirm("Confirm_Contact", email=EMAIL) == []

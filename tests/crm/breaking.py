@@ -53,3 +53,11 @@ BREAKS: dict[str, tuple[Any, type[PlatformError], type[PlatformError]]] = {
     "deep json": (_say(200, b"[" * 3000 + b"]" * 3000), PlatformAway, PlatformSlow),
 }
 """By name: what it answers, and the errors of a read and of a create."""
+ENDLESS = frozenset({"hangs", "drips"})
+
+
+def seconds_for(name: str) -> float:
+    """Return the time of a call: short where it is used up, and long where an answer comes first,
+    on however busy a machine.
+    """
+    return 1.0 if name in ENDLESS else 8.0

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 THREADS = 4
 BOTS = 12
 """Three times what there are threads."""
+BOT_SECONDS = 5.0
 
 
 @pytest.fixture
@@ -41,9 +42,10 @@ def web(redis: Any) -> Iterator[str]:
         "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
     }
     env |= {"PORT": str(port), "WEB_WORKERS": "1", "WEB_THREADS": str(THREADS)}
+    env |= {"BOT_SECONDS": str(BOT_SECONDS)}
     process = subprocess.Popen(programs.web(env), cwd=ROOT, env=env)
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while not answers(port):
             assert process.poll() is None
             assert time.monotonic() < until
@@ -51,7 +53,7 @@ def web(redis: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def answers(port: int) -> bool:
@@ -89,9 +91,9 @@ def test_messages_are_accepted_while_a_platform_hangs(keeper, on_odoo, web):
         first = send()
         results = [each.result() for each in asked]
     assert {(code, error) for code, error, _ in results} == {(504, "crm_timeout")}
-    assert max(took for *_, took in results) < 4
+    assert max(took for *_, took in results) < 2 * BOT_SECONDS
     assert first[0] == 202
-    assert first[1] < 4  # it waited for a thread, once
+    assert first[1] < 2 * BOT_SECONDS  # it waited for a thread, once
     with ThreadPoolExecutor(BOTS) as pool:
         asked = [pool.submit(ask, each) for each in range(BOTS)]
         time.sleep(0.1)
@@ -99,4 +101,4 @@ def test_messages_are_accepted_while_a_platform_hangs(keeper, on_odoo, web):
         results = [each.result() for each in asked]
     assert {(code, error) for code, error, _ in results} == {(504, "crm_timeout")}
     assert {code for code, _ in later} == {202}
-    assert max(took for _, took in later) < 1
+    assert max(took for _, took in later) < 0.8 * BOT_SECONDS

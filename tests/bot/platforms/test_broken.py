@@ -62,7 +62,7 @@ def test_a_failed_look_up_is_reported_in_time(bot, rows, name):
     with Stopwatch() as watch:
         response = bot.get("Confirm_Contact", email="ada@example.org")
     assert status_and_body(response) == expected(reading)
-    assert watch.seconds < 4
+    assert watch.seconds < 7  # a server that hangs does so for ten
 
 
 @pytest.mark.promise("bot-calls-5")
@@ -76,7 +76,7 @@ def test_a_failed_create_is_reported_in_time_and_may_be_repeated(bot, rows, name
     if name == "redirect" and rows.connector.label == "Salesforce":
         making = reading  # simple-salesforce follows none: nothing was made
     assert status_and_body(response) == expected(making, outcome="unknown")
-    assert watch.seconds < 4
+    assert watch.seconds < 7  # a server that hangs does so for ten
     rows.server.answer = whole
     assert bot.create("Create_Case", Subject="S", Issue="I")[1]
 
@@ -127,9 +127,9 @@ def test_hanging_platform_is_not_called_until_it_recovers(keeper, on_odoo, setti
         for _ in range(5):
             found = status_and_body(bot.get("Confirm_Contact", email="ada@example.org"))
             assert found == expected(PlatformSlow)
-    assert watch.seconds < 1
+    assert watch.seconds < 3  # five calls would wait for a second each
     rows.server.answer = whole
-    until = time.monotonic() + 8
+    until = time.monotonic() + 60
     while bot.get("Confirm_Contact", email="ada@example.org").status_code != 200:
         assert time.monotonic() < until
         time.sleep(0.2)

@@ -76,5 +76,5 @@ def test_locked_table_delays_no_longer_than_the_deadline():
     finally:
         done.set()
         other.join()
-    assert watch.seconds < 2
+    assert watch.seconds < 6  # of the ten for which the table is locked
     assert not Account.objects.exists()
