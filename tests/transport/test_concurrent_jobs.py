@@ -28,7 +28,7 @@ def test_results_are_in_the_order_of_the_jobs(transport: Transport) -> None:
     together = threading.Barrier(3)
 
     def wait(number: int) -> int:
-        together.wait(5)  # all run at once
+        together.wait(30)  # all run at once
         return number
 
     found = run_concurrently([lambda own, n=n: wait(n) for n in range(3)], transport)  # type: ignore[misc]

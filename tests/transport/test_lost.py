@@ -139,7 +139,7 @@ def test_incomplete_response_is_unknown_and_sent_once(
     with Http1Server(then) as server:
         if reused:
             assert kind_of(transport, Request(f"{server.url}first", b"x")) == 200
-        patience = 0.4 if reused else tcp.TIME_OUT
+        patience = 1.0 if reused else tcp.TIME_OUT
         timeout = patience if answer in (stall, drip) else 5.0
         request = Request(f"{server.url}it", body, method, timeout=timeout, max_response=1000)
         assert kind_of(transport, request) is UNKNOWN
@@ -279,7 +279,7 @@ def test_http2_request_is_sent_once(
         if reused:
             first = Request(f"{server.url}first", b"x", http2=True, ca_pem=ca_pem())
             assert kind_of(transport, first) == 200
-        patience = 0.5 if reused else tcp.TIME_OUT
+        patience = 1.0 if reused else tcp.TIME_OUT
         timeout = patience if answer is say_nothing else 5.0
         request = Request(f"{server.url}it", body, http2=True, ca_pem=ca_pem(), timeout=timeout)
         assert kind_of(transport, request) is kind

@@ -24,7 +24,7 @@ def nghttpd(tmp_path):
     pem.write_bytes(server_pem())
     command = [program, "--max-concurrent-streams=3", "--echo-upload", "--address=127.0.0.1"]
     process = subprocess.Popen([*command, str(port), str(pem), str(pem)])
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             tcp.socket.create_connection(("127.0.0.1", port), 1).close()

@@ -167,7 +167,7 @@ def test_slow_host_does_not_delay_another(transport: Transport) -> None:
             served.set()
 
     def slow(connection: socket.socket, seen: Seen) -> None:
-        respond(connection, 200 if served.wait(5) else 500)
+        respond(connection, 200 if served.wait(30) else 500)
 
     with Http1Server(slow) as waiting, Http1Server(quick) as going:
         requests = [Request(waiting.url), *[Request(going.url)] * 30]

@@ -210,8 +210,8 @@ def test_close_waits_for_requests_in_flight_and_unbinds() -> None:
         asking = threading.Thread(target=lambda: found.extend(statuses(submit(port))))
         asking.start()
         wait_for(lambda: len(server.of(SUBMIT)) == 1)
-        smpp.close_all(5)
-        asking.join(5)
+        smpp.close_all(20)
+        asking.join(30)
         assert (found, [each.command for each in server.seen][-1]) == ([0], CommandId.UNBIND)
 
 
@@ -245,7 +245,7 @@ def test_session_being_bound_when_all_are_closed_is_unbound() -> None:
     with SmppServer({CommandId.BIND_TRANSCEIVER: slowly}) as server:
         client(server.port).listen(lambda bodies: True, POLICY)
         wait_for(lambda: len(server.of(CommandId.BIND_TRANSCEIVER)) == 1)
-        smpp.close_all(3)
+        smpp.close_all(20)
         assert len(server.of(CommandId.UNBIND)) == 1
 
 

@@ -52,7 +52,7 @@ def test_server_that_reads_nothing_has_received_nothing() -> None:
 
     def deaf(connection: socket.socket, request: Pdu) -> None:
         accept(connection, request)
-        stop.wait(5)
+        stop.wait(30)
 
     with SmppServer(otherwise=deaf) as server:
         answers = client(server.port, timeout=TIME_OUT, window=400).submit([body] * 400, POLICY)

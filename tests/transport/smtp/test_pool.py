@@ -84,7 +84,7 @@ def test_slow_reply_to_one_message_does_not_delay_others(transport: Transport) -
     others = threading.Event()
 
     def slow(connection: socket.socket) -> None:
-        connection.sendall(b"250 taken\r\n" if others.wait(5) else b"450 never\r\n")
+        connection.sendall(b"250 taken\r\n" if others.wait(30) else b"450 never\r\n")
 
     with SmtpServer({"END": slow}) as waiting, SmtpServer() as going:
         requests = [mail(waiting), *[mail(going) for _ in range(30)]]
@@ -116,7 +116,7 @@ def test_late_reply_never_goes_to_the_next_mail() -> None:
         assert summary(transport.perform([mail(server, wait=tcp.TIME_OUT)])[0])[0] is UNKNOWN
         server.script["END"] = smtp.USUAL["END"]
         given_up.set()
-        assert replied.wait(5)
+        assert replied.wait(30)
         assert summary(transport.perform([mail(server)])[0]) == (Reply, 250, Stage.END)
         assert [one.connection for one in server.mails] == [0, 1]
     transport.close()
@@ -139,7 +139,7 @@ def test_idle_connection_with_unexpected_bytes_is_not_reused(transport: Transpor
         for _ in range(3):
             (result,) = transport.perform([mail(server, b"x\r\n")])
             assert summary(result) == (Reply, 250, Stage.END)
-            assert answered.acquire(timeout=5)
+            assert answered.acquire(timeout=30)
         assert server.connections == 3
 
 
