@@ -19,7 +19,7 @@ TEMPLATE, UNFINISHED = "test_rme_migrated", "test_rme_migrating"
 COPY = "test_rme_migrated_copy"
 TEMPLATE_VARIABLE = "RME_TESTS_TEMPLATE"
 """Names a migrated database, for tests that run others on an engine of their own."""
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 600.0
 
 
 def url_of(database: str) -> str:

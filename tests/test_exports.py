@@ -102,7 +102,7 @@ def test_web_server_files_equal_files_made_in_a_thread(root, org):
         assert children
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
     imports = RecordImport.objects.filter(name="people.csv").order_by("rows")
     assert [row.rows for row in imports][-1] == 20_000
     imports.delete()

@@ -172,7 +172,7 @@ def firefox(profile: Path, **preferences: Any) -> Iterator[Firefox]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
 
 
 def _connect(port: int, process: subprocess.Popen[bytes]) -> socket.socket:

@@ -93,7 +93,7 @@ def test_valkey_takes_no_client_without_the_password(tmp_path):
         assert password not in " ".join(psutil.Process(process.pid).cmdline())
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def answers(client):

@@ -98,7 +98,7 @@ class Kannel:
             process.terminate()
         for process in self._running:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(60)
             process.kill()
             process.wait()
 

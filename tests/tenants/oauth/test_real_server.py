@@ -47,7 +47,7 @@ def web(program, redis):
         yield program
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def answers(port):

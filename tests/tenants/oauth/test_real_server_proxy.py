@@ -35,7 +35,7 @@ def serving(tmp_path, **more):
         yield port, process
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def exchange(port, head, body=()):

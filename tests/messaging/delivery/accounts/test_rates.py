@@ -70,7 +70,7 @@ def bulk(api, people, **fields):
     assert api.bulk([message(person, **fields) for person in people]).status_code == 202
 
 
-def test_grant_is_limited_to_the_available_count(redis):
+def test_grant_is_limited_to_the_available_count(redis, redis_clock):
     limiter = rate_limits.Limiter()
     five = Limit(5, 10)
     assert limiter.grant({"k": (five, 3)}) == [Grant(3, 0.0)]
@@ -79,7 +79,7 @@ def test_grant_is_limited_to_the_available_count(redis):
     assert limiter.grant({"k": (five, 1), "other": (five, 1)}) == [Grant(0, 2.0), Grant(1, 0.0)]
 
 
-def test_messages_beyond_the_rate_are_not_claimed(api, org, accounts):
+def test_messages_beyond_the_rate_are_not_claimed(api, org, accounts, redis_clock):
     accounts("slow", rate=1)
     bulk(api, factories.contacts(org, 5))
     tasks.send_ready("EMAIL")
