@@ -26,11 +26,14 @@ ENDLESS = (
 def test_step_runs_in_another_process():
     many = MJML.format("<mj-text>x</mj-text>" * 900)
     costly_steps.compile_mjml("acme", TEXT)  # the process has started
-    before = time.process_time()
-    html = costly_steps.compile_mjml("acme", many)
-    used = time.process_time() - before
-    assert html.count(">x</div>") == 900
-    assert used < 0.1
+    used = []
+    for _ in range(5):  # threads that other tests left behind compute too
+        ERRANDS.budget.forget()
+        before = time.process_time()
+        html = costly_steps.compile_mjml("acme", many)
+        used.append(time.process_time() - before)
+        assert html.count(">x</div>") == 900
+    assert min(used) < 0.1
 
 
 def test_steps_raise_the_errors_of_rendering():

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
@@ -233,12 +234,11 @@ def test_log_contains_no_personal_data(caplog):
         assert secret not in caplog.text
 
 
-def cpu(tries):
-    """Return the CPU seconds of some tries to log in."""
-    started = time.process_time()
-    for password, name in tries:
-        log_in(password, name)
-    return time.process_time() - started
+def cpu(password, name):
+    """Return the CPU seconds of a try to log in."""
+    started = time.thread_time()
+    log_in(password, name)
+    return time.thread_time() - started
 
 
 def test_a_hundred_failures_cost_less_cpu_than_ten_successes(settings):
@@ -249,6 +249,7 @@ def test_a_hundred_failures_cost_less_cpu_than_ten_successes(settings):
         User.objects.create(
             username=f"user{n}", password=password, is_staff=True, is_superuser=True
         )
-    successes = cpu([(RIGHT, f"user{n}") for n in range(10)])
-    failures = cpu([(WRONG, f"guess{n % 20}") for n in range(100)])
-    assert failures < successes, (failures, successes)
+    # Medians: a busy machine changes them least. Five of the failures are hashed, as successes are.
+    success = median(cpu(RIGHT, f"user{n}") for n in range(10))
+    refusal = median(cpu(WRONG, f"guess{n % 20}") for n in range(100))
+    assert 5 * success + 95 * refusal < 10 * success, (success, refusal)
