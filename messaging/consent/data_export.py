@@ -1,16 +1,19 @@
 """Data export: everything that is stored about a person (GDPR Art. 15 and 20).
 
-SQL, because rows are exported as they are stored, column by column (`to_jsonb`): a new column is
-included without a change here. Credentials aren't included (the tokens of devices, and the links in
-stored contents), nor is data about other people.
+Rows are exported with all their columns: a new column is included without a change here.
+Credentials aren't included (the tokens of devices, and the links in stored contents), nor is data
+about other people.
 """
 
+import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.contrib.admin.models import LogEntry
-from django.db import connection
+from django.db.models import Model, Q, QuerySet
 
 from messaging import links
 from messaging.archive import reading as archive
@@ -18,95 +21,19 @@ from messaging.models import (
     AddressOptOut,
     ConsentEntry,
     ConsentEntryInTest,
-    Delivery,
     PrivacyRequest,
     Suppression,
     SuppressionInTest,
 )
 from messaging.store.people import export
 from push.models import Device
-from rme.core import addresses
+from rme.core import addresses, ids
 from rme.core.db import clock
 from rme.core.db.clock import iso
 from rme.crm.models import Case, CaseComment, Contact, EventRegistration, Exhibitor, Speaker
 from rme.tenants.models import AuditEntry, AuditValues
 
-_DELIVERY = Delivery._meta.db_table
-_CONTACT = Contact._meta.db_table
-_OWN = "t.organization_id = %(organization)s AND t.contact_id::text = %(contact)s"
-_OWN_DELIVERIES = export.DELIVERIES_OF_CONTACT
-
-_ADDRESSES = f"""
-SELECT email FROM {_CONTACT} WHERE organization_id = %(organization)s
-  AND id::text = %(contact)s
-UNION SELECT mobile FROM {_CONTACT} WHERE organization_id = %(organization)s
-  AND id::text = %(contact)s
-UNION SELECT address FROM {_DELIVERY} t WHERE {_OWN_DELIVERIES}
-"""
-
-
-def _select(table: str, condition: str = _OWN, excluded: str = "{}") -> str:
-    return (
-        f"SELECT to_jsonb(t) - 'organization_id' - '{excluded}'::text[] FROM {table} t "
-        f"WHERE {condition} ORDER BY t.id"
-    )
-
-
-_ITS_ADDRESSES = "t.organization_id = %(organization)s AND t.address = ANY(%(addresses)s::text[])"
-_PARTS = {
-    "contact": _select(
-        _CONTACT, "t.organization_id = %(organization)s AND t.id::text = %(contact)s"
-    ),
-    "cases": f"""SELECT to_jsonb(t) - 'organization_id' || jsonb_build_object('comments',
-      (SELECT coalesce(jsonb_agg(x.text ORDER BY x.id), '[]')
-       FROM {CaseComment._meta.db_table} x WHERE x.case_id = t.id))
-      FROM {Case._meta.db_table} t WHERE {_OWN} ORDER BY t.id""",
-    "registrations": _select(EventRegistration._meta.db_table),
-    "speakers": _select(Speaker._meta.db_table),
-    "exhibitors": _select(Exhibitor._meta.db_table),
-    "devices": _select(Device._meta.db_table, excluded="{token,token_digest}"),
-    "consent": _select(ConsentEntry._meta.db_table),
-    "suppressions": _select(
-        Suppression._meta.db_table,
-        "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
-        "OR t.address <> '' AND t.address = ANY(%(addresses)s::text[]))",
-    ),
-    "addressOptOuts": _select(AddressOptOut._meta.db_table, _ITS_ADDRESSES),
-    "testConsent": _select(ConsentEntryInTest._meta.db_table),
-    "testSuppressions": _select(
-        SuppressionInTest._meta.db_table,
-        "t.organization_id = %(organization)s AND (t.contact_id = %(contact)s "
-        "OR t.address <> '' AND t.address = ANY(%(addresses)s::text[]))",
-    ),
-    "requests": _select(PrivacyRequest._meta.db_table, excluded="{actor,recorded_by}"),
-    # what was done with the person's data, without who did it
-    "audit": f"""SELECT jsonb_build_object('id', e.id, 'at', e.at, 'action', e.action,
-      'kind', e.kind, 'object_id', e.object_id, 'label', t.label, 'text', t.text,
-      'changes', t.changes, 'reason', t.reason)
-      FROM {AuditValues._meta.db_table} t JOIN {AuditEntry._meta.db_table} e ON e.id = t.entry_id
-      WHERE t.organization_id = %(organization)s AND t.contact_id = %(contact)s
-        AND t.contact_id <> '' ORDER BY e.id""",
-    "changes": f"SELECT to_jsonb(t) - 'user_id' FROM {LogEntry._meta.db_table} t "
-    "JOIN django_content_type k ON k.id = t.content_type_id "
-    f"JOIN {_CONTACT} own ON own.id::text = t.object_id "
-    "WHERE k.app_label = 'crm' AND k.model = 'contact' AND t.object_id = %(contact)s "
-    "AND own.organization_id = %(organization)s ORDER BY t.id",
-}
-
-
-def _parsed(row: tuple[str]) -> Any:
-    return orjson.loads(links.preview_links(row[0]))
-
-
-def _addresses(
-    messages: Iterable[dict[str, Any]], contact_addresses: Iterable[str | None]
-) -> list[str]:
-    """Return the addresses of messages and of a contact, in all spellings of the lists."""
-    stored_addresses = {each["delivery"]["address"] for each in messages} | set(contact_addresses)
-    spelled = [
-        each for text in stored_addresses if text for each in (text, addresses.email(text)) if each
-    ]
-    return sorted({spelling for each in spelled for spelling in addresses.phone_spellings(each)})
+Section = list[dict[str, Any]]
 
 
 def export_contact(organization_id: str, contact_id: str) -> dict[str, object] | None:
@@ -115,24 +42,32 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
     One statement for each kind of record, and what the archive needs, which comes last: a message
     that is moved meanwhile is then found twice, and taken once.
     """
-    values: dict[str, str | list[str]] = {"organization": organization_id, "contact": contact_id}
-    sections: dict[str, list[Any]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(export.MESSAGES, values)
-        messages = {record["id"]: record for record in map(_parsed, cursor.fetchall())}
-    for record in archive.of_contact(organization_id, contact_id):
-        archived = export.of_rows(
-            record.message, record.deliveries, record.attempts, record.events, contact_id
+    messages = {
+        record["id"]: record
+        for record in map(_as_preview, export.messages(organization_id, contact_id))
+    }
+    for archived in archive.of_contact(organization_id, contact_id):
+        record = export.of_rows(
+            archived.message, archived.deliveries, archived.attempts, archived.events, contact_id
         )
-        messages.setdefault(str(record.message.pk), archived)
-    with connection.cursor() as cursor:
-        cursor.execute(_ADDRESSES, values)
-        contact_addresses = [address for (address,) in cursor.fetchall()]
-        values["addresses"] = _addresses(messages.values(), contact_addresses)
-        for name, statement in _PARTS.items():
-            cursor.execute(statement, values)
-            sections[name] = [_parsed(row) for row in cursor.fetchall()]
-    sections["messages"] = [messages[key] for key in sorted(messages)]
+        messages.setdefault(record["id"], record)
+    in_platform = _platform_sections(organization_id, contact_id)
+    owner: dict[str, Any] = {"organization_id": organization_id}
+    person = {**owner, "contact_id": contact_id}
+    their_addresses = _addresses(messages.values(), in_platform["contact"])
+    suppressed = Q(contact_id=contact_id) | Q(address__in=their_addresses)
+    sections: dict[str, Section] = {
+        **in_platform,
+        "devices": _rows(Device.objects.filter(**person), "token", "token_digest"),
+        "consent": _rows(ConsentEntry.objects.filter(**person)),
+        "suppressions": _rows(Suppression.objects.filter(suppressed, **owner)),
+        "addressOptOuts": _rows(AddressOptOut.objects.filter(address__in=their_addresses, **owner)),
+        "testConsent": _rows(ConsentEntryInTest.objects.filter(**person)),
+        "testSuppressions": _rows(SuppressionInTest.objects.filter(suppressed, **owner)),
+        "requests": _rows(PrivacyRequest.objects.filter(**person), "actor", "recorded_by"),
+        "audit": _audit(person),
+        "messages": [messages[key] for key in sorted(messages)],
+    }
     if not any(sections.values()):
         return None
     return {
@@ -149,15 +84,12 @@ def export_address(organization_id: str, address: str) -> dict[str, object] | No
 
     These are suppressions and opt-outs of addresses: all other data is stored by contact.
     """
-    spellings = list(addresses.phone_spellings(address))
-    values: dict[str, str | list[str]] = {"organization": organization_id, "addresses": spellings}
-    models = {"suppressions": Suppression, "addressOptOuts": AddressOptOut}
-    sections: dict[str, list[Any]] = {}
-    with connection.cursor() as cursor:
-        for name, model in models.items():
-            condition = f"{_ITS_ADDRESSES} AND t.address <> ''"
-            cursor.execute(_select(model._meta.db_table, condition), values)
-            sections[name] = [_parsed(row) for row in cursor.fetchall()]
+    spellings = _spellings([address])
+    of_address: dict[str, Any] = {"organization_id": organization_id, "address__in": spellings}
+    sections = {
+        "suppressions": _rows(Suppression.objects.filter(**of_address)),
+        "addressOptOuts": _rows(AddressOptOut.objects.filter(**of_address)),
+    }
     if not any(sections.values()):
         return None
     return {
@@ -166,3 +98,70 @@ def export_address(organization_id: str, address: str) -> dict[str, object] | No
         "exportedAt": iso(clock.now()),
         **sections,
     }
+
+
+def _platform_sections(organization_id: str, contact_id: str) -> dict[str, Section]:
+    """Return the person's records in the embedded platform; another platform exports its own."""
+    key = ids.parse(contact_id) or UUID(int=0)  # no record has this id
+    person: dict[str, Any] = {"organization_id": organization_id, "contact_id": key}
+    contact = _rows(Contact.objects.filter(organization_id=organization_id, pk=key))
+    cases = _rows(Case.objects.filter(**person))
+    comments = CaseComment.objects.filter(case_id__in=[case["id"] for case in cases])
+    texts = list(comments.order_by("pk").values_list("case_id", "text"))
+    for case in cases:
+        own_texts = (text for case_id, text in texts if str(case_id) == case["id"])
+        case["comments"] = list(map(links.preview_links, own_texts))
+    log = LogEntry.objects.filter(
+        content_type__app_label="crm", content_type__model="contact", object_id=contact_id
+    )
+    return {
+        "contact": contact,
+        "cases": cases,
+        "registrations": _rows(EventRegistration.objects.filter(**person)),
+        "speakers": _rows(Speaker.objects.filter(**person)),
+        "exhibitors": _rows(Exhibitor.objects.filter(**person)),
+        "changes": _rows(log, "user_id") if contact else [],
+    }
+
+
+def _audit(person: dict[str, Any]) -> Section:
+    """Return what was done with the person's data, without who did it."""
+    names = ("label", "text", "changes", "reason")
+    values = AuditValues.objects.filter(**person).values_list("entry_id", *names)
+    values_by_entry = {key: dict(zip(names, row, strict=True)) for key, *row in values}
+    entries = AuditEntry.objects.filter(pk__in=values_by_entry).order_by("pk")
+    return [
+        _as_preview(_as_json({**entry, **values_by_entry[entry["id"]]}))
+        for entry in entries.values("id", "at", "action", "kind", "object_id")
+    ]
+
+
+def _rows(rows: QuerySet[Model], *excluded: str) -> Section:
+    """Return rows with all their columns but the organization and those that are excluded."""
+    columns = [
+        column.attname
+        for column in rows.model._meta.concrete_fields
+        if column.attname not in ("organization_id", *excluded)
+    ]
+    return [_as_preview(_as_json(row)) for row in rows.order_by("pk").values(*columns)]
+
+
+def _as_json(row: dict[str, Any]) -> str:
+    """Return columns as JSON; orjson takes no integers beyond 64 bits, which JSON columns have."""
+    return json.dumps(row, default=lambda v: v.isoformat() if isinstance(v, datetime) else str(v))
+
+
+def _as_preview(record: str) -> Any:
+    return orjson.loads(links.preview_links(record))
+
+
+def _addresses(messages: Iterable[dict[str, Any]], contact: Section) -> list[str]:
+    """Return the addresses of messages and of a contact, in all spellings of the lists."""
+    texts = {record["delivery"]["address"] for record in messages}
+    return _spellings({*texts, *(row[name] for row in contact for name in ("email", "mobile"))})
+
+
+def _spellings(texts: Iterable[str | None]) -> list[str]:
+    """Return addresses as suppression lists may have them."""
+    spelled = {each for text in texts if text for each in (text, addresses.email(text)) if each}
+    return sorted({spelling for each in spelled for spelling in addresses.phone_spellings(each)})

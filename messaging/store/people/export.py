@@ -21,6 +21,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.store import encodings, event_view, lookups
+from rme.core.db import sql
 
 _MESSAGE, _CONTENT, _DELIVERY, _ATTEMPT = (
     model._meta.db_table for model in (Message, MessageContent, Delivery, Attempt)
@@ -31,11 +32,6 @@ _EVENTS = event_view.select(
     "sent.delivery_id = t.id",
 )
 _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
-DELIVERIES_OF_CONTACT = (
-    f"t.organization_id = %(organization)s AND {lookups.is_to_contact('t', '%(contact)s')}"
-)
-"""The condition of a person's deliveries, `t`; `organization` and `contact` are its parameters."""
-
 _PROVIDER_ID = encodings.provider_id_of_attempt("x")
 MESSAGES = f"""
 SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
@@ -54,9 +50,15 @@ SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
     JOIN {_WEBHOOK} n ON n.endpoint_id = w.id AND n.event_id = x.id))
 FROM {_DELIVERY} t JOIN {_MESSAGE} m ON m.id = t.message_id
 LEFT JOIN {_CONTENT} c ON c.id = t.message_id
-WHERE {DELIVERIES_OF_CONTACT} ORDER BY t.message_id
+WHERE t.organization_id = %(organization)s AND {lookups.is_to_contact("t", "%(contact)s")}
+ORDER BY t.message_id
 """
-"""A person's messages, each as JSON; the parameters are those of `DELIVERIES_OF_CONTACT`."""
+
+
+def messages(organization_id: str, contact_id: str) -> list[str]:
+    """Return a person's messages in PostgreSQL, each as JSON."""
+    values = {"organization": organization_id, "contact": contact_id}
+    return [record for (record,) in sql.fetch(MESSAGES, values)]
 
 
 def of_rows(
@@ -66,7 +68,7 @@ def of_rows(
     events: Sequence[Event],
     contact_id: str,
 ) -> dict[str, Any]:
-    """Return a message that is not in PostgreSQL as `MESSAGES` returns one that is."""
+    """Return a message that is not in PostgreSQL as `messages` returns one that is."""
     delivery = next(row for row in deliveries if row.contact_id == contact_id)
     history = event_view.of_rows(deliveries, attempts, events)
     return {

@@ -6,8 +6,10 @@ import stat
 import pytest
 from django.core.management import CommandError, call_command
 
-from messaging.models import PrivacyRequest
-from tests import audited
+from messaging.consent import data_export, ledger
+from messaging.models import ConsentEntryInTest, PrivacyRequest, Suppression
+from rme.core.db import clock
+from tests import audited, factories
 from tests.messaging.consent.erasure_scene import SECRET, fill, run
 
 pytestmark = pytest.mark.django_db
@@ -62,3 +64,23 @@ def test_export_file_is_readable_by_its_owner_only(api, org, ada, tmp_path):
     assert json.loads(path.read_bytes())["contact"]["id"] == str(ada.pk)
     with pytest.raises(CommandError, match="File exists"):
         call_command("export_contact", str(ada.pk), org=org.pk, output=path)
+
+
+def test_export_has_numbers_beyond_64_bits(org, ada):
+    decision = ledger.ConsentDecision(
+        str(ada.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", clock.now()
+    )
+    [entry] = ledger.record_in_test(org.pk, [decision])
+    ConsentEntryInTest.objects.filter(pk=entry.pk).update(evidence={"number": 10**30})
+    exported = data_export.export_contact(org.pk, str(ada.pk))
+    assert exported["testConsent"][0]["evidence"] == {"number": 1e30}
+
+
+def test_export_of_an_address_has_all_its_spellings(org, ada):
+    for owner in (org, factories.organization("other")):
+        Suppression.objects.create(
+            organization=owner, channel="SMS", address="+5511987654321", reason="STOP"
+        )
+    exported = data_export.export_address(org.pk, "+551187654321")
+    assert [row["address"] for row in exported["suppressions"]] == ["+5511987654321"]
+    assert data_export.export_address(org.pk, "+551187654322") is None
