@@ -7,10 +7,13 @@ applies it meanwhile.
 import hashlib
 from collections.abc import Collection
 
-from django.db import connection
 from django.db.models import Q
 
 from messaging.models import ArchiveErasure, ArchiveFile
+from rme.core.db import locks
+
+_KIND = 15
+"""The kind of the lock, as in all releases."""
 
 
 def contact_hash(organization_id: str, contact_id: str) -> int:
@@ -28,10 +31,7 @@ def hold(organization_id: str) -> None:
     Until the end of the transaction neither begins: what is erased in PostgreSQL cannot be on its
     way to a file.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 15))", [f"archive {organization_id}"]
-        )
+    locks.until_commit_one(f"archive {organization_id}", _KIND)
 
 
 def request(organization_id: str, contact_id: str) -> int:

@@ -10,39 +10,32 @@ transactions could deadlock. Both locks last until the transaction ends.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from rme.core.db import prepared_statements, sql
+from rme.core.db import locks
+from rme.core.db.prepared_statements import Batch
 
 
-def lock_name(organization_id: str) -> str:
-    """Return the lock's name, for `hashtextextended(name, 0)`; the consent chain uses it too."""
+def _name(organization_id: str) -> str:
     return f"consent:{organization_id}"
 
 
-def take_shared(
-    organization_ids: Iterable[str], batch: prepared_statements.Batch | None = None
-) -> None:
+def take_shared(organization_ids: Iterable[str], batch: Batch | None = None) -> None:
     """Block new decisions until the transaction ends; other workers may check the gates too.
 
     The lock is taken with a batch, or at once without one.
     """
-    _take("pg_advisory_xact_lock_shared", organization_ids, batch)
+    locks.until_commit(map(_name, organization_ids), shared=True, batch=batch)
 
 
-def take_exclusive(
-    organization_ids: Iterable[str], batch: prepared_statements.Batch | None = None
-) -> None:
+def take_exclusive(organization_ids: Iterable[str], batch: Batch | None = None) -> None:
     """Block checks of the gates until the transaction ends; see `take_shared` for the batch."""
-    _take("pg_advisory_xact_lock", organization_ids, batch)
+    locks.until_commit(map(_name, organization_ids), batch=batch)
 
 
-def _take(
-    function: str, organization_ids: Iterable[str], batch: prepared_statements.Batch | None
-) -> None:
-    """Take the locks in sorted order, so that two transactions cannot deadlock."""
-    ordered = sorted(set(organization_ids))
-    if not ordered:
-        return
-    statement = f"SELECT {function}(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
-    send = batch.send if batch else prepared_statements.execute
-    send(statement, [sql.array(list(map(lock_name, ordered)))])
+def take_chain(organization_id: str) -> datetime:
+    """Block checks of the gates, and other entries of the ledger, until the transaction ends.
+
+    Return the database's time after locking.
+    """
+    return locks.until_commit_one(_name(organization_id))

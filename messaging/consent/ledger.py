@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 
 from messaging.consent import gate_lock
 from messaging.domain.channels import ALL
@@ -91,7 +91,7 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
     if not decisions:
         return []
     with transaction.atomic():
-        now = _lock_chain(organization_id)
+        now = gate_lock.take_chain(organization_id)
         newest = ConsentEntry.objects.filter(organization_id=organization_id).order_by("-id")
         last, previous = newest.values_list("id", "digest").first() or (UUID(int=0), "")
         entries: list[ConsentEntry] = []
@@ -159,7 +159,7 @@ def repeat_objections(organization_id: str, objections: Mapping[AddressLevel, st
     if not objections:
         return
     with transaction.atomic():
-        now = _lock_chain(organization_id)
+        now = gate_lock.take_chain(organization_id)
         AddressOptOut.objects.bulk_create(
             [
                 AddressOptOut(
@@ -229,17 +229,6 @@ def _change(entry: ConsentEntry | ConsentEntryInTest) -> changes.ChangeEvent:
     )
 
 
-def _lock_chain(organization_id: str) -> datetime:
-    """Lock the organization's chain until the transaction ends; return the time after locking."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0)), clock_timestamp()",
-            [gate_lock.lock_name(organization_id)],
-        )
-        now: datetime = cursor.fetchone()[1]
-    return now.astimezone(UTC)
-
-
 MERGED_FROM = "mergedFrom"
 """In the evidence of entries that a merge recorded: the id of the contact that was merged."""
 
@@ -266,7 +255,7 @@ def erase(organization_id: str, contact_id: str) -> int:
     merged into this one are erased, too.
     """
     with transaction.atomic():
-        _lock_chain(organization_id)
+        gate_lock.take_chain(organization_id)
         rows = [
             {"id": key, "contact_id": "", "evidence": {_ERASED: _seal(owner, evidence)}}
             for key, owner, evidence in _own_and_merged(organization_id, contact_id)

@@ -1,16 +1,25 @@
 """Locks by name that hold across processes (PostgreSQL's advisory locks).
 
-A session holds them, not a transaction, because the guarded code may call other machines. When a
-process dies, PostgreSQL releases them. Behind a pooler the block has a session of its own
-(`rme.core.db.postgresql.direct`).
+A session holds those of `holding` and `alone`, because the guarded code may call other machines.
+Behind a pooler the block has a session of its own (`rme.core.db.postgresql.direct`). The others are
+held by the transaction. When a process dies, PostgreSQL releases its locks.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 
-from rme.core.db import statement_timeout
+from django.db import connection
+
+from rme.core.db import prepared_statements, sql, statement_timeout
 from rme.core.db.postgresql import direct
+
+UNTIL_COMMIT = (
+    "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest(%s::text[]) name"
+)
+UNTIL_COMMIT_SHARED = UNTIL_COMMIT.replace("lock(", "lock_shared(")
+UNTIL_COMMIT_ONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s)), clock_timestamp()"
 
 
 class Busy(Exception):
@@ -60,3 +69,31 @@ def _release(keys: list[int]) -> None:
 def _key(name: str) -> int:
     digest = hashlib.sha256(name.encode("utf-8", "replace")).digest()
     return int.from_bytes(digest[:8], signed=True)
+
+
+# --- of transactions ------------------------------------------------------------------------------
+def until_commit(
+    names: Iterable[str],
+    *,
+    shared: bool = False,
+    batch: prepared_statements.Batch | None = None,
+) -> None:
+    """Take locks until the transaction ends, in sorted order, so that two cannot deadlock.
+
+    `shared` locks keep out only those that are not. They are taken with the batch, or at once
+    without one.
+    """
+    if ordered := sorted(set(names)):
+        send = batch.send if batch else prepared_statements.execute
+        send(UNTIL_COMMIT_SHARED if shared else UNTIL_COMMIT, [sql.array(ordered)])
+
+
+def until_commit_one(name: str, kind: int = 0) -> datetime:
+    """Take a lock until the transaction ends; return the database's time once it is held.
+
+    Locks of another `kind` are others; those of `until_commit` have 0.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(UNTIL_COMMIT_ONE, [name, kind])
+        now: datetime = cursor.fetchone()[1]
+    return now.astimezone(UTC)

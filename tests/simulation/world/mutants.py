@@ -9,7 +9,7 @@ from unittest.mock import patch
 from django.db.models import Q
 
 from messaging.accept.storing import AcceptedBatch
-from messaging.consent import gate_lock, ledger
+from messaging.consent import ledger
 from messaging.delivery import deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
 from messaging.domain import receipts as domain_receipts
@@ -21,7 +21,8 @@ from messaging.store import claims as store_claims
 from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
-from rme.core.db import sql
+from rme.core.db import locks, sql
+from rme.core.db.prepared_statements import Batch
 from rme.core.outcomes import Outcome, Rejected, Retryable, Unknown
 from tests.simulation.world.record_mutants import RECORD_MUTANTS
 from tests.simulation.world.turns import current
@@ -108,13 +109,13 @@ def _no_last_check() -> AbstractContextManager[object]:
 @contextmanager
 def _gates_without_lock() -> Iterator[None]:
     """Workers check the gates without the lock that keeps decisions out meanwhile."""
-    real = gate_lock._take
+    real = locks.until_commit
 
-    def take(function: str, organization_ids: Iterable[str]) -> None:
-        if not function.endswith("_shared"):
-            real(function, organization_ids)
+    def take(names: Iterable[str], *, shared: bool = False, batch: Batch | None = None) -> None:
+        if not shared:
+            real(names, batch=batch)
 
-    with patch.object(gate_lock, "_take", take):
+    with patch.object(locks, "until_commit", take):
         yield
 
 
