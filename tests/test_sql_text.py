@@ -16,8 +16,6 @@ SHORTEST = 25
 
 HOT_PATH = {
     "bot/idempotency.py": "one statement finds or adds a key, and deletes what has expired",
-    "messaging/consent/gate_lock.py": "advisory locks of many organizations in one order",
-    "messaging/policy/organization_policy.py": "all decisions of many organizations, pipelined",
     "messaging/store/gates/active_suppressions.py": "LATERAL by index for each organization",
     "messaging/store/gates/address_opt_outs.py": "LATERAL by index for each organization",
     "messaging/store/gates/current_consent.py": "the newest entry of each, by LATERAL",
@@ -28,6 +26,7 @@ HOT_PATH = {
     "messaging/store/due_work.py": "SKIP LOCKED by partial indexes whose choice is forced",
     "messaging/store/event_view.py": "a union of rows and of what other rows stand for",
     "messaging/store/idempotency.py": "keys and their advisory locks, of a whole set of calls",
+    "messaging/store/policies.py": "all decisions of many organizations, by one statement",
     "messaging/store/locks.py": "locks by given ids, so that partitions are known first",
     "messaging/store/feedback/callbacks.py": "stored once each, SKIP LOCKED, noted in one go",
     "messaging/store/feedback/hits.py": "an open or click is one INSERT … SELECT",
@@ -52,7 +51,6 @@ HOT_PATH = {
 """What each request, message, receipt, webhook delivery or bot call waits for, and why SQL."""
 MANY_ROWS = {
     "messaging/store/retention/ended.py": "deletes with the version (xmin) that was archived",
-    "messaging/consent/data_export.py": "rows as JSON, as they are stored",
     "messaging/store/retention/job.py": "deletes by ranges of a key in a named partition",
     "messaging/store/retention/live_contents.py": "an unlogged table, filled in slices",
     "messaging/store/reports/accounts.py": "filtered counts and percentiles, by LATERAL",

@@ -9,12 +9,11 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from django.db import models
-from django.db.models import BigIntegerField
-from django.db.models.expressions import RawSQL
 
 from messaging.models import Attempt, Delivery, Event, Message
 from messaging.store.encodings import message_id_of
 from messaging.store.lookups import of_messages
+from messaging.store.retention import ended
 from rme.core import ids
 
 Row = TypeVar("Row", bound=models.Model)
@@ -69,11 +68,7 @@ def load(keys: Sequence[UUID]) -> tuple[list[ArchivedMessage], RowVersions]:
 
 
 def _read(rows: models.QuerySet[Row]) -> list[Row]:
-    table = rows.model._meta.db_table
-    version = RawSQL(  # noqa: S611 (a table's name)
-        f'"{table}".xmin::text::bigint', [], output_field=BigIntegerField()
-    )
-    return list(rows.annotate(row_version=version))
+    return list(rows.annotate(row_version=ended.row_version(rows.model)))
 
 
 def _versions(rows: Sequence[models.Model]) -> tuple[int, int]:

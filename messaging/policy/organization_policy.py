@@ -2,12 +2,9 @@
 domains, provider accounts and sending rules. Every accept and every window of sends looks here.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache
 
 import orjson
 import structlog
@@ -18,20 +15,17 @@ from messaging import providers
 from messaging.domain.channels import Channel
 from messaging.domain.policy import (
     BUILT_IN,
-    DEFAULT_CHANNEL_ORDER,
     CategoryRules,
     Domain,
-    FrequencyCap,
     SendingRulesRecord,
     quiet_hours,
     rules_of,
 )
-from messaging.models import Category, ProviderAccount, SenderDomain, SendingRules
+from messaging.models import ProviderAccount
+from messaging.store import policies as store
+from messaging.store.policies import PolicyRows
 from rme.core.cache import TtlCache
-from rme.core.db import sql
-from rme.core.db.encrypted_fields import Ciphertext
 from rme.core.provider import Provider
-from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
 
@@ -88,21 +82,6 @@ class Policy:
         return quiet_hours(self.sending, channel, rules)
 
 
-def _category(row: Category) -> CategoryRules:
-    return CategoryRules(
-        name=row.name,
-        opt_in=row.regime == Category.Regime.OPT_IN,
-        resend_unknown=row.on_unknown == Category.OnUnknown.RESEND,
-        expires_after=timedelta(seconds=row.expires_after),
-        cap=(
-            FrequencyCap(row.cap_count, timedelta(seconds=row.cap_window))
-            if row.cap_count
-            else None
-        ),
-        channel_order=tuple(Channel(name) for name in row.channel_order) or DEFAULT_CHANNEL_ORDER,
-    )
-
-
 @lru_cache(maxsize=1024)
 def _provider(kind: str, credentials: str) -> Provider:
     """Return the provider of an account's settings, which equal ones share. Raises ValueError."""
@@ -141,146 +120,22 @@ def account_of(row: ProviderAccount) -> Account:
     )
 
 
-@cache
-def _default_sending() -> SendingRulesRecord:
-    return _sending(SendingRules())
-
-
-def _sending(row: SendingRules) -> SendingRulesRecord:
-    return SendingRulesRecord(
-        quiet_hours=row.quiet_hours,
-        quiet_transactional=row.quiet_transactional,
-        schedule_grace=timedelta(seconds=row.schedule_grace),
-        sends_per_second=row.sends_per_second,
-        sends_per_day=row.sends_per_day,
-        double_opt_in=row.double_opt_in,
-        track_opens=row.track_opens,
-        track_clicks=row.track_clicks,
-        review_templates=row.review_templates,
-    )
-
-
-class _Query(NamedTuple):
-    """What is read of a table for the policies of organizations."""
-
-    model: type[Category | SenderDomain | ProviderAccount | SendingRules]
-    columns: Sequence[str]
-    tail: str = ""
-
-    def step(self, organization_ids: Sequence[str]) -> sql.Step:
-        """Return the query of the organizations' rows."""
-        text = (
-            f"SELECT organization_id, {', '.join(self.columns)} "
-            f"FROM {self.model._meta.db_table} "
-            f"WHERE organization_id = ANY(%s::text[]) {self.tail}"
-        )
-        return sql.Step(text, [sql.array(organization_ids)])
-
-    def by_organization(self, rows: sql.Rows) -> defaultdict[str, list[Any]]:
-        """Return the rows that were read, as instances of the model."""
-        rows_by_organization: defaultdict[str, list[Any]] = defaultdict(list)
-        for organization_id, *values in rows:
-            row = self.model(**dict(zip(self.columns, values, strict=True)))
-            rows_by_organization[organization_id].append(row)
-        return rows_by_organization
-
-
-_QUERIES = (
-    _Query(
-        Category,
-        (
-            "name",
-            "regime",
-            "on_unknown",
-            "expires_after",
-            "cap_count",
-            "cap_window",
-            "channel_order",
-        ),
-    ),
-    _Query(
-        SenderDomain,
-        ("domain", "local_part", "name"),
-        "AND verified_at IS NOT NULL ORDER BY is_default DESC, id",
-    ),
-    _Query(
-        ProviderAccount,
-        (
-            "id",
-            "public_id",
-            "name",
-            "kind",
-            "channel",
-            "priority",
-            "weight",
-            "match",
-            "rate",
-            "state",
-            "credentials",
-        ),
-        # What is not active yet takes no part: no message waits for it.
-        f"AND state <> '{ProviderAccount.State.DRAFT}' ORDER BY priority, id",
-    ),
-    _Query(
-        SendingRules,
-        (
-            "quiet_hours",
-            "quiet_transactional",
-            "schedule_grace",
-            "sends_per_second",
-            "sends_per_day",
-            "double_opt_in",
-            "track_opens",
-            "track_clicks",
-            "review_templates",
-        ),
-    ),
-)
-
-
-_SIMULATED = (
-    f"SELECT id FROM {Organization._meta.db_table} WHERE id = ANY(%s::text[]) AND simulator"
-)
-
-
 def _read(organization_ids: Sequence[str]) -> dict[str, Policy]:
-    """Read the policies of organizations, by one statement however many there are.
-
-    The ORM takes longer to build four queries than all else that an organization costs which has
-    only a few deliveries in a claim.
-    """
-    steps = [query.step(organization_ids) for query in _QUERIES]
-    *answers, simulated = sql.read([*steps, sql.Step(_SIMULATED, [sql.array(organization_ids)])])
-    with_simulator = {organization_id for (organization_id,) in simulated}
-    categories, domains, accounts, rules = (
-        query.by_organization(rows) for query, rows in zip(_QUERIES, answers, strict=True)
-    )
-    for rows in accounts.values():
-        for row in rows:
-            row.credentials = Ciphertext(row.credentials)
+    """Read the policies of organizations, by one statement however many there are."""
     return {
-        each: _policy(
-            categories[each], domains[each], accounts[each], rules[each], each in with_simulator
-        )
-        for each in organization_ids
+        organization_id: _policy(rows)
+        for organization_id, rows in store.read(organization_ids).items()
     }
 
 
-def _policy(
-    categories: Sequence[Category],
-    verified: Sequence[SenderDomain],
-    accounts: Sequence[ProviderAccount],
-    rules: Sequence[SendingRules],
-    simulated: bool,
-) -> Policy:
-    domains = [Domain(row.domain, row.local_part, row.name) for row in verified]
+def _policy(rows: PolicyRows) -> Policy:
     return Policy(
-        categories={**BUILT_IN, **{row.name: _category(row) for row in categories}},
-        domains={domain.domain: domain for domain in domains},
-        default_domain=domains[0] if domains else None,
-        accounts=tuple(account_of(row) for row in accounts),
-        sending=_sending(rules[0]) if rules else _default_sending(),
-        simulated=simulated,
+        categories={**BUILT_IN, **{rules.name: rules for rules in rows.categories}},
+        domains={domain.domain: domain for domain in rows.domains},
+        default_domain=next(iter(rows.domains), None),
+        accounts=tuple(map(account_of, rows.accounts)),
+        sending=rows.sending,
+        simulated=rows.simulated,
     )
 
 

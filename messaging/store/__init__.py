@@ -10,6 +10,7 @@ Other packages use:
 - `idempotency`: keys of requests, and the answers to repeat
 - `suppressions`: new entries of the suppression list
 - `versions`: versions of templates
+- `policies`: what organizations have decided about sending
 - `transitions`: changes of statuses, by compare-and-set
 - `locks`: locks of deliveries, before what belongs to them is read or changed
 - `lookups`: deliveries by message or contact

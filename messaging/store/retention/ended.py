@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, models
+from django.db.models.expressions import RawSQL
 
 from messaging.domain.statuses import Status
 from messaging.models import Attempt, Delivery, Event, Message, MessageContent
@@ -55,6 +56,13 @@ def find(
         "limit": limit,
     }
     return [key for (key,) in sql.read_in_order(FIND_ENDED, values)]
+
+
+def row_version(model: type[models.Model]) -> RawSQL:
+    """Return the version of a row, which each change of the row replaces, for a query of rows."""
+    return RawSQL(  # noqa: S611 (a table's name)
+        f'"{model._meta.db_table}".xmin::text::bigint', [], output_field=models.BigIntegerField()
+    )
 
 
 DELETE = {
