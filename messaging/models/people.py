@@ -8,8 +8,7 @@ from django.db.models.functions import Now
 from messaging.domain.channels import ALL
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
-from rme.tenants.imports import CheckedPart, PreparedImport
-from rme.tenants.models import Organization
+from rme.tenants.models import FileImport, FilePart, Organization
 
 ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
 
@@ -208,7 +207,7 @@ class SuppressionInTest(models.Model):
         return f"{self.address or self.contact_id} on {self.channel}: {self.reason} (test)"
 
 
-class SuppressionImport(PreparedImport):
+class SuppressionImport(FileImport):
     """One imported file, in parts, so that any worker can continue after another.
 
     `unchanged` rows were already listed with a reason as strong.
@@ -228,7 +227,7 @@ class SuppressionImport(PreparedImport):
         ]
 
 
-class SuppressionImportPart(CheckedPart):
+class SuppressionImportPart(FilePart):
     """Some lines of an imported file."""
 
     run = models.ForeignKey(SuppressionImport, models.CASCADE, related_name="parts", db_index=False)

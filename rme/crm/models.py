@@ -11,8 +11,7 @@ from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.tenants.imports import CheckedPart, PreparedImport
-from rme.tenants.models import Organization
+from rme.tenants.models import FileImport, FilePart, Organization
 from rme.tenants.organizations.languages import is_language
 
 
@@ -248,7 +247,7 @@ class Exhibitor(Record):
         return f"{self.account or self.contact} at {self.event}"
 
 
-class RecordImport(PreparedImport):
+class RecordImport(FileImport):
     """An import of a file of records of one kind."""
 
     line_limit: ClassVar[int] = 256 * 1024
@@ -269,7 +268,7 @@ class RecordImport(PreparedImport):
         ]
 
 
-class RecordImportPart(CheckedPart):
+class RecordImportPart(FilePart):
     """Some lines of such a file."""
 
     run = models.ForeignKey(RecordImport, models.CASCADE, related_name="parts", db_index=False)

@@ -1,11 +1,10 @@
 """Imports: a file is stored in parts, waits for its columns, is tried by a dry run, and imported.
 
-A list (contacts, suppressions) has tables of its own, made of `PreparedImport` and `CheckedPart`,
+A list (contacts, suppressions) has tables of its own, made of `FileImport` and `FilePart`,
 and says how to read and apply the rows of a part. `pages` has the admin pages of such lists.
 """
 
 from rme.tenants.imports.files import (
-    FileImport,
     PartResult,
     Row,
     RowProblem,
@@ -18,8 +17,6 @@ from rme.tenants.imports.files import (
     store,
 )
 from rme.tenants.imports.prepared import (
-    CheckedPart,
-    PreparedImport,
     begin,
     discard,
     discard_abandoned,
@@ -28,12 +25,11 @@ from rme.tenants.imports.prepared import (
     prepare,
     sample,
 )
+from rme.tenants.models import FileImport
 
 __all__ = [
-    "CheckedPart",
     "FileImport",
     "PartResult",
-    "PreparedImport",
     "Row",
     "RowProblem",
     "Rows",

@@ -7,17 +7,16 @@ part stays as it was and the next worker imports it, so importing a part must be
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import structlog
-from django.db import connection, models, transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from rme.core import ids
 from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
 from rme.core.db.turns import next_turn
-from rme.tenants.models import Organization
+from rme.tenants.models import FileImport, FilePart
 
 log = structlog.get_logger(__name__)
 
@@ -38,86 +37,6 @@ class Row(NamedTuple):
 
 
 Rows = list[Row]
-
-
-class FilePart(models.Model):
-    """Some lines of a file. After its import only its rejected rows are kept."""
-
-    number = models.PositiveIntegerField()
-    first_line = models.PositiveIntegerField()
-    content = models.BinaryField(null=True)
-    problems = models.JSONField(default=list)
-    """Shape: `[[line, field, why], …]`."""
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return f"part {self.number}"
-
-
-_DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
-
-
-class FileImport(models.Model):
-    """One file to import and its progress. All counts are rows."""
-
-    line_limit: ClassVar[int]
-    """Bytes of a line, and of a row of several lines."""
-
-    class State(models.TextChoices):
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        CANCELLED = "CANCELLED", "Cancelled"
-
-    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
-    organization = models.ForeignKey(Organization, models.CASCADE)
-    name = models.CharField(max_length=255)
-    columns = models.JSONField(default=list)
-    delimiter = models.CharField(max_length=1, default=",")
-    encoding = models.CharField(max_length=12, default="", db_default="")
-    """In which the file was read; empty for one that an earlier release read."""
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
-    rows = models.PositiveIntegerField(default=0)
-    done = models.PositiveIntegerField(default=0)
-    added = models.PositiveIntegerField(default=0)
-    replaced = models.PositiveIntegerField(default=0)
-    rejected = models.PositiveIntegerField(default=0)
-    started_by = models.CharField(max_length=200, blank=True)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-    turn_at = models.DateTimeField(db_default=Now(), editable=False)
-    """When one of its parts was last imported: the file with the earliest time is next."""
-    finished_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return self.name
-
-    def open_parts(self) -> models.QuerySet[FilePart]:
-        """Return the parts that are not imported yet."""
-        run: Any = self  # its parts are the subclass's
-        parts: models.QuerySet[FilePart] = run.parts.filter(content__isnull=False)
-        return parts
-
-    def close_part(self, part: FilePart) -> list[str]:
-        """Mark a part as imported; return the fields that changed."""
-        part.content = None
-        return ["content"]
-
-    @property
-    def read_as(self) -> str:
-        """Return how the file was read, like `Windows-1252, separated by semicolons`."""
-        if not self.encoding:
-            return ""
-        separator = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
-        return f"{self.encoding}, separated by {separator}"
-
-    @property
-    def unchanged(self) -> int:
-        """Return how many rows changed nothing."""
-        return self.done - self.added - self.replaced - self.rejected
 
 
 @dataclass(slots=True)

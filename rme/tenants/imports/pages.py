@@ -20,11 +20,9 @@ from rme.tenants import audit
 from rme.tenants.access.roles import organizations_for, organizations_of
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.imports import files, prepared
-from rme.tenants.imports.files import FileImport
-from rme.tenants.imports.prepared import PreparedImport
-from rme.tenants.models import Organization
+from rme.tenants.models import FileImport, Organization
 
-State = PreparedImport.State
+State = FileImport.State
 DIGITS = [
     (Digits.UNSAID, "Numbers of the organization's region; refuse those that may be foreign"),
     (Digits.NATIONAL, "Numbers of the organization's region"),
@@ -69,7 +67,7 @@ class ColumnsForm(forms.Form):
     """Which column of the list each column of a file is. A subclass knows the list's columns."""
 
     def __init__(
-        self, run: PreparedImport, names: Iterable[str], data: Data, *, has_phones: bool
+        self, run: FileImport, names: Iterable[str], data: Data, *, has_phones: bool
     ) -> None:
         super().__init__(data)
         self.titles = run.columns
@@ -276,7 +274,7 @@ class PreparedPages(FilePages):
         template = "import_columns" if form else "import_tried"
         return self._show(request, template, title=f"Import of {run.name}", **context)
 
-    def _done(self, request: HttpRequest, run: PreparedImport, form: ColumnsForm | None) -> bool:
+    def _done(self, request: HttpRequest, run: FileImport, form: ColumnsForm | None) -> bool:
         """Do what the person chose; return whether it could be done."""
         action = request.POST.get("do")
         if action == "discard":

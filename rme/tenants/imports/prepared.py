@@ -8,69 +8,19 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
-from django.db import models, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from rme.core import csv_lines
-from rme.core.addresses import Digits
 from rme.core.csv_lines import Reader
 from rme.tenants.imports import files
-from rme.tenants.imports.files import FileImport, FilePart
+from rme.tenants.models import FileImport
+
+State = FileImport.State
 
 
-class PreparedImport(FileImport):
-    """A file that may wait for its columns, and be tried before it is imported."""
-
-    class State(models.TextChoices):
-        PREPARED = "PREPARED", "Waiting for its columns"
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        CANCELLED = "CANCELLED", "Cancelled"
-
-    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
-    dry_run = models.BooleanField(default=False, db_default=False)
-    """All checks, nothing stored. The file is kept until it is imported or cancelled."""
-    digits = models.CharField(
-        max_length=13,
-        choices=[(each.value, each.value) for each in Digits],
-        default=Digits.UNSAID.value,
-        db_default=Digits.UNSAID.value,
-    )
-    """How to read phone numbers without `+`."""
-
-    class Meta:
-        abstract = True
-
-    def open_parts(self) -> models.QuerySet[FilePart]:
-        if not self.dry_run:
-            return super().open_parts()
-        run: Any = self  # its parts are the subclass's
-        parts: models.QuerySet[FilePart] = run.parts.filter(checked=False)
-        return parts
-
-    def close_part(self, part: FilePart) -> list[str]:
-        if not self.dry_run:
-            return super().close_part(part)
-        assert isinstance(part, CheckedPart)
-        part.checked = True
-        return ["checked"]
-
-
-class CheckedPart(FilePart):
-    """Some lines of such a file."""
-
-    checked = models.BooleanField(default=False, db_default=False)
-    """A dry run has read it."""
-
-    class Meta:
-        abstract = True
-
-
-State = PreparedImport.State
-
-
-def prepare(run: PreparedImport, reader: Reader) -> None:
+def prepare(run: FileImport, reader: Reader) -> None:
     """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
     first = reader.read_header()
     run.columns, run.delimiter = csv_lines.titles(first, reader.delimiter), reader.delimiter

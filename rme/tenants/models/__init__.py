@@ -1,5 +1,5 @@
-"""The tables of organizations and where they are, their people and programs, the audit, and the
-request log. `public_keys` reads the keys that applications may have.
+"""The tables of organizations and where they are, their people and programs, the audit, the request
+log, and bases for imports of files. `public_keys` reads the keys that applications may have.
 """
 
 from rme.tenants.models.access import (
@@ -18,6 +18,7 @@ from rme.tenants.models.access import (
 )
 from rme.tenants.models.audit import AuditEntry, AuditValues
 from rme.tenants.models.cells import Cell, Move, Placement
+from rme.tenants.models.imports import FileImport, FilePart
 from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "AuditEntry",
     "AuditValues",
     "Cell",
+    "FileImport",
+    "FilePart",
     "GuessCount",
     "Invitation",
     "Membership",

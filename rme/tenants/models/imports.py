@@ -1,0 +1,108 @@
+"""Bases of the tables of imports: a file in parts, which waits for its columns and is tried."""
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+from rme.core import ids
+from rme.core.addresses import Digits
+from rme.tenants.models.access import Organization
+
+_DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+class FilePart(models.Model):
+    """Some lines of a file. After its import only its rejected rows are kept."""
+
+    number = models.PositiveIntegerField()
+    first_line = models.PositiveIntegerField()
+    content = models.BinaryField(null=True)
+    problems = models.JSONField(default=list)
+    """Shape: `[[line, field, why], …]`."""
+    checked = models.BooleanField(default=False, db_default=False)
+    """A dry run has read it."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"part {self.number}"
+
+
+class FileImport(models.Model):
+    """One file to import and its progress. All counts are rows.
+
+    It may wait for its columns, and be tried by a dry run before it is imported.
+    """
+
+    line_limit: ClassVar[int]
+    """Bytes of a line, and of a row of several lines."""
+
+    class State(models.TextChoices):
+        PREPARED = "PREPARED", "Waiting for its columns"
+        RUNNING = "RUNNING", "Running"
+        DONE = "DONE", "Done"
+        CANCELLED = "CANCELLED", "Cancelled"
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    name = models.CharField(max_length=255)
+    columns = models.JSONField(default=list)
+    delimiter = models.CharField(max_length=1, default=",")
+    encoding = models.CharField(max_length=12, default="", db_default="")
+    """In which the file was read; empty for one that an earlier release read."""
+    state = models.CharField(max_length=10, choices=State.choices, default=State.RUNNING)
+    rows = models.PositiveIntegerField(default=0)
+    done = models.PositiveIntegerField(default=0)
+    added = models.PositiveIntegerField(default=0)
+    replaced = models.PositiveIntegerField(default=0)
+    rejected = models.PositiveIntegerField(default=0)
+    started_by = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    turn_at = models.DateTimeField(db_default=Now(), editable=False)
+    """When one of its parts was last imported: the file with the earliest time is next."""
+    finished_at = models.DateTimeField(null=True, blank=True)
+    dry_run = models.BooleanField(default=False, db_default=False)
+    """All checks, nothing stored. The file is kept until it is imported or cancelled."""
+    digits = models.CharField(
+        max_length=13,
+        choices=[(each.value, each.value) for each in Digits],
+        default=Digits.UNSAID.value,
+        db_default=Digits.UNSAID.value,
+    )
+    """How to read phone numbers without `+`."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open_parts(self) -> models.QuerySet[FilePart]:
+        """Return the parts that are not imported yet, or that the dry run has not read."""
+        run: Any = self  # its parts are the subclass's
+        is_open = {"checked": False} if self.dry_run else {"content__isnull": False}
+        parts: models.QuerySet[FilePart] = run.parts.filter(**is_open)
+        return parts
+
+    def close_part(self, part: FilePart) -> list[str]:
+        """Mark a part as imported, or as read; return the fields that changed."""
+        if self.dry_run:
+            part.checked = True
+            return ["checked"]
+        part.content = None
+        return ["content"]
+
+    @property
+    def read_as(self) -> str:
+        """Return how the file was read, like `Windows-1252, separated by semicolons`."""
+        if not self.encoding:
+            return ""
+        separator = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
+        return f"{self.encoding}, separated by {separator}"
+
+    @property
+    def unchanged(self) -> int:
+        """Return how many rows changed nothing."""
+        return self.done - self.added - self.replaced - self.rejected
