@@ -35,7 +35,7 @@ class Connections:
         self._idle: list[Exchange] = []
         self._exchanges: dict[pycurl.Curl, Exchange] = {}
         self._fallbacks: dict[Exchange, Stream] = {}
-        """Requests for HTTP/2 that go by HTTP/1.1, because their host speaks nothing else."""
+        """The exchanges that replace streams, because their host speaks only HTTP/1.1."""
 
     def start(
         self, request: Request, origin: Origin, take_following: TakeFollowing | None = None
@@ -71,25 +71,24 @@ class Connections:
             ended += pool.ended
             pool.ended.clear()
         for stream in self._http2.fallbacks:
-            stream.fallback = self._start_exchange(stream.request, stream.origin)
-            self._fallbacks[stream.fallback] = stream
+            self._fallbacks[self._start_exchange(stream.request, stream.origin)] = stream
         self._http2.fallbacks.clear()
         return ended
 
     def cancel(self, active: ActiveRequest) -> None:
         """Cancel a request in flight, when an exception (such as a time limit) ends the call."""
-        if isinstance(active, Stream) and active.fallback is None:
-            self._http2.cancel(active)
-        elif isinstance(active, Mail):
-            self._mail.cancel(active)
-        else:
-            exchange = active.fallback if isinstance(active, Stream) else active
-            assert exchange is not None  # the first case had none
+        replaced = (each for each, stream in self._fallbacks.items() if stream is active)
+        exchange = active if isinstance(active, Exchange) else next(replaced, None)
+        if exchange is not None:
             exchange.leave_connection()
             self._fallbacks.pop(exchange, None)
             if self._exchanges.pop(exchange.curl, None):
                 self._loop.remove(exchange.curl)
                 exchange.curl.close()
+        elif isinstance(active, Mail):
+            self._mail.cancel(active)
+        elif isinstance(active, Stream):
+            self._http2.cancel(active)
         self._mail.ended.clear()
         self._http2.clear()
 

@@ -4,7 +4,6 @@ import time
 from functools import lru_cache
 
 from rme.transport.addresses import Origin
-from rme.transport.http1.exchange import Exchange
 from rme.transport.http2 import header_fields
 from rme.transport.messages import Failure, FailureKind, Reply, Request
 
@@ -13,8 +12,8 @@ class Stream:
     """One request, and its response so far."""
 
     __slots__ = (
-        "began", "block", "chunks", "fallback", "id", "length", "origin", "reached", "request",
-        "status", "unsent", "window",
+        "began", "block", "chunks", "id", "length", "origin", "reached", "request", "status",
+        "unsent", "window",
     )  # fmt: skip
 
     following: None = None
@@ -24,8 +23,6 @@ class Stream:
         self.request = request
         self.origin = origin
         self.began = time.monotonic()
-        self.fallback: Exchange | None = None
-        """The exchange that replaces it if the host speaks only HTTP/1.1."""
         self.id = self.status = self.length = self.window = 0
         self.block = b""
         self.unsent: bytes | memoryview = request.body
