@@ -12,6 +12,7 @@ from messaging.feedback import callback_log, callbacks, tasks
 from rme.core import placement
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
+from rme.core.outbound import outbound_transport
 from rme.core.provider import CallbackRequest
 
 log = structlog.get_logger(__name__)
@@ -52,11 +53,12 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
     )
     if len(callback.body) > LIMIT:
         return _answer(413)
-    if not account.provider.is_authentic(callback):
+    transport = outbound_transport()
+    if not account.provider.is_authentic(callback, transport):
         log.warning("callback.refused", account_id=account.account_id)
         callback_log.note_refused(account.organization_id, account.account_id, callback)
         return _answer(403)
-    account.provider.confirm(callback)
+    account.provider.confirm(callback, transport)
     if callbacks.store(account, callback):
         tasks.request_callbacks()
     return _answer(200)

@@ -38,6 +38,7 @@ from rme.core.provider import (
 )
 from rme.core.provider.refusals import RefusalMeaning
 from rme.transport.messages import Failure, Reply, Request
+from rme.transport.performer import Performer
 
 Words = list[Annotated[str, Field(max_length=100)]]
 STATUSES = {
@@ -174,7 +175,7 @@ class HttpSms(Provider):
     def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         return refusals.of_message(self.outcome(reply), dispatch.sms.sender)
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
         return callbacks.is_signed(callback, secret) or callbacks.has_secret(callback, secret)
 

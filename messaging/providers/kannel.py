@@ -39,6 +39,7 @@ from rme.core.provider import (
 )
 from rme.transport import gsm
 from rme.transport.messages import Failure, InvalidRequest, Reply, Request
+from rme.transport.performer import Performer
 from rme.transport.smpp import text_encoding
 from rme.transport.smpp.text_encoding import Alphabet
 
@@ -126,7 +127,7 @@ class Kannel(Provider):
                 return Misconfigured(reason)
         return refusals.by_status(reply, reason)
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         secret = self.settings.callback_secret.get_secret_value()
         if callbacks.is_signed(callback, secret):
             return True

@@ -16,7 +16,7 @@ reports by SNS; only the topic that the settings name is accepted.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import formataddr
 from typing import Annotated
@@ -28,7 +28,6 @@ from messaging.domain.channels import Channel
 from messaging.providers import callbacks, ses_events, sigv4, sns
 from rme.core import addresses
 from rme.core.credentials import DESTINATION
-from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import CallbackContent, CallbackRequest, Dispatch, Provider, http, refusals
 from rme.core.provider.refusals import (
@@ -118,13 +117,6 @@ class Ses(Provider):
     Settings = SesSettings
     settings: SesSettings
 
-    def __init__(
-        self, settings: SesSettings, transport: Callable[[], Performer] = outbound_transport
-    ) -> None:
-        """Create a provider. `transport` returns what fetches SNS's certificates."""
-        super().__init__(settings)
-        self.transport = transport
-
     def request(self, dispatch: Dispatch) -> Request:
         body = orjson.dumps(_body(dispatch, self.settings.configuration_set))
         return self._signed("POST", "outbound-emails", body)
@@ -153,18 +145,18 @@ class Ses(Provider):
             return Accepted(message_id)
         return _refused(reply, answer)
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         message = http.read_object(callback.body)
         topic = self.settings.topic_arn
         if not topic or message.get("TopicArn") != topic or not _is_recent(message, callback):
             return False
         account = self.settings
-        return sns.is_signed(message, account.sns, self.transport(), account.ca_pem)
+        return sns.is_signed(message, account.sns, transport, account.ca_pem)
 
-    def confirm(self, callback: CallbackRequest) -> None:
+    def confirm(self, callback: CallbackRequest, transport: Performer) -> None:
         message = http.read_object(callback.body)
         if message.get("Type") == sns.CONFIRMATION:
-            sns.confirm(message, self.settings.sns, self.transport(), self.settings.ca_pem)
+            sns.confirm(message, self.settings.sns, transport, self.settings.ca_pem)
 
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:
         message = http.read_object(callback.body)

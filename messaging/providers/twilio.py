@@ -196,7 +196,7 @@ class Twilio(Provider):
     def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         return refusals.of_message(self.outcome(reply), self.requested_sender(dispatch.sms))
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         signature = callback.headers.get("x-twilio-signature", "").encode(errors="replace")
         form = set(callbacks.form_pairs(callback.body))  # a repeated parameter counts once
         if "json" in callback.headers.get("content-type", ""):

@@ -156,7 +156,7 @@ class Vonage(Provider):
     def outcome_of(self, dispatch: Dispatch, reply: Reply | Failure) -> Outcome:
         return refusals.of_message(self.outcome(reply), dispatch.sms.sender)
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         kind, _, token = callback.headers.get("authorization", "").partition(" ")
         secret = self.settings.signature_secret.get_secret_value()
         if not secret or kind.lower() != "bearer":

@@ -198,7 +198,7 @@ class Anymail(Provider):
             return http.failure_outcome(reply)
         return refusals.refusal(self.settings.service, reply) or Unknown("an answer not read")
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         return receipts.is_authentic(self.settings.service, self._callback_secret, callback)
 
     def read_callback(self, callback: CallbackRequest) -> CallbackContent:

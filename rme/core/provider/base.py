@@ -184,14 +184,15 @@ class Provider:
 
     # --- receipts and inbound SMS ---------------------------------------------------------------
 
-    def is_authentic(self, callback: CallbackRequest) -> bool:
+    def is_authentic(self, callback: CallbackRequest, transport: Performer) -> bool:
         """Return whether a call comes from the provider, and is recent. Nothing is read before.
 
-        Compare in constant time. The default is False: a provider that never calls leaves it.
+        `transport` fetches what it is verified by. Compare in constant time. The default is False:
+        a provider that never calls leaves it.
         """
         return False
 
-    def confirm(self, callback: CallbackRequest) -> None:
+    def confirm(self, callback: CallbackRequest, transport: Performer) -> None:
         """Do what the service requires of an authentic call before it reports, if anything.
 
         No transaction is open.

@@ -3,11 +3,10 @@
 from typing import Any
 
 from messaging.providers.ses import Ses, SesSettings
-from rme.transport import Transport
 from tests.fakes.sns import TOPIC
 
 
-def account(transport: Transport | None = None, **given: Any) -> Ses:
+def account(**given: Any) -> Ses:
     settings = {
         "region": "eu-west-1",
         "access_key_id": "AKIDEXAMPLEEXAMPLE00",
@@ -16,5 +15,4 @@ def account(transport: Transport | None = None, **given: Any) -> Ses:
         "topic_arn": TOPIC,
         **given,
     }
-    made = SesSettings.model_validate(settings)
-    return Ses(made, lambda: transport) if transport else Ses(made)
+    return Ses(SesSettings.model_validate(settings))

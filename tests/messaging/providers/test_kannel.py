@@ -6,6 +6,7 @@ import pytest
 
 from rme.core.provider import DeliveryReceipt, Sms, UnknownCode
 from rme.transport import Transport
+from tests.fakes import NO_TRANSPORT
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, Call
 from tests.messaging.providers.accounts import (
@@ -117,4 +118,4 @@ def test_report_status_bits_are_read(status: str, kind: str | UnknownCode | None
 @pytest.mark.parametrize("t", ["", "x", "0", "99999999999", "999999999999999999", "-5"])
 def test_an_inbound_sms_without_its_time_is_not_authentic(t: str) -> None:
     query = f"key={quote(SECRET)}&t={t}&from=%2B12025550123&text=Stop"
-    assert not provider("kannel").is_authentic(arrived(Call("GET", query)))
+    assert not provider("kannel").is_authentic(arrived(Call("GET", query)), NO_TRANSPORT)

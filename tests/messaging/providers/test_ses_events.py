@@ -27,8 +27,8 @@ def topics() -> Iterator[Sns]:
         yield server
 
 
-def ses_of(topics: Sns, transport: Transport, **given: Any) -> Ses:
-    return account(transport, sns_url=topics.origin, ca_pem=ca_pem(), **given)
+def ses_of(topics: Sns, **given: Any) -> Ses:
+    return account(sns_url=topics.origin, ca_pem=ca_pem(), **given)
 
 
 def arrived(call: Call, later: timedelta = timedelta()) -> CallbackRequest:
@@ -47,10 +47,10 @@ def event(kind: str = "Delivery", attempt: UUID | None = None, **more: Any) -> d
 def test_notification_signed_by_sns_is_authentic(
     topics: Sns, transport: Transport, version: str
 ) -> None:
-    own = ses_of(topics, transport)
+    own = ses_of(topics)
     for _ in range(3):
         call = sns.signed(topics.notification(event(), SignatureVersion=version))
-        assert own.is_authentic(arrived(call))
+        assert own.is_authentic(arrived(call), transport)
     assert [seen.path for seen in topics.seen] == [sns.CERTIFICATE]  # fetched once
 
 
@@ -89,29 +89,29 @@ def test_a_changed_message_is_not_authentic(
         for name, value in after.items()
     }
     call = sns.signed(topics.notification(event()), **filled)
-    assert not ses_of(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics).is_authentic(arrived(call), transport)
     assert {seen.path for seen in topics.seen} <= {sns.CERTIFICATE}
 
 
 def test_signature_by_another_key_is_not_authentic(topics: Sns, transport: Transport) -> None:
     call = sns.signed(topics.notification(event()), key=1)
-    assert not ses_of(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics).is_authentic(arrived(call), transport)
 
 
 def test_another_topic_is_not_authentic_even_if_signed(topics: Sns, transport: Transport) -> None:
     other = "arn:aws:sns:eu-west-1:999999999999:theirs"
     call = sns.signed(topics.notification(event(), TopicArn=other))
-    assert not ses_of(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics).is_authentic(arrived(call), transport)
     own = sns.signed(topics.notification(event()))
-    assert not ses_of(topics, transport, topic_arn="").is_authentic(arrived(own))
+    assert not ses_of(topics, topic_arn="").is_authentic(arrived(own), transport)
     assert topics.seen == []  # nothing is fetched for a stranger
 
 
 def test_old_message_is_rejected_as_a_replay(topics: Sns, transport: Transport) -> None:
-    own, call = ses_of(topics, transport), sns.signed(topics.notification(event()))
-    assert own.is_authentic(arrived(call, timedelta(minutes=110)))
-    assert not own.is_authentic(arrived(call, timedelta(minutes=130)))
-    assert not own.is_authentic(arrived(call, -timedelta(minutes=10)))
+    own, call = ses_of(topics), sns.signed(topics.notification(event()))
+    assert own.is_authentic(arrived(call, timedelta(minutes=110)), transport)
+    assert not own.is_authentic(arrived(call, timedelta(minutes=130)), transport)
+    assert not own.is_authentic(arrived(call, -timedelta(minutes=10)), transport)
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END"])
@@ -120,13 +120,13 @@ def test_malformed_certificate_makes_no_call_authentic(
 ) -> None:
     topics.body = body
     call = sns.signed(topics.notification(event()))
-    assert not ses_of(topics, transport).is_authentic(arrived(call))
+    assert not ses_of(topics).is_authentic(arrived(call), transport)
 
 
 def test_a_subscription_to_our_topic_is_confirmed(topics: Sns, transport: Transport) -> None:
-    own, callback = ses_of(topics, transport), arrived(sns.signed(topics.confirmation()))
-    assert own.is_authentic(callback)
-    own.confirm(callback)
+    own, callback = ses_of(topics), arrived(sns.signed(topics.confirmation()))
+    assert own.is_authentic(callback, transport)
+    own.confirm(callback, transport)
     assert topics.seen[-1].path == (
         f"/?Action=ConfirmSubscription&TopicArn={TOPIC}&Token=2336412f37"
     )
@@ -140,7 +140,7 @@ def test_a_subscription_to_our_topic_is_confirmed(topics: Sns, transport: Transp
 def test_no_other_address_is_fetched(topics: Sns, transport: Transport, url: str) -> None:
     message = topics.confirmation()
     message["SubscribeURL"] = url.replace("{}", topics.origin)
-    ses_of(topics, transport).confirm(arrived(sns.signed(message)))
+    ses_of(topics).confirm(arrived(sns.signed(message)), transport)
     assert topics.seen == []
 
 

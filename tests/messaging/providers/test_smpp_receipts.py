@@ -14,6 +14,7 @@ from rme.core.outcomes import Accepted, OptOut
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, SmsPart, UnknownCode
 from rme.transport.smpp import Address, Pdu, ShortMessage
 from rme.transport.smpp.pdu import CommandId, Tag
+from tests.fakes import NO_TRANSPORT
 
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
 FROM_PERSON, ABROAD = (PERSON.text, OURS.text), Digits.INTERNATIONAL
@@ -189,4 +190,6 @@ def test_malformed_message_is_not_read(junk: bytes, esm_class: int, coding: int)
 
 
 def test_http_calls_are_never_authentic() -> None:
-    assert not provider().is_authentic(call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()))
+    assert not provider().is_authentic(
+        call(receipt(TEXT.format("1", "DELIVRD", "0")).encode()), NO_TRANSPORT
+    )

@@ -12,6 +12,7 @@ from rme.core import addresses
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable
 from rme.core.provider import DeliveryReceipt, InboundSms, Provider, Sms, UnknownCode
 from rme.transport import Transport
+from tests.fakes import NO_TRANSPORT
 from tests.fakes import providers as fakes
 from tests.fakes.providers import SECRET, Call
 from tests.fakes.providers import SETTINGS as CALLED_BACK
@@ -97,15 +98,15 @@ def test_report_is_authentic_only_as_signed(kind: str) -> None:
     attempt = fresh()
     call = fakes.report(kind, URL, attempt, "delivered")
     own = provider(kind)
-    assert own.is_authentic(arrived(call))
-    assert not own.is_authentic(arrived(call._replace(headers={}, query="")))
+    assert own.is_authentic(arrived(call), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(call._replace(headers={}, query="")), NO_TRANSPORT)
     changed = {
         "twilio": call._replace(body=call.body.replace(b"delivered", b"sent")),
         "vonage": call._replace(body=call.body.replace(b"delivered", b"submitted")),
         "kannel": call._replace(query=call.query.replace(str(attempt), str(fresh()))),
         "http_sms": call._replace(query=call.query.replace(str(attempt), str(fresh()))),
     }
-    assert not own.is_authentic(arrived(changed[kind]))
+    assert not own.is_authentic(arrived(changed[kind]), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,13 +114,15 @@ def test_signature_with_another_secret_is_not_authentic(kind: str) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
     names = {"twilio": "auth_token", "vonage": "signature_secret"}
     other = provider(kind, **{names.get(kind, "callback_secret"): "another" * 8})
-    assert not other.is_authentic(arrived(call))
+    assert not other.is_authentic(arrived(call), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("kind", ["twilio", "kannel", "http_sms"])
 def test_signature_is_valid_for_one_accounts_url(kind: str) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert not provider(kind).is_authentic(arrived(call, "https://rme.example/hooks/two"))
+    assert not provider(kind).is_authentic(
+        arrived(call, "https://rme.example/hooks/two"), NO_TRANSPORT
+    )
 
 
 @pytest.mark.parametrize("kind", ["vonage", "kannel", "http_sms"])
@@ -127,8 +130,8 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
     name = {"vonage": "signature_secret"}.get(kind, "callback_secret")
     own = provider(kind, **{name: ""})
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert not own.is_authentic(arrived(call))
-    assert not own.is_authentic(arrived(Call("GET", "key=&from=1&text=STOP")))
+    assert not own.is_authentic(arrived(call), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(Call("GET", "key=&from=1&text=STOP")), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +145,13 @@ def test_without_a_secret_nothing_is_authentic(kind: str) -> None:
 )
 def test_old_call_is_rejected_as_a_replay(kind: str, window: timedelta) -> None:
     call = fakes.report(kind, URL, fresh(), "delivered")
-    assert provider(kind).is_authentic(arrived(call, later=window - timedelta(minutes=1)))
-    assert not provider(kind).is_authentic(arrived(call, later=window + timedelta(minutes=1)))
-    assert not provider(kind).is_authentic(arrived(call, later=-timedelta(minutes=6)))
+    assert provider(kind).is_authentic(
+        arrived(call, later=window - timedelta(minutes=1)), NO_TRANSPORT
+    )
+    assert not provider(kind).is_authentic(
+        arrived(call, later=window + timedelta(minutes=1)), NO_TRANSPORT
+    )
+    assert not provider(kind).is_authentic(arrived(call, later=-timedelta(minutes=6)), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -207,7 +214,7 @@ INBOUND = {
 def test_inbound_sms_is_read(kind: str) -> None:
     callback = arrived(INBOUND[kind])
     own = provider(kind)
-    assert own.is_authentic(callback)
+    assert own.is_authentic(callback, NO_TRANSPORT)
     (receipt,) = own.read_callback(callback)
     assert isinstance(receipt, InboundSms)
     number = addresses.phone(receipt.sender, "US", receipt.digits)
@@ -243,7 +250,7 @@ JUNK = [
 @pytest.mark.parametrize("number", range(len(JUNK)))
 def test_malformed_call_is_neither_authentic_nor_read(kind: str, number: int) -> None:
     own = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(CALLED[kind]))
-    assert not own.is_authentic(arrived(JUNK[number]))
+    assert not own.is_authentic(arrived(JUNK[number]), NO_TRANSPORT)
     assert list(own.read_callback(arrived(JUNK[number]))) == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from rme.core.outcomes import OptOut
 from rme.core.provider import DeliveryReceipt, InboundSms, Sms, UnknownCode
 from rme.transport import Transport
+from tests.fakes import NO_TRANSPORT
 from tests.fakes import providers as fakes
 from tests.messaging.providers.accounts import (
     ATTEMPT,
@@ -149,7 +150,7 @@ def test_signature_equals_the_example_in_twilios_documentation() -> None:
     own = fakes.twilio("https://mycompany.com/myapp.php", "foo=1&bar=2", form, "12345")
     assert own.headers["x-twilio-signature"] == "0/KCTR6DLpKmkAf8muzZqo1nDgQ="
     assert provider("twilio", auth_token="12345").is_authentic(
-        arrived(own, "https://mycompany.com/myapp.php")
+        arrived(own, "https://mycompany.com/myapp.php"), NO_TRANSPORT
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from rme.core.outcomes import OptOut
 from rme.core.provider import DeliveryReceipt, Sms
 from rme.transport import Transport
+from tests.fakes import NO_TRANSPORT
 from tests.fakes import providers as fakes
 from tests.fakes.providers import Call
 from tests.messaging.providers.accounts import (
@@ -123,20 +124,22 @@ def test_invalid_claims_are_not_authentic(claims: dict[str, Any]) -> None:
         call = fakes.vonage(receipt, **claims)
     except TypeError:  # the library writes no such claim
         return
-    assert not provider("vonage").is_authentic(arrived(call))
+    assert not provider("vonage").is_authentic(arrived(call), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer x", "Bearer a.b.c", "Basic x", "Bearer é"]
 )
 def test_malformed_authorization_header_is_not_authentic(header: str) -> None:
-    assert not provider("vonage").is_authentic(arrived(Call("POST", "", {"authorization": header})))
+    assert not provider("vonage").is_authentic(
+        arrived(Call("POST", "", {"authorization": header})), NO_TRANSPORT
+    )
 
 
 def test_an_unsigned_token_is_not_authentic() -> None:
     token = "eyJhbGciOiJub25lIn0.eyJpYXQiOjE5MDAwMDAwMDB9."
     call = Call("POST", "", {"authorization": f"Bearer {token}"})
-    assert not provider("vonage").is_authentic(arrived(call))
+    assert not provider("vonage").is_authentic(arrived(call), NO_TRANSPORT)
 
 
 def test_id_returned_by_vonage_may_be_in_capitals() -> None:

@@ -13,7 +13,7 @@ from messaging.providers.anymail.services import ServiceName
 from rme.core import ids
 from rme.core.outcomes import OptOut
 from rme.core.provider import CallbackRequest, DeliveryReceipt, InboundSms, UnknownCode
-from tests.fakes import mail_services
+from tests.fakes import NO_TRANSPORT, mail_services
 from tests.fakes.mail_events import ARRAYS, MAKERS, SAYS, WORDS
 from tests.fakes.mail_services import BASIC, REPORTING
 from tests.fakes.providers import Call
@@ -39,12 +39,12 @@ def report(service: ServiceName, word: str = "delivered", attempt: UUID | None =
 def test_report_is_authentic_only_as_signed(service: ServiceName) -> None:
     call = report(service)
     own = account(service)
-    assert own.is_authentic(arrived(call))
+    assert own.is_authentic(arrived(call), NO_TRANSPORT)
     kept = {n: v for n, v in call.headers.items() if n in ("content-type", "user-agent")}
     if service not in ("mailgun", "unisender_go"):  # these sign in the body
-        assert not own.is_authentic(arrived(call._replace(headers=kept)))
-    assert not own.is_authentic(arrived(Call("POST", "", kept, b"{}")))
-    assert not own.is_authentic(arrived(call._replace(method="GET")))
+        assert not own.is_authentic(arrived(call._replace(headers=kept)), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(Call("POST", "", kept, b"{}")), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(call._replace(method="GET")), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("service", sorted(set(SIGNING) - {"mailgun"}))
@@ -53,7 +53,7 @@ def test_a_changed_body_is_not_authentic(service: ServiceName) -> None:
     call = report(service, attempt=attempt)
     changed = call.body.replace(str(attempt).encode(), str(other).encode())
     assert changed != call.body
-    assert not account(service).is_authentic(arrived(call._replace(body=changed)))
+    assert not account(service).is_authentic(arrived(call._replace(body=changed)), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("service", REPORTING)
@@ -69,27 +69,29 @@ def test_signature_with_another_secret_is_not_authentic(service: ServiceName) ->
     given = {"callback_secret": secrets.get(service, "another" * 5)}
     if service == "unisender_go":
         given = {"api_key": "another-key"}
-    assert not account(service, **given).is_authentic(arrived(report(service)))
+    assert not account(service, **given).is_authentic(arrived(report(service)), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("service", sorted(set(REPORTING) - {"unisender_go"}))
 def test_without_a_secret_nothing_is_authentic(service: ServiceName) -> None:
     own = account(service, callback_secret="")
-    assert not own.is_authentic(arrived(report(service)))
-    assert not own.is_authentic(arrived(Call("POST", "", {"authorization": "Basic Og=="})))
+    assert not own.is_authentic(arrived(report(service)), NO_TRANSPORT)
+    assert not own.is_authentic(
+        arrived(Call("POST", "", {"authorization": "Basic Og=="})), NO_TRANSPORT
+    )
 
 
 def test_service_without_reports_has_no_authentic_call() -> None:
-    assert not account("scaleway").is_authentic(arrived(report("brevo")))
+    assert not account("scaleway").is_authentic(arrived(report("brevo")), NO_TRANSPORT)
     assert account("scaleway").read_callback(arrived(report("brevo"))) == []
 
 
 @pytest.mark.parametrize("service", ["mailgun", "resend", "sendgrid"])
 def test_old_signed_call_is_rejected_as_a_replay(service: ServiceName) -> None:
     call, own = report(service), account(service)
-    assert own.is_authentic(arrived(call, timedelta(hours=25)))
-    assert not own.is_authentic(arrived(call, timedelta(hours=27)))
-    assert not own.is_authentic(arrived(call, -timedelta(minutes=6)))
+    assert own.is_authentic(arrived(call, timedelta(hours=25)), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(call, timedelta(hours=27)), NO_TRANSPORT)
+    assert not own.is_authentic(arrived(call, -timedelta(minutes=6)), NO_TRANSPORT)
 
 
 @pytest.mark.parametrize("service", sorted(set(REPORTING) - {"postal"}))
@@ -101,7 +103,9 @@ def test_old_event_is_ignored(service: ServiceName) -> None:
 
 def test_mandrill_signature_covers_the_url_of_the_account() -> None:
     call = report("mandrill", "hard")
-    assert not account("mandrill").is_authentic(arrived(call, url="https://rme.example/hooks/two"))
+    assert not account("mandrill").is_authentic(
+        arrived(call, url="https://rme.example/hooks/two"), NO_TRANSPORT
+    )
 
 
 def expected(service: ServiceName, word: str) -> tuple[str, bool]:
@@ -148,7 +152,7 @@ def test_malformed_event_does_not_lose_the_others(service: ServiceName) -> None:
         return
     odd: list[Any] = [good[0], 7, {}, {"event": []}, {"msys": 3}, good[1]]
     call = mail_services.signed(service, URL, odd)
-    assert account(service).is_authentic(arrived(call))
+    assert account(service).is_authentic(arrived(call), NO_TRANSPORT)
     assert [r.attempt_id for r in account(service).read_callback(arrived(call))] == attempts
 
 
@@ -340,7 +344,7 @@ def test_feedback_other_than_a_complaint_is_ignored(feedback: str, counts: bool)
 def test_an_unknown_event_is_an_unknown_code() -> None:
     event = MAKERS["brevo"](str(ids.new_id()), "abducted")
     call = mail_services.signed("brevo", URL, event)
-    assert account("brevo").is_authentic(arrived(call))
+    assert account("brevo").is_authentic(arrived(call), NO_TRANSPORT)
     assert account("brevo").read_callback(arrived(call)) == [UnknownCode("brevo.unknown")]
 
 
@@ -384,5 +388,5 @@ def test_malformed_call_is_neither_authentic_nor_read(
     for value in ("", "é", "AAAA", "9" * 40):
         headers = {"content-type": kind, "authorization": f"Basic {value}"}
         call = Call("POST", "", {**headers, **dict.fromkeys(marks, value)}, JUNK[number])
-        assert not account(service).is_authentic(arrived(call))
+        assert not account(service).is_authentic(arrived(call), NO_TRANSPORT)
         assert account(service).read_callback(arrived(call)) == []
