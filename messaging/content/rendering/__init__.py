@@ -13,7 +13,7 @@ Pure: no database, no settings, no organization. It raises three exceptions and 
 Modules, from the whole to the parts: `compiled` (the fields of a channel), `liquid` (one text and
 its partials, on python-liquid), `html` (where variables stand, plain text), `mjml`, `limits` (why
 no template runs for long), `values` (what a template can hold), `source`, `variables` (the schema),
-`schema_cost`, `advice` (warnings about a rendered text).
+`schema_cost`, `rendered` (the results), `advice` (warnings about them).
 """
 
 from messaging.content.rendering.advice import Advice, advise_email, advise_sms, advise_variables
@@ -21,9 +21,6 @@ from messaging.content.rendering.compiled import (
     CheckedVersion,
     Compiled,
     Failure,
-    RenderedEmail,
-    RenderedPush,
-    RenderedSms,
     RenderedVersion,
     TemplateProblem,
     VersionToRender,
@@ -45,6 +42,7 @@ from messaging.content.rendering.html.plain_text import from_html as text_of_htm
 from messaging.content.rendering.limits import Limits
 from messaging.content.rendering.liquid import FILTERS, TAGS
 from messaging.content.rendering.mjml import compile_mjml
+from messaging.content.rendering.rendered import RenderedEmail, RenderedPush, RenderedSms
 from messaging.content.rendering.segments import SmsSize, non_gsm_characters, segments
 from messaging.content.rendering.variables import (
     TOO_LONG,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from messaging.content.rendering.compiled import RenderedEmail, RenderedSms
+from messaging.content.rendering.rendered import RenderedEmail, RenderedSms
 from messaging.content.rendering.segments import non_gsm_characters
 
 SUBJECT_LENGTH = 78

@@ -21,7 +21,8 @@ from messaging.content.rendering.html.plain_text import from_html
 from messaging.content.rendering.limits import Limits, Meter
 from messaging.content.rendering.liquid import Text
 from messaging.content.rendering.mjml import compile_mjml
-from messaging.content.rendering.segments import SmsSize, segments
+from messaging.content.rendering.rendered import Content, RenderedEmail, RenderedPush, RenderedSms
+from messaging.content.rendering.segments import segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
 from messaging.content.rendering.variables import schema_problem
@@ -49,34 +50,6 @@ class Compiled:
     """The variables that it looks up (`Text.names`)."""
     partials: frozenset[str] = frozenset()
     """The partials that it uses."""
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedEmail:
-    """An email. `missing` names the variables without a value."""
-
-    subject: str
-    text: str
-    html: str
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedSms:
-    text: str
-    size: SmsSize
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedPush:
-    title: str
-    body: str
-    data: Mapping[str, str]
-    badge: int | None
-    image: str
-    link: str
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +190,6 @@ def check_versions(
     return [check_version(texts, partials) for texts, partials in versions]
 
 
-Content = RenderedEmail | RenderedSms | RenderedPush
 Failure = TemplateSyntax | RenderFailed | RenderLimit
 
 

@@ -1,6 +1,6 @@
 """One rendering: python-liquid's context and buffer, charged to the meter."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from io import StringIO
 from typing import Any, TextIO, cast
@@ -11,7 +11,6 @@ from liquid.undefined import UNDEFINED, Undefined
 from liquid.utils import ReadOnlyChainMap
 
 from messaging.content.rendering.limits import WEIGHT_LIMIT, Meter
-from messaging.content.rendering.liquid.filters import Filter
 from messaging.content.rendering.values import weigh
 
 _NONE: list[str] = []
@@ -128,7 +127,7 @@ class Context(RenderContext):
         self.weights[key] = weight
         self.locals[key] = val
 
-    def filter(self, name: str, token: object) -> Filter:
+    def filter(self, name: str, token: object) -> Callable[..., object]:
         """Return a filter that is charged to this rendering's meter."""
         return partial(cast(Any, self.env).filters[name], self.meter)
 
