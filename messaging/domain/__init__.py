@@ -11,14 +11,12 @@ Other packages use:
 - `contents`: what a message says beside its template
 - `deliveries`: a delivery as workers and the sweeper see it
 - `outcomes`: an attempt's outcome, as far as its delivery depends on it
-- `next_steps`: what follows from outcomes: failover, fallback, backoff, or the end
+- `next_steps`: what follows from outcomes: failover, fallback, backoff, resends, or the end
 - `policy`: what organizations decide: categories, domains, quiet hours, ceilings
 - `gates`: what stops a message, and the verdict
 - `routing`: which accounts take a send, and in which order
-- `availability`: whether an account takes sends now
-- `admission`: which sends may go now
+- `admission`: whether an account takes sends now, and which sends may go
 - `receipts`: what receipts imply, and the status that follows from all of them
-- `unknown_outcomes`: whether what may have been sent is sent again
 - `timing`: instants of wall-clock times, quiet hours, how late a send may be, when to poll
 - `webhooks`: webhook deliveries that are due, and the results of attempts
 - `decisions`: the choice of a recipient's channel

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from messaging.domain.deliveries import DueDelivery
+from messaging.domain.next_steps import UnknownAttempts
 from messaging.domain.statuses import Status
-from messaging.domain.unknown_outcomes import UnknownAttempts
 from messaging.models import Attempt, Delivery
 from messaging.store import due_organizations
 from messaging.store.encodings import remaining_channels

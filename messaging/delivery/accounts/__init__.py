@@ -26,7 +26,7 @@ from messaging.delivery.accounts.routing import (
     explain,
     serving,
 )
-from messaging.domain.availability import Availability, CircuitState, UnavailableReason
+from messaging.domain.admission import Availability, CircuitState, UnavailableReason
 from messaging.domain.routing import RouteAnswer
 
 __all__ = [

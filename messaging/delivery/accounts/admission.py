@@ -14,8 +14,13 @@ from messaging.delivery.accounts.availability import Key, key_of
 from messaging.delivery.accounts.concurrency import ProcessLoad
 from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.domain import admission
-from messaging.domain.admission import RateGrant
-from messaging.domain.availability import Availability, CircuitState, UnavailableReason, room
+from messaging.domain.admission import (
+    Availability,
+    CircuitState,
+    RateGrant,
+    UnavailableReason,
+    room,
+)
 from messaging.domain.channels import Channel
 from messaging.domain.next_steps import NO_ROOM_SECONDS
 from messaging.domain.routing import try_last

@@ -21,7 +21,7 @@ from django.conf import settings
 from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.availability import Key, key_of
 from messaging.delivery.claims import WINDOW
-from messaging.domain.availability import Availability, CircuitState, UnavailableReason
+from messaging.domain.admission import Availability, CircuitState, UnavailableReason
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import Accepted, Outcome, Rejected
 

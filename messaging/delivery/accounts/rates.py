@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from messaging.delivery.accounts.availability import Key, key_of
-from messaging.domain.admission import Backlog
-from messaging.domain.availability import Availability, UnavailableReason
+from messaging.domain.admission import Availability, Backlog, UnavailableReason
 from messaging.domain.policy import CategoryRules
 from messaging.policy.organization_policy import Account
 from messaging.store import backlogs

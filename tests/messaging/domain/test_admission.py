@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from messaging.domain.admission import Admission, RateGrant, admit, rate_wait
+from messaging.domain.admission import Admission, Availability, RateGrant, admit, rate_wait, room
 from messaging.domain.next_steps import BACKOFF_LIMIT
 
 
@@ -51,3 +51,17 @@ def test_longest_wait_of_several_accounts_counts():
 
 def test_wait_for_a_rate_has_a_limit():
     assert rate_wait({"a": 1}, {}, {"a": RateGrant(0, 10**6, 1.0)}) == BACKOFF_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("counts", "requested", "count"),
+    [
+        ([], 10, 0),
+        ([0], 10, 0),
+        ([3, 4], 10, 7),
+        ([3, 40], 10, 10),
+        ([0, None], 10, 10),
+    ],
+)
+def test_room_of_several_accounts(counts, requested, count):
+    assert room([Availability(each) for each in counts], requested) == count
