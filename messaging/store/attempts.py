@@ -28,7 +28,7 @@ _BECAME = f"t.delivery_id = ANY(ARRAY(SELECT id FROM {_TRANSITIONS}))"
 _SENT_AT = f"coalesce(t.sent_at, CASE WHEN {_BECAME} THEN r.sent_at END)"
 _NEWLY_SENT = f"RETURNING CASE WHEN t.sent_at IS NOT NULL AND {_BECAME} THEN t.id END AS id"
 _NONE_SENT = "RETURNING NULL::uuid AS id"
-REMOVE = f"DELETE FROM {Attempt._meta.db_table} WHERE {sql.among_named('id', 'attempts')}"
+REMOVE = f"DELETE FROM {Attempt._meta.db_table} WHERE {sql.among('id', 'attempts')}"
 
 
 class NewAttempt(NamedTuple):
@@ -117,7 +117,7 @@ def _stored_id(provider_id: str, delivery_id: str) -> str | None:
 
 def removal_step(attempt_ids: Sequence[str]) -> sql.Step | None:
     """Return the step that removes attempts that were not made after all."""
-    return sql.bind(REMOVE, sql.named_keys("attempts", attempt_ids)) if attempt_ids else None
+    return sql.bind(REMOVE, sql.keys("attempts", attempt_ids)) if attempt_ids else None
 
 
 class SentAttempt(NamedTuple):

@@ -77,14 +77,14 @@ CLAIM_LOCKED = f"""
 WITH beyond AS MATERIALIZED (
   SELECT id FROM (
     SELECT id, sum(coalesce(c.size, octet_length(c.body::text))) OVER earlier AS before
-    FROM {_CONTENT} c WHERE {sql.among_named("c.id", "messages")}
+    FROM {_CONTENT} c WHERE {sql.among("c.id", "messages")}
     WINDOW earlier AS (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) sized
   WHERE before >= {CLAIM_BYTES}
 ), claimed AS (
   {
     claim_update(
         _LEASE,
-        sql.among_named("t.id", "deliveries"),
+        sql.among("t.id", "deliveries"),
         "t.message_id <> ALL(ARRAY(SELECT id FROM beyond))",
     )
 }
@@ -96,11 +96,11 @@ SELECT (
   SELECT json_agg(json_build_array(m.id, m.template,
     CASE m.strategy WHEN 'FIRST_DELIVERED' THEN {encodings.fallback_seconds("m")} END))::text
   FROM (  -- in the order of the primary key, so that no other index is read
-    SELECT * FROM {Message._meta.db_table} m WHERE {sql.among_named("m.id", "messages")}
+    SELECT * FROM {Message._meta.db_table} m WHERE {sql.among("m.id", "messages")}
     ORDER BY m.id OFFSET 0) m
 ), (
   SELECT json_agg(json_build_array(c.id, c.body))::text FROM {_CONTENT} c
-  WHERE {sql.among_named("c.id", "messages")} AND c.id <> ALL(ARRAY(SELECT id FROM beyond))
+  WHERE {sql.among("c.id", "messages")} AND c.id <> ALL(ARRAY(SELECT id FROM beyond))
 ), EXISTS (SELECT FROM beyond)
 """
 
@@ -143,8 +143,8 @@ def claim(
             CLAIM_LOCKED,
             {
                 "lease": lease_seconds,
-                **sql.named_keys("deliveries", _ids(delivery_ids)),
-                **sql.named_keys("messages", set(_ids(message_ids))),
+                **sql.keys("deliveries", _ids(delivery_ids)),
+                **sql.keys("messages", set(_ids(message_ids))),
             },
         )
         claiming = batch.send(

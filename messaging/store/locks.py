@@ -13,7 +13,7 @@ from rme.core.db import sql
 
 # Plan: the primary key, in the partitions that the bounds of the keys name.
 LOCK = (
-    f"SELECT id FROM {Delivery._meta.db_table} WHERE {sql.among_named('id', 'deliveries')} "
+    f"SELECT id FROM {Delivery._meta.db_table} WHERE {sql.among('id', 'deliveries')} "
     "ORDER BY id FOR UPDATE"
 )
 LOCK_FREE = f"{LOCK} SKIP LOCKED"
@@ -22,7 +22,7 @@ LOCK_FREE = f"{LOCK} SKIP LOCKED"
 def lock(delivery_ids: Collection[UUID | str]) -> None:
     """Lock deliveries in the order of their ids."""
     if delivery_ids:
-        keys = sql.named_keys("deliveries", delivery_ids)
+        keys = sql.keys("deliveries", delivery_ids)
         sql.read_in_order(LOCK, keys, setting=sql.BY_GENERIC_PLAN)
 
 
@@ -30,6 +30,6 @@ def lock_free(delivery_ids: Collection[UUID | str]) -> set[UUID]:
     """Lock those deliveries that no other transaction has locked, and return their ids."""
     if not delivery_ids:
         return set()
-    keys = sql.named_keys("deliveries", delivery_ids)
+    keys = sql.keys("deliveries", delivery_ids)
     rows = sql.read_in_order(LOCK_FREE, keys, setting=sql.BY_GENERIC_PLAN)
     return {delivery_id for (delivery_id,) in rows}

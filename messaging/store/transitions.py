@@ -37,7 +37,7 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     # Rows are locked in the order of their ids, as by receipts, so that the two cannot deadlock.
     ordered = sorted(transitions, key=lambda transition: str(transition.id))
     columns = tuple(name for name in _COLUMNS if getattr(ordered[0], name) is not UNCHANGED)
-    keys = sql.named_keys("deliveries", (each.id for each in ordered))
+    keys = sql.keys("deliveries", (each.id for each in ordered))
     values = {"rows": sql.as_json(ordered), "allowed": _ALLOWED, **keys}
     return sql.bind(_update(columns), values, sql.BY_GENERIC_PLAN)
 
@@ -56,7 +56,7 @@ def _update(columns: tuple[str, ...]) -> str:
     return (
         f'UPDATE "{_TABLE}" t SET {", ".join(assignments)} '
         f'FROM json_populate_recordset(NULL::"{_TABLE}", %(rows)s) r '
-        f"WHERE {sql.among_named('t.id', 'deliveries')} AND {sql.same_key('t.id', 'r.id')}{fenced} "
+        f"WHERE {sql.among('t.id', 'deliveries')} AND {sql.same_key('t.id', 'r.id')}{fenced} "
         "AND t.status || '>' || r.status = ANY(%(allowed)s::text[]) RETURNING t.id"
     )
 

@@ -19,9 +19,7 @@ from rme.core.db import sql
 _D = Delivery._meta.db_table
 _A = Attempt._meta.db_table
 # Plan: the primary key of attempts, in the partitions that the bounds of the keys name.
-READ_DELIVERIES = (
-    f"SELECT DISTINCT delivery_id::text FROM {_A} WHERE {sql.among_named('id', 'attempts')}"
-)
+READ_DELIVERIES = f"SELECT DISTINCT delivery_id::text FROM {_A} WHERE {sql.among('id', 'attempts')}"
 # A failure counts for the last attempt only, if the provider may have accepted that one. A later
 # claim may have ended without an attempt.
 #
@@ -29,7 +27,7 @@ READ_DELIVERIES = (
 READ_ATTEMPTS = f"""
 WITH named AS MATERIALIZED (
   SELECT id, account_id, delivery_id, channel, provider, fence, outcome
-  FROM {_A} WHERE {sql.among_named("id", "attempts")} ORDER BY id
+  FROM {_A} WHERE {sql.among("id", "attempts")} ORDER BY id
 )
 SELECT a.id, a.account_id, a.delivery_id, a.channel, a.provider, d.status,
   coalesce(a.outcome, 'Unknown') IN ('Accepted', 'Unknown') AND (a.fence = d.fence OR NOT EXISTS (
@@ -61,7 +59,7 @@ def read_and_lock(attempt_ids: Collection[UUID]) -> Mapping[UUID, ReportedAttemp
     """
     if not attempt_ids:
         return {}
-    keys = sql.named_keys("attempts", attempt_ids)
+    keys = sql.keys("attempts", attempt_ids)
     deliveries = sql.read_in_order(READ_DELIVERIES, keys)
     locks.lock([delivery_id for (delivery_id,) in deliveries])
     return {row[0]: ReportedAttempt(*row) for row in sql.read_in_order(READ_ATTEMPTS, keys)}
@@ -89,17 +87,17 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider, 
     UNION ALL SELECT a.channel, '{EventType.SENT}', false FROM {Attempt._meta.db_table} a
     WHERE a.delivery_id = d.id AND a.sent_at IS NOT NULL AND ({_ON_ONE_CHANNEL}) IS NOT TRUE) seen),
   d.test, :trace
-FROM {_D} d WHERE {sql.among_named("d.id", "deliveries")} ORDER BY d.id
+FROM {_D} d WHERE {sql.among("d.id", "deliveries")} ORDER BY d.id
 """
 READ_ORGANIZATIONS = (
-    f"SELECT DISTINCT organization_id FROM {_D} WHERE {sql.among_named('id', 'deliveries')}"
+    f"SELECT DISTINCT organization_id FROM {_D} WHERE {sql.among('id', 'deliveries')}"
 )
 
 
 def read_sent(delivery_ids: Collection[UUID]) -> list[SentDelivery]:
     """Return deliveries, which the caller has locked, in the order of their ids."""
     text = READ_SENT.replace(":trace", trace_context("d.message_id"))
-    rows = sql.read_in_order(text, sql.named_keys("deliveries", delivery_ids))
+    rows = sql.read_in_order(text, sql.keys("deliveries", delivery_ids))
     return [_sent(row) for row in rows]
 
 
@@ -123,7 +121,7 @@ def _sent(row: Sequence[Any]) -> SentDelivery:
 
 def organizations_of(delivery_ids: Collection[UUID]) -> list[str]:
     """Return the organizations of deliveries."""
-    rows = sql.read_in_order(READ_ORGANIZATIONS, sql.named_keys("deliveries", delivery_ids))
+    rows = sql.read_in_order(READ_ORGANIZATIONS, sql.keys("deliveries", delivery_ids))
     return [organization_id for (organization_id,) in rows]
 
 

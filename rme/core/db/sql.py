@@ -90,34 +90,21 @@ def by_own_key(table: str, source: str) -> str:
     return f"{by_key(f'{table}.id', f'{source}.id')} AND {own} >= {given} AND {own} <= {given}"
 
 
-def among(key: str) -> str:
+def among(key: str, name: str) -> str:
     """Return the condition that the key of a partitioned table is one of those that the caller
-    gives; `keys` returns its three parameters.
+    gives, with named parameters, for `bind`; `keys` returns their values.
 
     The bounds choose the partitions before the statement runs. A statement that locks or changes
     rows must not choose them while it runs, as a join by key would: docs/architecture.md, "Locks
     and pruning".
     """
-    return f"{key} = ANY(%s) AND {key} >= %s AND {key} <= %s"
-
-
-def keys(values: Iterable[object]) -> list[str]:
-    """Return the parameters of `among` for at least one UUID."""
-    texts = [str(value) for value in values]
-    return [array(texts), min(texts), max(texts)]
-
-
-def among_named(key: str, name: str) -> str:
-    """Return the condition of `among` with named parameters, for `bind`; `named_keys` returns their
-    values.
-    """
     return f"{key} = ANY(%({name})s) AND {key} >= %({name}_least)s AND {key} <= %({name}_greatest)s"
 
 
-def named_keys(name: str, values: Iterable[object]) -> dict[str, str]:
-    """Return the parameters of `among_named` for at least one UUID."""
-    listed, least, greatest = keys(values)
-    return {name: listed, f"{name}_least": least, f"{name}_greatest": greatest}
+def keys(name: str, values: Iterable[object]) -> dict[str, str]:
+    """Return the parameters of `among` for at least one UUID."""
+    texts = [str(value) for value in values]
+    return {name: array(texts), f"{name}_least": min(texts), f"{name}_greatest": max(texts)}
 
 
 def bind(text: str, values: Mapping[str, Any], setting: str = "") -> Step:
@@ -274,28 +261,10 @@ def update_step(
     """
     if not rows:
         return None
-    text = _update(model._meta.db_table, tuple(rows[0]), tuple((values or {}).items()), tail)
-    return Step(text, [as_json(rows)])
-
-
-@lru_cache(maxsize=512)
-def _update(
-    table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], tail: str
-) -> str:
+    columns = tuple(rows[0])
     found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
-    return (
-        f'UPDATE "{table}" t SET {_assignments(columns, values)} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r WHERE {found} {tail}'
-    )
-
-
-def _assignments(columns: tuple[str, ...], values: tuple[tuple[str, str], ...]) -> str:
-    new = {column: f'r."{column}"' for column in columns} | dict(values)
-    return ", ".join(
-        f'"{column}" = {value}'
-        for column, value in new.items()
-        if column not in ("id", "organization_id")
-    )
+    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{found} {tail}")
+    return bind(text, {"rows": as_json(rows)})
 
 
 def update_partitioned_step(
@@ -311,24 +280,29 @@ def update_partitioned_step(
     """
     if not rows:
         return None
-    text = _update_partitioned(
-        model._meta.db_table, tuple(rows[0]), tuple((values or {}).items()), tail
-    )
-    parameters = [as_json(rows), *keys(row["id"] for row in rows)]
-    if "organization_id" in rows[0]:
-        parameters.append(array({row["organization_id"] for row in rows}))
-    return Step(text, parameters, BY_GENERIC_PLAN)
+    columns = tuple(rows[0])
+    found = f"{among('t.id', 'keys')} AND {same_key('t.id', 'r.id')}"
+    parameters = {"rows": as_json(rows), **keys("keys", (row["id"] for row in rows))}
+    if "organization_id" in columns:
+        found += " AND t.organization_id = ANY(%(organizations)s)"
+        parameters["organizations"] = array({row["organization_id"] for row in rows})
+    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{found} {tail}")
+    return bind(text, parameters, BY_GENERIC_PLAN)
 
 
 @lru_cache(maxsize=512)
-def _update_partitioned(
-    table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], tail: str
+def _update(
+    table: str, columns: tuple[str, ...], values: tuple[tuple[str, str], ...], where: str
 ) -> str:
-    owners = " AND t.organization_id = ANY(%s)" if "organization_id" in columns else ""
+    new = {column: f'r."{column}"' for column in columns} | dict(values)
+    assignments = ", ".join(
+        f'"{column}" = {value}'
+        for column, value in new.items()
+        if column not in ("id", "organization_id")
+    )
     return (
-        f'UPDATE "{table}" t SET {_assignments(columns, values)} '
-        f'FROM json_populate_recordset(NULL::"{table}", %s) r '
-        f"WHERE {among('t.id')} AND {same_key('t.id', 'r.id')}{owners} {tail}"
+        f'UPDATE "{table}" t SET {assignments} '
+        f'FROM json_populate_recordset(NULL::"{table}", %(rows)s) r WHERE {where}'
     )
 
 
