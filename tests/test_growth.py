@@ -39,7 +39,7 @@ from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
 from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
-from rme.core.provider import CallbackRequest, Sms, bounces, http
+from rme.core.provider import CallbackRequest, Sms, bounce_classes, bounces, http
 from rme.core.provider.refusals import compile_row
 from rme.crm import folding
 from rme.crm.connectors.odoo.connector import _text_of
@@ -56,9 +56,9 @@ SIZES = (8, 1_000)
 # --- patterns ------------------------------------------------------------------------------------
 MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
     "rme/core/provider/refusals.py: re.compile(first + later + end, re.IGNORECASE | re.DOTALL)": [
-        compile_row(row) for row, _ in (*refusals.REFUSALS, *ERRORS, *bounces.ENHANCED)
+        compile_row(row) for row, _ in (*refusals.REFUSALS, *ERRORS, *bounce_classes.ENHANCED)
     ]
-    + [compile_row(bounces.word_row(row)) for row, _ in bounces.WORDS],
+    + [compile_row(bounce_classes.word_row(row)) for row, _ in bounce_classes.WORDS],
     "messaging/providers/anymail/receipts.py: re.fullmatch(pattern, word)": [
         re.compile(pattern)
         for service in services.SERVICES.values()

@@ -330,17 +330,11 @@ class Smpp(Provider):
         )
         if kind == _INBOUND:
             place = text_encoding.part_position(message.text, message.parameters, message.esm_class)
+            source, text = message.source, text.replace("\0", " ")
             part = SmsPart(*place) if place else None
-            to = message.destination.text
-            source = message.source
+            digits = DIGITS.get(source.ton, Digits.UNSAID)
             return [
-                InboundSms(
-                    source.text,
-                    to,
-                    text.replace("\0", " "),
-                    part=part,
-                    digits=DIGITS.get(source.ton, Digits.UNSAID),
-                )
+                InboundSms(source.text, message.destination.text, text, part=part, digits=digits)
             ]
         return self._receipt(message, text) if kind in _RECEIPT_TYPES else []
 

@@ -1,8 +1,8 @@
 """Email by SMTP (RFC 5321): any mail server, with STARTTLS, TLS from the first byte, and log-in.
 
-The table of bounce classes (`rme.core.provider.bounces`) gives the meaning of refusals. Two of them
-are the account's own fault: a refused sender, if the account has a `bounce_address`, since that is
-the sender; and refused relaying, if it has no log-in. Other results:
+The table of bounce classes (`rme.core.provider.bounce_classes`) gives the meaning of refusals. Two
+of them are the account's own fault: a refused sender, if the account has a `bounce_address`, since
+that is the sender; and refused relaying, if it has no log-in. Other results:
 
 | what happened | outcome |
 |---|---|
@@ -28,7 +28,7 @@ from rme.core import addresses
 from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, ProviderSettings, bounces
-from rme.core.provider.bounces import BounceClass
+from rme.core.provider.bounce_classes import BounceClass
 from rme.core.provider.refusals import MISCONFIGURED
 from rme.transport.messages import (
     Envelope,
