@@ -17,7 +17,7 @@ from push.device_changes import DeviceChange, Report, What
 from push.device_tokens import DeviceToken
 from push.models import Device
 from rme.core import errors, ids
-from rme.core.db import sql
+from rme.core.db import keyset, sql
 from rme.crm.contacts import get_contacts
 
 _T = Device._meta.db_table
@@ -230,15 +230,12 @@ def find(
     contact_id: str | None = None,
     before: UUID | None = None,
     test: bool = False,
-) -> tuple[list[Device], UUID | None]:
-    """Return a page of devices, newest first, and the id after which the next page begins.
+) -> keyset.Page[Device]:
+    """Return a page of devices, newest first.
 
     `test`: return the devices of TEST applications instead of the live ones.
     """
     rows = Device.objects.filter(organization_id=organization_id, test=test)
     if contact_id:
         rows = rows.filter(contact_id=contact_id)
-    if before:
-        rows = rows.filter(pk__lt=before)
-    page = list(rows.order_by("-pk")[: limit + 1])
-    return page[:limit], page[limit - 1].pk if len(page) > limit else None
+    return keyset.page(rows, limit=limit, before=before)

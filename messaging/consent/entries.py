@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from messaging.consent import ledger
 from messaging.consent.entry_inputs import ConsentInput
@@ -14,7 +14,7 @@ from messaging.domain.channels import ALL
 from messaging.models import ConsentEntry, ConsentEntryInTest
 from messaging.policy import organization_policy
 from rme.core import errors
-from rme.core.db import clock
+from rme.core.db import clock, keyset
 from rme.crm.contacts import get_contacts
 from rme.tenants.oauth.authentication import Caller
 
@@ -125,38 +125,28 @@ _NEWER = (
 )
 
 
-def page(organization_id: str, query: LedgerFilter) -> tuple[list[ConsentEntry], UUID | None]:
-    """Return a page of entries, newest first, and where the next page begins after, if anywhere.
+def page(organization_id: str, query: LedgerFilter) -> keyset.Page[ConsentEntry]:
+    """Return a page of entries, newest first.
 
-    Entries of erased people are not included. One query; with `scanned` another one. What is not
-    among the entries that were looked at is on a later page.
+    Entries of erased people are not included. One query; with `scanned` another one.
     """
     layer = _LAYERS[query.test]._default_manager
-    ledger_rows = layer.filter(organization_id=organization_id)
-    if query.cursor:
-        ledger_rows = ledger_rows.filter(pk__lt=query.cursor)
-    border = _border(ledger_rows, query)
-    rows = ledger_rows.filter(~Q(contact_id=""), **_exact(query))
+    condition = Q(~Q(contact_id=""), **_exact(query))
     if query.contact_ids is not None:
-        rows = rows.filter(contact_id__in=query.contact_ids)
-    if border:
-        rows = rows.filter(pk__gte=border)
+        condition &= Q(contact_id__in=query.contact_ids)
     if not query.history:
-        rows = rows.filter(~Exists(layer.filter(_NEWER)))
-    rows_read = list(rows.order_by("-pk")[: query.limit + 1])
-    entries = rows_read[: query.limit]
-    return entries, entries[-1].pk if len(rows_read) > query.limit else border
+        condition &= Q(~Exists(layer.filter(_NEWER)))
+    has_index = query.contact_id or query.contact_ids is not None
+    return keyset.page(
+        layer.filter(organization_id=organization_id),
+        condition,
+        limit=query.limit,
+        before=query.cursor,
+        scanned=None if has_index else query.scanned,
+    )
 
 
 def _exact(query: LedgerFilter) -> dict[str, str]:
     """Return the filters that a column must equal, by the name of the column."""
     names = ("contact_id", "channel", "category", "status", "source")
     return {name: value for name in names if (value := getattr(query, name))}
-
-
-def _border(ledger_rows: QuerySet[ConsentEntry], query: LedgerFilter) -> UUID | None:
-    """Return the last entry that is looked at; None if all are."""
-    if not query.scanned or query.contact_id or query.contact_ids is not None:
-        return None
-    ordered = ledger_rows.order_by("-pk").values_list("pk", flat=True)
-    return ordered[query.scanned - 1 : query.scanned].first()

@@ -22,6 +22,7 @@ from messaging.store import suppressions as store
 from messaging.store.suppressions import LAYERS, STRENGTH
 from rme.core import addresses, errors, ids
 from rme.core.addresses import Digits
+from rme.core.db import keyset
 from rme.crm.contacts import get_contacts
 
 _UNKNOWN = "There is no such suppression."
@@ -230,13 +231,9 @@ class SuppressionFilter:
 
 def find(
     organization_id: str, query: SuppressionFilter, *, limit: int, before: UUID | None = None
-) -> tuple[list[Suppression], UUID | None]:
-    """Return a page of entries, newest first, and the id after which the next page begins."""
-    rows = _matching(organization_id, query)
-    if before:
-        rows = rows.filter(pk__lt=before)
-    page = list(rows.order_by("-pk")[: limit + 1])
-    return page[:limit], page[limit - 1].pk if len(page) > limit else None
+) -> keyset.Page[Suppression]:
+    """Return a page of entries, newest first."""
+    return keyset.page(_matching(organization_id, query), limit=limit, before=before)
 
 
 def lift(organization_id: str, query: SuppressionFilter) -> None:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from messaging.models import CallbackLogEntry
 from messaging.store.feedback import callbacks
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.db import clock, sql
+from rme.core.db import clock, keyset, sql
 from rme.core.provider import CallbackRequest
 
 Verdict = CallbackLogEntry.Verdict
@@ -63,20 +64,11 @@ def find(
     organization_id: str, *, account_id: int | None, verdict: str, before: UUID | None
 ) -> LogPage:
     """Return a page of the log; two statements."""
-    rows = CallbackLogEntry.objects.filter(organization_id=organization_id).order_by("-id")
-    if before:
-        rows = rows.filter(id__lt=before)
-    last = rows.values_list("id", flat=True)[SCANNED : SCANNED + 1].first()
-    if last:
-        rows = rows.filter(id__gt=last)
+    rows = CallbackLogEntry.objects.filter(organization_id=organization_id)
+    condition = Q(verdict=verdict) if verdict else Q()
     if account_id is not None:
-        rows = rows.filter(account_id=account_id)
-    if verdict:
-        rows = rows.filter(verdict=verdict)
-    entries = list(rows[: SHOWN + 1])
-    if len(entries) > SHOWN:
-        return LogPage(entries[:SHOWN], entries[SHOWN - 1].id)
-    return LogPage(entries, last)
+        condition &= Q(account_id=account_id)
+    return LogPage(*keyset.page(rows, condition, limit=SHOWN, before=before, scanned=SCANNED))
 
 
 def purge() -> None:

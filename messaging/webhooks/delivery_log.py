@@ -4,19 +4,19 @@ Pages are by keyset: event ids begin with the time, and an index has them by end
 type have no index, so a page with these filters scans a limited number of deliveries.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from messaging.domain.webhooks import GIVE_UP
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.webhooks import endpoints
 from rme.core import ids
+from rme.core.db import keyset
 
 DELIVERED_STORED, FAILED_STORED = timedelta(days=7), timedelta(days=30)
 STORED = {
@@ -44,43 +44,23 @@ class WebhookDeliveryFilter:
     """The time of the event, as that of `until`."""
     until: datetime | None = None
 
-    @property
-    def has_no_index(self) -> bool:
-        return bool(self.status or self.type)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookDeliveryPage:
-    """Deliveries, newest event first, and the webhook-id after which the next page begins."""
-
-    rows: Sequence[WebhookDelivery]
-    following: UUID | None
-
 
 def find(
     endpoint_id: int, query: WebhookDeliveryFilter, *, limit: int, before: UUID | None = None
-) -> WebhookDeliveryPage:
-    """Return a page of an endpoint's deliveries: one query, two with a filter without an index."""
-    rows = _in_range(endpoint_id, query)
-    if before is not None:
-        rows = rows.filter(event_id__lt=before)
-    border = None
-    if query.has_no_index:
-        last = rows.order_by("-event_id").values_list("event_id", flat=True)
-        border = next(iter(last[SCAN_LIMIT - 1 : SCAN_LIMIT]), None)
-        if border is not None:
-            rows = rows.filter(event_id__gte=border)
-    rows_read = list(_of_kind(rows, query).order_by("-event_id")[: limit + 1])
-    if len(rows_read) > limit:
-        return WebhookDeliveryPage(rows_read[:limit], rows_read[limit - 1].event_id)
-    return WebhookDeliveryPage(rows_read, border)
+) -> keyset.Page[WebhookDelivery]:
+    """Return a page of an endpoint's deliveries, newest event first: one query, two with a filter
+    without an index.
+    """
+    rows, condition = _in_range(endpoint_id, query), _of_kind(query)
+    scanned = SCAN_LIMIT if condition else None
+    return keyset.page(rows, condition, limit=limit, before=before, key="event_id", scanned=scanned)
 
 
 def matching(
     endpoint_id: int, query: WebhookDeliveryFilter, limit: int
 ) -> QuerySet[WebhookDelivery]:
     """Return the deliveries that a filter matches, the newest up to a limit."""
-    rows = _of_kind(_in_range(endpoint_id, query), query)
+    rows = _in_range(endpoint_id, query).filter(_of_kind(query))
     newest = rows.order_by("-event_id").values("pk")[:limit]
     return WebhookDelivery.objects.filter(pk__in=newest)
 
@@ -96,12 +76,9 @@ def _in_range(endpoint_id: int, query: WebhookDeliveryFilter) -> QuerySet[Webhoo
     return rows
 
 
-def _of_kind(
-    rows: QuerySet[WebhookDelivery], query: WebhookDeliveryFilter
-) -> QuerySet[WebhookDelivery]:
-    if query.status:
-        rows = rows.filter(status=query.status)
-    return rows.filter(type=query.type) if query.type else rows
+def _of_kind(query: WebhookDeliveryFilter) -> Q:
+    wanted = {"status": query.status, "type": query.type}
+    return Q(**{name: value for name, value in wanted.items() if value})
 
 
 def get(endpoint_id: int, delivery_id: int) -> WebhookDelivery | None:

@@ -21,7 +21,7 @@ from messaging.webhooks.endpoint_inputs import (
     check_url,
 )
 from rme.core import errors
-from rme.core.db import clock
+from rme.core.db import clock, keyset
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor, Values
 from rme.tenants.models import Organization
@@ -45,13 +45,9 @@ class EndpointScope(NamedTuple):
 
 def find(
     scope: EndpointScope, *, limit: int, before: int | None = None
-) -> tuple[list[WebhookEndpoint], int | None]:
-    """Return a page of endpoints, newest first, and the id after which the next page begins."""
-    rows = scope.rows
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    page = list(rows.order_by("-pk")[: limit + 1])
-    return page[:limit], page[limit - 1].pk if len(page) > limit else None
+) -> keyset.Page[WebhookEndpoint]:
+    """Return a page of endpoints, newest first."""
+    return keyset.page(scope.rows, limit=limit, before=before)
 
 
 def get(scope: EndpointScope, endpoint_id: str, *, lock: bool = False) -> WebhookEndpoint:

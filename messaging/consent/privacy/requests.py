@@ -15,7 +15,7 @@ from messaging.consent import suppressions
 from messaging.domain.channels import ALL
 from messaging.models import PrivacyFile, PrivacyRequest
 from rme.core import errors
-from rme.core.db import clock
+from rme.core.db import clock, keyset
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
 from rme.tenants import audit, organizations
@@ -147,8 +147,8 @@ class PrivacyRequestFilter:
 
 def page(
     organization_id: str, query: PrivacyRequestFilter, *, limit: int
-) -> tuple[list[PrivacyRequest], UUID | None]:
-    """Return a page of requests, newest first, and the last id if there are more; one query."""
+) -> keyset.Page[PrivacyRequest]:
+    """Return a page of requests, newest first; one query."""
     rows = PrivacyRequest.objects.filter(organization_id=organization_id)
     if query.kind:
         rows = rows.filter(kind=query.kind)
@@ -160,10 +160,7 @@ def page(
         rows = rows.filter(address_digest__in=digests_of(organization_id, query.address))
     elif query.contact_ids is not None:
         rows = rows.filter(contact_id__in=query.contact_ids)
-    if query.cursor:
-        rows = rows.filter(pk__lt=query.cursor)
-    rows_read = list(rows.order_by("-pk")[: limit + 1])
-    return rows_read[:limit], rows_read[limit - 1].pk if len(rows_read) > limit else None
+    return keyset.page(rows, limit=limit, before=query.cursor)
 
 
 def overdue(organization_ids: Collection[str]) -> dict[str, int]:

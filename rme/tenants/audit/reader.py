@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import Q
 
 from rme.core import ids
+from rme.core.db import keyset
 from rme.tenants.audit import writer
 from rme.tenants.audit.entries import PERSON, Action
 from rme.tenants.audit.values import describe
@@ -80,11 +81,8 @@ def find(
         rows = rows.filter(pk__gte=ids.at_least(query.since))
     if query.until:
         rows = rows.filter(pk__lt=ids.at_least(query.until))
-    if before:
-        rows = rows.filter(pk__lt=before)
-    entries = list(rows.order_by("-pk")[: limit + 1])
-    following = entries[limit - 1].pk if len(entries) > limit else None
-    return with_values(entries[:limit]), following
+    entries, following = keyset.page(rows, limit=limit, before=before)
+    return with_values(entries), following
 
 
 def _labelled(query: AuditFilter) -> list[UUID]:

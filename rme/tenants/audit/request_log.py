@@ -15,9 +15,10 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import Error, connection
+from django.db.models import Q
 
 from rme.core import ids
-from rme.core.db import availability, partitions
+from rme.core.db import availability, keyset, partitions
 from rme.core.db.periods import Period
 from rme.core.http import request_records
 from rme.core.http.request_records import LOST, RequestRecord
@@ -96,23 +97,10 @@ class RequestFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    @property
-    def has_no_index(self) -> bool:
-        has_filter = self.status_class or self.route or self.application_id
-        return bool(has_filter) and self.request_id is None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestPage:
-    """Requests, and the id after which the next page begins; None on the last."""
-
-    rows: Sequence[RequestLogEntry]
-    following: UUID | None
-
 
 def find(
     organization_id: str, query: RequestFilter, *, limit: int, before: UUID | None = None
-) -> RequestPage:
+) -> keyset.Page[RequestLogEntry]:
     """Return a page of an organization's requests: one query; two if a filter has no index."""
     rows = RequestLogEntry.objects.filter(organization_id=organization_id)
     if query.request_id:
@@ -121,25 +109,16 @@ def find(
         rows = rows.filter(pk__gte=ids.at_least(query.since))
     if query.until:
         rows = rows.filter(pk__lt=ids.at_least(query.until))
-    if before:
-        rows = rows.filter(pk__lt=before)
-    border = None
-    if query.has_no_index:
-        last = rows.order_by("-pk").values_list("pk", flat=True)
-        border = next(iter(last[SCAN_LIMIT - 1 : SCAN_LIMIT]), None)
-        if border is not None:
-            rows = rows.filter(pk__gte=border)
+    condition = Q()
     if query.status_class:
         least = query.status_class * 100
-        rows = rows.filter(status__gte=least, status__lt=least + 100)
+        condition &= Q(status__gte=least, status__lt=least + 100)
     if query.route:
-        rows = rows.filter(route=query.route)
+        condition &= Q(route=query.route)
     if query.application_id:
-        rows = rows.filter(application_id=query.application_id)
-    entries = list(rows.order_by("-pk")[: limit + 1])
-    if len(entries) > limit:
-        return RequestPage(entries[:limit], entries[limit - 1].pk)
-    return RequestPage(entries, border)
+        condition &= Q(application_id=query.application_id)
+    scanned = SCAN_LIMIT if condition and query.request_id is None else None
+    return keyset.page(rows, condition, limit=limit, before=before, scanned=scanned)
 
 
 # --- retention ------------------------------------------------------------------------------------
