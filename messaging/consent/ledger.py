@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -99,18 +100,7 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
             # The order of ids is the order of the chain, even if the machines' clocks differ.
             last = UUID(int=max(ids.new_id().int, last.int + 1))
             entry = ConsentEntry(
-                id=last,
-                organization_id=organization_id,
-                contact_id=decision.contact_id,
-                channel=decision.channel,
-                category=decision.category,
-                status=decision.status,
-                source=decision.source,
-                evidence={str(name): str(value) for name, value in decision.evidence.items()},
-                occurred_at=min(decision.occurred_at or now, now).astimezone(UTC),
-                recorded_at=now,
-                recorded_by=decision.recorded_by,
-                previous=previous,
+                id=last, previous=previous, **_columns(organization_id, decision, now)
             )
             entry.digest = previous = _digest(entry, _seal(entry.contact_id, entry.evidence))
             entries.append(entry)
@@ -119,6 +109,22 @@ def record(organization_id: str, decisions: Sequence[ConsentDecision]) -> list[C
         sql.insert({ConsentEntry: rows}, {"webhook_deliveries": queueing})
         _store_address_opt_outs(zip(decisions, entries, strict=True))
     return entries
+
+
+def _columns(organization_id: str, decision: ConsentDecision, now: datetime) -> dict[str, Any]:
+    """Return what an entry of either layer stores of a decision."""
+    return {
+        "organization_id": organization_id,
+        "contact_id": decision.contact_id,
+        "channel": decision.channel,
+        "category": decision.category,
+        "status": decision.status,
+        "source": decision.source,
+        "evidence": {str(name): str(value) for name, value in decision.evidence.items()},
+        "occurred_at": min(decision.occurred_at or now, now).astimezone(UTC),
+        "recorded_at": now,
+        "recorded_by": decision.recorded_by,
+    }
 
 
 def _store_address_opt_outs(decided: Iterable[tuple[ConsentDecision, ConsentEntry]]) -> None:
@@ -187,19 +193,7 @@ def record_in_test(
         return []
     now = clock.now().astimezone(UTC)
     entries = [
-        ConsentEntryInTest(
-            organization_id=organization_id,
-            contact_id=decision.contact_id,
-            channel=decision.channel,
-            category=decision.category,
-            status=decision.status,
-            source=decision.source,
-            evidence={str(name): str(value) for name, value in decision.evidence.items()},
-            occurred_at=min(decision.occurred_at or now, now).astimezone(UTC),
-            recorded_at=now,
-            recorded_by=decision.recorded_by,
-        )
-        for decision in decisions
+        ConsentEntryInTest(**_columns(organization_id, decision, now)) for decision in decisions
     ]
     names = [column.attname for column in ConsentEntryInTest._meta.concrete_fields]
     rows = [{name: getattr(entry, name) for name in names} for entry in entries]

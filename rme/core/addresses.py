@@ -5,7 +5,6 @@ file, a person, a platform or a provider.
 """
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 
 import idna
@@ -338,14 +337,6 @@ def mask(address: str) -> str:
     if at:
         return f"{local[:1]}…@{domain}"
     return f"{address[:3]}…{address[-2:]}" if len(address) > 7 else "…"
-
-
-def masked_in(value: object, addresses: Iterable[str]) -> object:
-    """Return a value in which these addresses are masked, if it is a text that has them."""
-    if isinstance(value, str):
-        for address in addresses:
-            value = value.replace(address, mask(address)) if address else value
-    return value
 
 
 # A part begins where a word does, and is not looked at again from within: linear in the text.
