@@ -43,7 +43,7 @@ def check(rows: Sequence[SenderDomain]) -> None:
 
 
 def check_one(organization_id: str, domain_id: int) -> Mapping[str, Any]:
-    """Check a domain; its row has the findings, so that the result has none.
+    """Check a domain, and store the findings in its row; the result is empty.
 
     It waits for name servers that anybody may run: no web thread may call it
     (`rme.core.http.checks`).

@@ -1,8 +1,8 @@
 """Email by SMTP (RFC 5321): any mail server, with STARTTLS, TLS from the first byte, and log-in.
 
 The table of bounce classes (`rme.core.provider.bounce_classes`) gives the meaning of refusals. Two
-of them are the account's own fault: a refused sender, if the account has a `bounce_address`, since
-that is the sender; and refused relaying, if it has no log-in. Other results:
+are the account's own fault: a refused sender, if the account has a `bounce_address`, since that is
+the sender; and refused relaying, if it has no log-in. Other results:
 
 | what happened | outcome |
 |---|---|

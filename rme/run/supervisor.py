@@ -137,7 +137,7 @@ class Supervisor:
         return 0
 
     def _report_crashes(self) -> None:
-        """Say when a process of PostgreSQL has crashed: the server then restarts by itself."""
+        """Report crashes of PostgreSQL's processes: the server then restarts by itself."""
         for engine in self.engines:
             if isinstance(engine, Postgres):
                 for crash in engine.crashes():

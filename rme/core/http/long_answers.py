@@ -52,7 +52,7 @@ class Room:
             return used + PIECE > self.size
 
     def give(self, owner: str, count: int) -> None:
-        """Give room back."""
+        """Release room."""
         with self._lock:
             self._used[owner] -= count
             if not self._used[owner]:

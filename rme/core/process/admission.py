@@ -129,7 +129,7 @@ class Budget:
                 self._debts.popitem(last=False)
 
     def forget(self) -> None:
-        """Give all owners their seconds back."""
+        """Return their seconds to all owners."""
         with self._lock:
             self._debts.clear()
 
@@ -265,7 +265,7 @@ class FairPool:
             raise too_many()
 
     def _start(self) -> None:
-        """Give each free thread the next turn."""
+        """Start the next turn on each free thread."""
         while self._free and (turn := self._next()):
             self._free -= 1
             self._running.update(turn.owners.counted)

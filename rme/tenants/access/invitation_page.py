@@ -99,7 +99,7 @@ def _with_account(
 def _with_unproven_account(
     request: HttpRequest, token: str, invitation: Invitation, account: User
 ) -> HttpResponse:
-    """Give the account to the mailbox's holder, who must pass its second factor if it has one."""
+    """Let the mailbox's holder have the account, who must pass its second factor if it has one."""
     if is_mfa_enabled(account):
         if request.user.pk != account.pk:
             return _log_in_first(request, invitation)

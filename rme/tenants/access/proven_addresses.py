@@ -49,7 +49,7 @@ def with_address(email: str) -> list[User]:
 
 
 def take_over(request: HttpRequest, user: User, how: str, *, keep_sign_on: int = 0) -> None:
-    """Give an account to its address's owner: remove everything that opens it, record the proof.
+    """Make an account its address's owner's: remove everything that opens it, record the proof.
 
     `keep_sign_on`: the id of the single sign-on connection that the owner just used.
     """

@@ -34,7 +34,7 @@ SHOWN = 50
 """How many imports the list shows, the newest first."""
 
 
-class OrganizationForm(forms.Form):
+class OrganizationChoice(forms.Form):
     """A choice of the organization, preselected for a person with only one."""
 
     organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
@@ -47,7 +47,7 @@ class OrganizationForm(forms.Form):
         field.initial = first[0] if len(first) == 1 else None
 
 
-class ImportForm(OrganizationForm):
+class ImportForm(OrganizationChoice):
     """A file to import."""
 
     file = forms.FileField(
@@ -172,7 +172,7 @@ class FilePages(TenantAdmin):
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
         """Return an organization's list as a CSV file, after a choice of the organization."""
         organizations = organizations_for(request, self.read_permission)
-        form = OrganizationForm(organizations, request.POST or None)
+        form = OrganizationChoice(organizations, request.POST or None)
         if not form.is_valid():
             context = {"question": "The list leaves as a CSV file.", "form": form}
             return self.show(request, "ask", None, title="Export", **context)

@@ -57,7 +57,7 @@ def test_lane_shows_shares_and_waiting_messages(root, org):
     text = " ".join(shown.content.decode().split())
     for part in ("b.example", "5 a second", "Paused", "dear", "Closed, it sends", "Nothing sent"):
         assert part in text
-    assert "The simulator takes what is sent" in text
+    assert "The simulator takes all messages" in text
 
 
 def test_an_order_is_stored_with_a_reason(root, org):

@@ -67,7 +67,7 @@ def test_import_shows_its_changes_before_applying_them(ann, org):
     }  # fmt: skip
     assert len(audited.summaries(action="ADDED", actor_name="ann")) == 3
     again = upload(ann, data)
-    assert "Nothing differs from what is there." in again.content.decode()
+    assert "All files match their templates." in again.content.decode()
     assert words(press(ann, again, "publish")) == [
         "Imported: 0 created, 0 changed, 2 unchanged. 2 made active."
     ]
