@@ -18,8 +18,8 @@ from messaging.consent.suppression_changes import ChangedSuppression, write_chan
 from messaging.domain.channels import ALL, Channel
 from messaging.models import Suppression
 from messaging.models.endpoints import ChangeType
-from messaging.store import suppressions as store
-from messaging.store.suppressions import LAYERS, STRENGTH
+from messaging.store.gates import suppression_list as store
+from messaging.store.gates.suppression_list import LAYERS, STRENGTH
 from rme.core import addresses, errors, ids
 from rme.core.addresses import Digits
 from rme.core.db import keyset

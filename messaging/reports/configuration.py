@@ -23,7 +23,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
-from messaging.store import backlogs
+from messaging.store.reports import backlogs
 from messaging.webhooks.endpoints import ON_PURPOSE
 from push import active_devices
 from rme.core.db import clock

@@ -8,7 +8,6 @@ Other packages use:
 - `accepted`: new messages, and the rows that are stored with them
 - `contents`: contents of messages
 - `idempotency`: keys of requests, and the answers to repeat
-- `suppressions`: new entries of the suppression list
 - `versions`: versions of templates
 - `policies`: what organizations have decided about sending
 - `transitions`: changes of statuses, by compare-and-set
@@ -17,15 +16,14 @@ Other packages use:
 - `claims`: takes deliveries that are ready, under a lease
 - `due_organizations`: organizations that have something due, in an order fair to all
 - `due_work`: deliveries whose time has come, and their open attempts
-- `backlogs`: counts of waiting deliveries, up to a limit
 - `attempts`: attempts, their outcomes, and the statuses that follow, by one statement
-- `gates`: suppressions, consent, pauses and recent sends, which gates decide by
+- `gates`: suppressions, consent, pauses and recent sends, which gates decide by; new suppressions
 - `feedback`: callbacks, providers' own ids, opens and clicks, and what receipts are about
 - `events`: new events, with the webhook deliveries that they cause
 - `webhooks`: webhook deliveries: new ones, claims, results, replays
 - `encodings`: what rows store shorter than it is read
 - `event_view`: events, those that are stored and those for which another row stands
 - `retention`: deletes what has been kept long enough
-- `reports`: what reports read of many rows: pages, counts, gauges
+- `reports`: what reports read of many rows: pages, counts, gauges, backlogs
 - `people`: erasure and export of a person's messages
 """

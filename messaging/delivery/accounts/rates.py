@@ -13,7 +13,7 @@ from messaging.delivery.accounts.availability import Key, key_of
 from messaging.domain.admission import Availability, Backlog, UnavailableReason
 from messaging.domain.policy import CategoryRules
 from messaging.policy.organization_policy import Account
-from messaging.store import backlogs
+from messaging.store.reports import backlogs
 from rme.core.cache import TtlCache
 from rme.core.redis.rate_limits import Limit, limiter
 

@@ -6,4 +6,5 @@
 - `statistics`: minutes and hours, counted and read
 - `latencies`: the buckets of latencies, and their percentiles
 - `gauges`: backlogs and lags of the deployment
+- `backlogs`: counts of an organization's waiting deliveries, up to a limit
 """

@@ -17,8 +17,8 @@ from messaging.domain.transitions import Transition
 from messaging.feedback import receipts
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.reports import metrics
-from messaging.store import backlogs, due_organizations
-from messaging.store.reports import gauges
+from messaging.store import due_organizations
+from messaging.store.reports import backlogs, gauges
 from messaging.store.transitions import apply_transitions
 from rme.core import errors, ids
 from rme.core.db import prepared_statements, sql

@@ -15,7 +15,7 @@ from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event
 from messaging.policy import organization_policy
 from messaging.reports import configuration
-from messaging.store import backlogs
+from messaging.store.reports import backlogs
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.core.provider import DeliveryReceipt

@@ -13,7 +13,7 @@ from messaging.delivery.manual_review import Decision
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, Event, Pause, ProviderAccount
 from messaging.reports import configuration
-from messaging.store import backlogs
+from messaging.store.reports import backlogs
 from rme.core.db import clock
 from rme.core.outcomes import Accepted, Unknown
 from rme.tenants.audit import Actor

@@ -15,7 +15,7 @@ from messaging.delivery.accounts import admission, rates
 from messaging.domain.channels import Channel
 from messaging.models import Category, Delivery, Message, ProviderAccount
 from messaging.policy import organization_policy
-from messaging.store import backlogs
+from messaging.store.reports import backlogs
 from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.core.outcomes import Accepted
