@@ -77,8 +77,8 @@ def _in_range(endpoint_id: int, query: WebhookDeliveryFilter) -> QuerySet[Webhoo
 
 
 def _of_kind(query: WebhookDeliveryFilter) -> Q:
-    wanted = {"status": query.status, "type": query.type}
-    return Q(**{name: value for name, value in wanted.items() if value})
+    columns = {"status": query.status, "type": query.type}
+    return Q(**{name: value for name, value in columns.items() if value})
 
 
 def get(endpoint_id: int, delivery_id: int) -> WebhookDelivery | None:

@@ -36,6 +36,6 @@ def page(
         border = ordered.values_list(key, flat=True)[scanned - 1 : scanned].first()
         if border is not None:
             ordered = ordered.filter(**{f"{key}__gte": border})
-    found = list((ordered.filter(condition) if condition else ordered)[: limit + 1])
-    last = getattr(found[limit - 1], key) if len(found) > limit else border
-    return Page(found[:limit], last)
+    matching = list((ordered.filter(condition) if condition else ordered)[: limit + 1])
+    last = getattr(matching[limit - 1], key) if len(matching) > limit else border
+    return Page(matching[:limit], last)

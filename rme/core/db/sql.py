@@ -86,8 +86,8 @@ def by_own_key(table: str, source: str) -> str:
     """Return the join condition of `by_key` for a table that has an index on organization and id
     too, if `source` has both: either index then finds one row.
     """
-    own, given = (f"({each}.organization_id, {each}.id)" for each in (table, source))
-    return f"{by_key(f'{table}.id', f'{source}.id')} AND {own} >= {given} AND {own} <= {given}"
+    key, value = (f"({each}.organization_id, {each}.id)" for each in (table, source))
+    return f"{by_key(f'{table}.id', f'{source}.id')} AND {key} >= {value} AND {key} <= {value}"
 
 
 def among(key: str, name: str) -> str:
@@ -262,8 +262,8 @@ def update_step(
     if not rows:
         return None
     columns = tuple(rows[0])
-    found = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
-    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{found} {tail}")
+    where = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
+    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{where} {tail}")
     return bind(text, {"rows": as_json(rows)})
 
 
@@ -281,12 +281,12 @@ def update_partitioned_step(
     if not rows:
         return None
     columns = tuple(rows[0])
-    found = f"{among('t.id', 'keys')} AND {same_key('t.id', 'r.id')}"
+    where = f"{among('t.id', 'keys')} AND {same_key('t.id', 'r.id')}"
     parameters = {"rows": as_json(rows), **keys("keys", (row["id"] for row in rows))}
     if "organization_id" in columns:
-        found += " AND t.organization_id = ANY(%(organizations)s)"
+        where += " AND t.organization_id = ANY(%(organizations)s)"
         parameters["organizations"] = array({row["organization_id"] for row in rows})
-    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{found} {tail}")
+    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{where} {tail}")
     return bind(text, parameters, BY_GENERIC_PLAN)
 
 
