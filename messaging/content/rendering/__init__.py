@@ -6,7 +6,7 @@ Pure: no database, no settings, no organization. It raises three exceptions and 
 - `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` returns all
   their problems; `compile_mjml(text) -> html` runs when a version is activated.
 - `render_email`, `render_sms`, `render_push` render a `Compiled` with data; `preview_sms` also
-  returns the size. `strict=True` refuses missing variables, `limits=` bounds the rendering.
+  returns the size.
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`, `text_of_html(html) -> text`.
 

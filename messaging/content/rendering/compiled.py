@@ -270,23 +270,19 @@ def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
 class _Rendering:
     """The rendering of one message: its data, and one meter for all fields."""
 
-    __slots__ = ("data", "meter", "missing_names", "strict")
+    __slots__ = ("data", "meter", "missing_names")
 
-    def __init__(self, data: Mapping[str, object], limits: Limits, strict: bool) -> None:
+    def __init__(self, data: Mapping[str, object], limits: Limits = LIMITS) -> None:
         self.data = snapshot(data)
         self.meter = Meter(limits)
         self.missing_names: dict[str, None] = {}
-        self.strict = strict
 
     def text(self, template: Field | None) -> str:
         if template is None:
             return ""
         if isinstance(template, PartialProblem):
             raise RenderFailed(str(template))
-        text = liquid.render(template, self.data, self.meter, self.missing_names)
-        if self.strict and self.missing_names:
-            raise RenderFailed(f"missing: {', '.join(self.missing_names)}")
-        return text
+        return liquid.render(template, self.data, self.meter, self.missing_names)
 
     def line(self, template: Field | None) -> str:
         return _one_line(self.text(template))
@@ -303,13 +299,13 @@ def _one_line(text: str) -> str:
 
 
 def render_email(
-    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], *, limits: Limits = LIMITS
 ) -> RenderedEmail:
     """Render an email. Without a text, one is made from the HTML.
 
-    With `strict`, a missing variable raises RenderFailed. Raises RenderLimit, RenderFailed.
+    Raises RenderLimit, RenderFailed.
     """
-    render = _Rendering(data, limits, strict)
+    render = _Rendering(data, limits)
     subject = render.line(compiled.texts.get("subject"))
     text = render.text(compiled.texts.get("text"))
     html = render.text(compiled.texts.get("html"))
@@ -320,29 +316,23 @@ def render_email(
     return RenderedEmail(subject, text, html, render.missing)
 
 
-def preview_sms(
-    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
-) -> RenderedSms:
+def preview_sms(compiled: Compiled, data: Mapping[str, object]) -> RenderedSms:
     """Render an SMS, with its size. Raises RenderLimit, RenderFailed."""
-    render = _Rendering(data, limits, strict)
+    render = _Rendering(data)
     text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
     if not text:
         raise RenderFailed("the text is empty")
     return RenderedSms(text, segments(text), render.missing)
 
 
-def render_sms(
-    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
-) -> str:
+def render_sms(compiled: Compiled, data: Mapping[str, object]) -> str:
     """Render an SMS. Raises RenderLimit, RenderFailed."""
-    return preview_sms(compiled, data, strict=strict, limits=limits).text
+    return preview_sms(compiled, data).text
 
 
-def render_push(
-    compiled: Compiled, data: Mapping[str, object], *, strict: bool = False, limits: Limits = LIMITS
-) -> RenderedPush:
+def render_push(compiled: Compiled, data: Mapping[str, object]) -> RenderedPush:
     """Render a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
-    render = _Rendering(data, limits, strict)
+    render = _Rendering(data)
     texts = compiled.texts
     return RenderedPush(
         title=render.line(texts.get("title")),

@@ -246,37 +246,18 @@ def _insert(table: str, columns: tuple[str, ...], tail: str) -> str:
     )
 
 
-def update_step(
-    model: type[models.Model],
-    rows: Sequence[Row],
-    values: Mapping[str, str] | None = None,
-    tail: str = "",
-) -> Step | None:
-    """Return the UPDATE of many rows by `id`. All rows have the same keys.
-
-    `values` are expressions of columns that do not become what the row has: `t` is the table, `r`
-    the row. `tail` follows the WHERE, such as RETURNING.
-    Rows of a table that has an index on organization and id need `organization_id` too, which is
-    compared and not set: either index then finds one row.
-    """
-    if not rows:
-        return None
-    columns = tuple(rows[0])
-    where = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
-    text = _update(model._meta.db_table, columns, tuple((values or {}).items()), f"{where} {tail}")
-    return bind(text, {"rows": as_json(rows)})
-
-
 def update_partitioned_step(
     model: type[models.Model],
     rows: Sequence[Row],
     values: Mapping[str, str] | None = None,
     tail: str = "",
 ) -> Step | None:
-    """Return the UPDATE of many rows of a partitioned table; see `update_step`.
+    """Return the UPDATE of many rows of a partitioned table by `id`. All rows have the same keys.
 
-    If the rows have an `organization_id`, the table may have an index on organization and id:
-    either index is then read for these rows alone.
+    `values` are expressions of columns that do not become what the row has: `t` is the table, `r`
+    the row. `tail` follows the WHERE, such as RETURNING.
+    If the rows have an `organization_id`, which is compared and not set, the table may have an
+    index on organization and id: either index is then read for these rows alone.
     """
     if not rows:
         return None
@@ -334,8 +315,16 @@ def insert(tables: Tables, following: Steps | None = None) -> None:
 
 
 def update(model: type[models.Model], rows: Sequence[Row]) -> None:
-    """Update many rows by one statement; see `update_step`."""
-    execute({"updated": update_step(model, rows)})
+    """Update many rows by `id`, by one statement. All rows have the same keys.
+
+    Rows of a table that has an index on organization and id need `organization_id` too, which is
+    compared and not set: either index then finds one row.
+    """
+    if rows:
+        columns = tuple(rows[0])
+        where = by_own_key("t", "r") if "organization_id" in columns else by_key("t.id", "r.id")
+        statement = _update(model._meta.db_table, columns, (), where)
+        execute({"updated": bind(statement, {"rows": as_json(rows)})})
 
 
 def update_partitioned(model: type[models.Model], rows: Sequence[Row]) -> None:

@@ -66,11 +66,11 @@ def read_settings(payload: bytes) -> Iterator[tuple[int, int]]:
     return _SETTING.iter_unpack(payload)
 
 
-def read_number(payload: bytes, start: int = 0) -> int:
+def read_number(payload: bytes) -> int:
     """Return a number of 31 bits. Raises ProtocolError."""
-    if len(payload) < start + 4:
+    if len(payload) < 4:
         raise ProtocolError
-    return int.from_bytes(payload[start : start + 4], "big") & MAX_VALUE
+    return int.from_bytes(payload[:4], "big") & MAX_VALUE
 
 
 def take(buffer: bytearray) -> Iterator[Frame]:
