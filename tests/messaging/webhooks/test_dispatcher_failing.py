@@ -102,12 +102,13 @@ def test_failure_among_successes_is_deferred_alone(org, receiver):
 
 
 @pytest.mark.promise("webhooks-9")
-def test_quick_endpoints_do_not_wait_for_hanging_ones(org, receiver):
+def test_quick_endpoints_do_not_wait_for_hanging_ones(org, receiver, monkeypatch):
+    monkeypatch.setattr(dispatcher, "TIMEOUT", 90.0)  # as long as it may take on a busy machine
     other = factories.organization("other")
     go, probes_before = threading.Event(), []
 
     def answer(sock, seen):
-        go.wait(20)
+        go.wait(90)
         respond(sock, 500)
 
     with Http1Server(answer) as hanging:
@@ -117,17 +118,20 @@ def test_quick_endpoints_do_not_wait_for_hanging_ones(org, receiver):
             queue(row, 5)
         for row in quick:
             queue(row, 2)
-        until = time.monotonic() + 8
+        until = time.monotonic() + 80
+
+        def arrived():
+            return len(receiver.seen), len(hanging.seen)
 
         def watch():
-            while len(receiver.seen) < 200 and time.monotonic() < until:
+            while arrived() != (200, 3) and time.monotonic() < until:
                 time.sleep(0.01)
-            probes_before.append((len(receiver.seen), len(hanging.seen)))
+            probes_before.append(arrived())
             go.set()
 
         watching = threading.Thread(target=watch)
         watching.start()
-        dispatch_all(8.0)
+        dispatch_all(80.0)
         watching.join()
     assert probes_before == [(200, 3)]  # all arrived while the others hung
     assert len(hanging.seen) == 3  # one probe each
@@ -147,7 +151,7 @@ def test_a_delivery_queued_while_an_endpoint_hangs_is_dispatched(org, receiver):
         worker = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
         assert worker.run(time.monotonic() + 0.3) is False
         queue(late)
-        until = time.monotonic() + 8
+        until = time.monotonic() + 30
         while not receiver.seen and time.monotonic() < until:
             assert worker.run(time.monotonic() + 0.3) is False
         assert len(receiver.seen) == 1
@@ -158,13 +162,17 @@ def test_a_delivery_queued_while_an_endpoint_hangs_is_dispatched(org, receiver):
 
 
 def test_requests_in_flight_to_one_endpoint_are_limited(org):
-    present, most, guard = [0], [0], threading.Lock()
+    present, most, guard, reached = [0], [0], threading.Lock(), threading.Event()
 
     def answer(sock, seen):
         with guard:
             present[0] += 1
             most[0] = max(most[0], present[0])
-        time.sleep(0.02)
+            if present[0] == endpoint_queue.ENDPOINT_LIMIT:
+                reached.set()
+        if len(receiver.seen) > 1:  # the first is a probe, alone
+            reached.wait(20)
+        time.sleep(0.02)  # one more would come now
         with guard:
             present[0] -= 1
         respond(sock, 200)
