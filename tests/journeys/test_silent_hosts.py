@@ -20,8 +20,8 @@ from tests.stopwatch import Stopwatch
 pytestmark = pytest.mark.xdist_group("service")
 
 CHECKS = 12
-SILENCE_SECONDS = 8
-PROMPT_SECONDS = 4.0
+SILENCE_SECONDS = 16
+PROMPT_SECONDS = 8.0
 """Generous on a busy machine, and half of the silence."""
 RUNNING = "Another check of your organization is running."
 ACCOUNTS = """

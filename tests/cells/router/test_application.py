@@ -214,7 +214,7 @@ async def test_answers_and_bodies_of_any_length_pass_unchanged(s):
 
 def test_too_long_too_slow_and_too_many_bodies_are_rejected():
     async def play():
-        bounds = RouterBounds(body=len(LARGE) - 1, idle_seconds=0.02, memory=100_000)
+        bounds = RouterBounds(body=len(LARGE) - 1, idle_seconds=0.5, memory=100_000)
         async with scene(bounds) as s:
             assert (await s.call("POST", "/rme/v1/x", body=LARGE)).status == 413
             assert s.eu.requests + s.us.requests == []

@@ -52,7 +52,7 @@ async def test_request_on_a_reused_connection_is_never_repeated(s):
 )
 def test_late_too_long_or_broken_streamed_body_gets_its_status(ends, status, body):
     async def play():
-        async with scene(RouterBounds(body=1_000_000, idle_seconds=0.05)) as s:
+        async with scene(RouterBounds(body=1_000_000, idle_seconds=0.5)) as s:
             s.eu.owns(KeyKind.TOKEN, digest())
             for method in ("POST", "PUT"):
                 answer = await s.call(method, headers=BEARER, body=body, ends=ends)

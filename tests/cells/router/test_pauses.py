@@ -66,7 +66,7 @@ def test_organization_moved_during_the_pause_is_followed():
 
 def test_long_pause_is_answered_by_503_without_the_cells_header():
     async def play():
-        async with scene(RouterBounds(hold_seconds=0.3)) as s:
+        async with scene(RouterBounds(hold_seconds=1.5)) as s:
             owned(s)
             pause(s.eu, 100)
             answer = await s.call("POST", HOOK, body=b"x")
