@@ -3,11 +3,25 @@
 import atexit
 import ctypes
 import gc
+import mmap
 
 _THRESHOLDS = (100_000, 20, 50)
 _MEGABYTE = 1 << 20
+_STACK = 8 * _MEGABYTE
 # glibc's names (malloc.h). Once set, glibc does not adjust the thresholds any more.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+
+
+def require_room() -> None:
+    """Raise MemoryError if this process has no room for another thread.
+
+    The pool of connections opens them in threads of its own. For want of memory these fail, and
+    its callers only learn that no connection came in time.
+    """
+    try:
+        mmap.mmap(-1, _STACK).close()
+    except OSError as error:
+        raise MemoryError(f"no room for a thread ({error})") from error
 
 
 def collect_less_often() -> None:

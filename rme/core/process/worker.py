@@ -25,10 +25,10 @@ from typing import Any
 import structlog
 from celery import Celery, Task, current_app
 from django.conf import settings
-from django.db import connections
+from django.db import OperationalError, connections
 
 from rme.core.db import availability, locks
-from rme.core.process import liveness, threads
+from rme.core.process import liveness, memory, threads
 from rme.core.process.turns import ThreadTurn
 from rme.core.redis import counters, heartbeats, hints
 from rme.core.telemetry import process_gauges
@@ -218,10 +218,15 @@ def perform(name: str, job: Job, seconds: float = WAIT_SECONDS) -> object:
 
 
 def _measure(name: str, job: Job) -> object:
-    """Run a job, and count how long that took."""
+    """Run a job, and count how long that took. Raises MemoryError where the database only seems
+    away.
+    """
     started = time.monotonic()
     try:
         return job()
+    except OperationalError:
+        memory.require_room()
+        raise
     finally:
         TASK_SECONDS.observe(time.monotonic() - started, name)
 

@@ -1,6 +1,8 @@
 """Tasks of a worker: their connection, waiting for the database, and the record of outcomes."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -16,7 +18,7 @@ from rme.core.redis import counters, heartbeats, hints
 from rme.core.redis.connection import redis_client
 from tests.clocks import StandingClock
 from tests.core.db.test_availability import end, pid
-from tests.service import free_port
+from tests.service import ROOT, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,6 +74,40 @@ def test_a_task_without_a_database_gives_up_after_some_seconds(record):
 
     assert worker.perform("t", job, seconds=0.5) is None
     assert state_of(record()) == ({"t": "OperationalError"}, False)
+
+
+NO_ROOM = """
+import resource, sys
+from pathlib import Path
+import django; django.setup()
+from django.db import OperationalError
+from rme.core.process import worker
+
+def job():
+    raise OperationalError("couldn't get a connection after 10.00 sec")
+
+size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+room = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (size + room, size + room))
+print(worker.perform("t", job, seconds=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "code"), [(4, os.EX_SOFTWARE), (512, os.EX_OK)], ids=["no room", "room"]
+)
+def test_process_without_memory_for_a_connection_ends(megabytes, code):
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "rme.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, str(megabytes * 2**20)],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("a task had no memory" in done.stdout + done.stderr) == (code != os.EX_OK)
 
 
 def test_a_bug_is_raised_and_reported(record, redis):
