@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 from unfold import fields
 
 from tests.browser import tabs
@@ -42,6 +42,7 @@ def playwright() -> Iterator[Playwright]:
     # Playwright runs an event loop in this thread, in which Django would refuse its database. No
     # other test is to run beside that loop, so it ends with this folder's tests.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=tabs.WAIT_MILLISECONDS)
     with sync_playwright() as playwright:
         yield playwright
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
@@ -65,7 +66,7 @@ def whole_chromium(playwright: Playwright) -> Iterator[Browser]:
 def tab(request: pytest.FixtureRequest, chromium: Browser) -> Iterator[Page]:
     """Return a fresh tab; anything that the page could not load or do by its policy fails."""
     options = {"java_script_enabled": request.param, "locale": "en-GB", "viewport": tabs.PHONE}
-    with tabs.opened(chromium, failed_requests=True, timeout=10_000, **options) as page:
+    with tabs.opened(chromium, failed_requests=True, **options) as page:
         yield page
 
 

@@ -10,7 +10,9 @@ from playwright.sync_api import Browser, Page
 
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
-LEAVE_SECONDS = 10.0
+LEAVE_SECONDS = 30.0
+WAIT_MILLISECONDS = 60_000
+"""How long a tab waits for what a test expects: long enough on a busy machine."""
 LOAD_FAILED = "Failed to load resource"
 """How Chromium's console begins what it writes of a response that is no success."""
 
@@ -21,7 +23,6 @@ def opened(
     *,
     allows: str = "",
     failed_requests: bool = False,
-    timeout: int = 20_000,
     cookie: dict[str, str] | None = None,
     **options: Any,
 ) -> Iterator[Page]:
@@ -30,7 +31,6 @@ def opened(
     Args:
         allows: the beginning of entries of the console that are no fault.
         failed_requests: whether a request without a response is a fault as well.
-        timeout: how long the tab's calls wait, in milliseconds.
         cookie: a cookie that the tab has from the start.
         options: what Chromium's context takes.
     """
@@ -38,7 +38,7 @@ def opened(
     if cookie:
         context.add_cookies([cookie])  # type: ignore[list-item]  # its keys are optional there
     page = context.new_page()
-    page.set_default_timeout(timeout)
+    page.set_default_timeout(WAIT_MILLISECONDS)
     problems: list[str] = []
     asked: set[object] = set()
     page.on("console", lambda entry: problems.append(entry.text) if entry.type == "error" else None)

@@ -25,7 +25,7 @@ def ada(live_server, transactional_db):
 
 @pytest.fixture
 def tab(whole_chromium, live_server, ada):
-    faults = {"allows": tabs.LOAD_FAILED, "failed_requests": True, "timeout": 10_000}
+    faults = {"allows": tabs.LOAD_FAILED, "failed_requests": True}
     with tabs.opened(whole_chromium, permissions=["notifications"], **faults) as page:
         page.goto(f"{live_server.url}/push-demo")
         page.get_by_label("Username").fill("editor")
