@@ -1,6 +1,6 @@
 """A draft: the addresses, the texts and the time of each recipient, as functions of values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -168,22 +168,17 @@ def _with_content(
         fields = {Channel.EMAIL: "subject", Channel.SMS: "text", Channel.PUSH: "title"}
         name, channel = fields[request.channels[0]], request.channels[0]
         error = errors.InvalidPayload.at(f"content.{name}", f"is required for {channel}")
-    recipients = [
-        _on(recipient, suited, errors.InvalidPayload.code, recipient.options)
-        for recipient in recipients
-    ]
+    recipients = [_on(recipient, suited, errors.InvalidPayload.code) for recipient in recipients]
     return Draft(request, facts.record, recipients, error)
 
 
 def _on(
-    recipient: DraftRecipient,
-    channels: Sequence[Channel],
-    error_code: str,
-    options: Sequence[Option],
+    recipient: DraftRecipient, channels: Collection[Channel], error_code: str
 ) -> DraftRecipient:
     """Keep the options on channels that have content, and note the error of the others."""
+    options = recipient.options
     if all(option.channel in channels for option in options):
-        return recipient._replace(options=tuple(options))
+        return recipient
     excluded = (
         ChannelDecision(option.channel, error_code)
         for option in options
@@ -252,11 +247,13 @@ def _template_error(
 
 
 def _in_versions(recipient: DraftRecipient, versions: Versions) -> DraftRecipient:
-    options = [option._replace(template=versions[option.channel]) for option in recipient.options]
-    fitting = [channel for channel, version in versions.items() if version]
-    present = tuple(version for version in versions.values() if version)
-    recipient = recipient._replace(templates=present)
-    return _on(recipient, fitting, errors.TemplateNotFound.code, options)
+    present = {channel: version for channel, version in versions.items() if version}
+    options = tuple(
+        Option(channel, address, devices, versions[channel])
+        for channel, address, devices, _ in recipient.options
+    )
+    recipient = recipient._replace(options=options, templates=tuple(present.values()))
+    return _on(recipient, present, errors.TemplateNotFound.code)
 
 
 # --- times ----------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ time. `facts` reads what they depend on, and `storing` stores the plan.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -60,8 +59,7 @@ class Facts(NamedTuple):
     now: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class RecipientPlan:
+class RecipientPlan(NamedTuple):
     """One recipient of a plan: the channel and account, or the error."""
 
     draft: DraftRecipient
@@ -95,8 +93,7 @@ class RecipientPlan:
         return [option.channel for option in options[options.index(self.chosen) + 1 :]]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A request, and the decision for each of its recipients."""
 
     request: SendRequest
@@ -149,6 +146,8 @@ def _plan(facts: Facts, added: Counter[Backlog]) -> Plan:
 
 def _variables_error(facts: Facts) -> errors.ApiError | None:
     """Return the error of the first recipient whose variables do not fit its templates' schemas."""
+    if not any(facts.problems):
+        return None
     message = facts.draft.request.message
     for recipient, problems in zip(facts.draft.recipients, facts.problems, strict=True):
         if problems:

@@ -1,7 +1,6 @@
 """A request to send, as its organization's policy sees it. A function of values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from messaging.accept.requests import MessageInput, duplicates
@@ -21,8 +20,7 @@ class CallerMessage(NamedTuple):
     message: MessageInput
 
 
-@dataclass(frozen=True, slots=True)
-class SendRequest:
+class SendRequest(NamedTuple):
     """A message, and what its organization's policy says of it."""
 
     caller: Caller

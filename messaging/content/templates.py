@@ -169,7 +169,10 @@ def pick(
     found: dict[TemplateKey, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
 ) -> ActiveTemplate | None:
     """Return the version of the first language that has an active one for the channel."""
-    return next((found[key] for lang in wanted if (key := (name, lang, channel)) in found), None)
+    for language in wanted:
+        if template := found.get((name, language, channel)):
+            return template
+    return None
 
 
 def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:

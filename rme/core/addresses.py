@@ -310,6 +310,8 @@ def phone_spellings(number: str) -> tuple[str, ...]:
     digits of all mobiles from 2012 to 2016 (Anatel, resolution 553). They began with 6 to 9; other
     mobiles with nine digits never had eight, and eight digits from 2 to 5 are a landline.
     """
+    if not number.startswith("+5"):
+        return (number,)
     if brazilian := _BRAZILIAN_MOBILE.fullmatch(number):
         area, ninth, digits = brazilian.groups()
         return number, f"+55{area}{'' if ninth else '9'}{digits}"

@@ -149,7 +149,7 @@ class _Printable:
 
 
 def _printable(value: str) -> str:
-    if _CONTROLS.search(value):
+    if not value.isprintable() and _CONTROLS.search(value):
         raise PydanticCustomError("printable", "must not contain control characters")
     return value
 
