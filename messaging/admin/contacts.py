@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextInputWidget
 
-from messaging.admin import contact_merge
+from messaging.console.people import contact_merge
 from rme.crm.admin.pages import ContactAdmin
 from rme.crm.models import Contact
 from rme.tenants import audit

@@ -12,8 +12,8 @@ from messaging.consent import entries
 from messaging.consent.entries import LedgerFilter
 from messaging.console import access, wording
 from messaging.console.access import Viewer
-from messaging.console.compliance import names
 from messaging.console.messages import explanations
+from messaging.console.people import names
 from messaging.domain.channels import ALL, Channel
 from messaging.models import ConsentEntry
 from messaging.policy import organization_policy

@@ -11,8 +11,8 @@ from messaging.consent.chain import checks
 from messaging.consent.chain import export as ledger_file
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.compliance import names
 from messaging.console.messages import explanations
+from messaging.console.people import names
 from messaging.models import ConsentEntry, LedgerCheck
 from rme.core.http import downloads
 from rme.tenants.access.roles import Permission

@@ -11,8 +11,8 @@ from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import PrivacyRequestFilter
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.compliance import names
 from messaging.console.compliance.request_forms import NewRequestForm, PrivacyFilterForm
+from messaging.console.people import names
 from messaging.models import PrivacyRequest
 from rme.core import errors, ids
 from rme.tenants.access.roles import Permission

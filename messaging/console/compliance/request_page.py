@@ -12,10 +12,10 @@ from messaging.consent import erasure, tasks
 from messaging.consent.privacy import requests
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.compliance import names
 from messaging.console.compliance.request_forms import CarryOutForm, RefusalForm
 from messaging.console.compliance.request_list import line
 from messaging.console.messages import explanations
+from messaging.console.people import names
 from messaging.models import PrivacyRequest
 from rme.tenants.access.roles import Permission
 

@@ -1,4 +1,4 @@
 """People: whether a person can be reached, what happened to them, and what can be done.
 
-Other packages use `person_page`, `entries_in_test` and `reachability`.
+Other packages use `contact_merge`, `names` and `reachability`.
 """

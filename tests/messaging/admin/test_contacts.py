@@ -7,9 +7,9 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.admin import contact_merge
 from messaging.consent import erasure, ledger
 from messaging.consent.ledger import ConsentDecision
+from messaging.console.people import contact_merge
 from messaging.models import ConsentEntry, Delivery, Suppression
 from messaging.store.gates import current_consent
 from push.models import Device

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from messaging.admin import contact_merge
 from messaging.consent import erasure, ledger, suppressions
 from messaging.consent.suppressions import NewSuppression
+from messaging.console.people import contact_merge
 from messaging.feedback import tasks
 from messaging.models import ConsentEntry, Suppression, WebhookDelivery
 from messaging.models.endpoints import ChangeType
