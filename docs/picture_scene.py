@@ -121,6 +121,7 @@ def fill(made: dict[str, Any]) -> dict[str, str]:
     delivered = Delivery.objects.filter(organization_id=ORG, status="DELIVERED", channel="EMAIL")
     return {
         "person": actors["bounce"],
+        "twins": f"contact={people[0]}&contact={people[1]}",
         "failed": str(first.message_id),
         "delivered": str(delivered.earliest("pk").message_id),
         "suppression": str(Suppression.objects.filter(organization=row).latest("pk").pk),

@@ -117,12 +117,21 @@ NAVIGATION: list[dict[str, Any]] = [
     {
         "title": "People",
         "items": [
-            _page("Contacts", "person", "crm_contact"),
+            _console(
+                "Contacts",
+                "person",
+                "contacts",
+                (
+                    *("contacts", "contact_new", "contact_edit", "contacts_delete"),
+                    *("contacts_merge", "person"),
+                ),
+                permission="may_see_people",
+            ),
             _console(
                 "Consent",
                 "handshake",
                 "consent",
-                ("consent", "ledger"),
+                ("consent", "consent_entry", "ledger"),
                 permission="may_see_people",
             ),
             _console(
@@ -132,7 +141,13 @@ NAVIGATION: list[dict[str, Any]] = [
                 ("privacy", "privacy_new", "privacy_request"),
                 permission="may_see_people",
             ),
-            _page("Suppressions", "block", "messaging_suppression"),
+            _console(
+                "Suppressions",
+                "block",
+                "suppressions",
+                ("suppressions", "suppression_new", "suppression", "lift", "test_entries"),
+                permission="may_see_people",
+            ),
             _page("Devices", "smartphone", "push_device"),
         ],
     },

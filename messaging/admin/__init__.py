@@ -6,7 +6,6 @@ Other packages use `first_steps`, the checklist of an organization.
 from messaging.admin import (
     accounts,
     categories,
-    contacts,
     devices,
     endpoints,
     messages,
@@ -18,7 +17,6 @@ from messaging.admin import (
 __all__ = [
     "accounts",
     "categories",
-    "contacts",
     "devices",
     "endpoints",
     "messages",

@@ -3,7 +3,7 @@
 An entry that has expired counts as absent. `messaging.store.gates` reads the list for a send.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -213,6 +213,14 @@ def current(organization_id: str, *, test: bool = False) -> QuerySet[Suppression
     lasting = Q(expires_at=None) | Q(expires_at__gt=Now())
     rows = LAYERS[test]._default_manager.all()
     return rows.filter(lasting, organization_id=organization_id)
+
+
+def about(contact_ids: Collection[str], recipients: Iterable[str | None]) -> Q:
+    """Return the condition of entries about contacts or addresses, in any of their spellings."""
+    spellings = {each for text in recipients if text for each in addresses.phone_spellings(text)}
+    # The partial indexes leave out empty names, and the planner uses them only if a query does too.
+    of_contacts = ~Q(contact_id="") & Q(contact_id__in=contact_ids)
+    return of_contacts | ~Q(address="") & Q(address__in=spellings)
 
 
 @dataclass(frozen=True, slots=True)

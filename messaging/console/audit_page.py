@@ -4,7 +4,6 @@ Each organization has its own, for who may SEE_AUDIT there; superusers have that
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from urllib.parse import urlencode
 
 from django import forms
 from django.apps import apps
@@ -15,8 +14,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import View, Viewer
+from messaging.console.filters.filter_form import FilterForm
 from messaging.console.filters.message_filter import MomentField
-from messaging.models import BulkAction, Message
+from messaging.models import BulkAction, ConsentEntry, Message, Suppression
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso
 from rme.core.http import downloads
@@ -34,6 +34,8 @@ _PAGES = {
     Contact._meta.label_lower: "console:person",
     Message._meta.label_lower: "console:message",
     BulkAction._meta.label_lower: "console:action",
+    ConsentEntry._meta.label_lower: "console:consent_entry",
+    Suppression._meta.label_lower: "console:suppression",
 }
 """The console's pages of objects; others have one of the admin."""
 _HEADER = (
@@ -42,9 +44,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-class AuditFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
+class AuditFilterForm(FilterForm):
     person = forms.CharField(
         required=False,
         max_length=150,
@@ -61,16 +61,11 @@ class AuditFilterForm(forms.Form):
     until = MomentField(required=False, label="Until")
 
     def __init__(self, data: QueryDict) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        super().__init__(data)
         kinds = {model._meta.label_lower for model in admin.site._registry} | _PAGES.keys()
         field = self.fields["kind"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Any kind"), *sorted((kind, _noun(kind)) for kind in kinds)]
-
-    @property
-    def query(self) -> str:
-        """Return the filters that are set as a query string."""
-        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
 
     @property
     def in_words(self) -> str:
@@ -180,7 +175,6 @@ def _show(
         form=form,
         lines=[ShownLine(line, organization_id) for line in entries],
         following=following,
-        is_filtered=bool(form.query),
         sees_deployment=request.user.is_superuser,
     )
 

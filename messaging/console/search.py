@@ -142,8 +142,7 @@ def _suppressions(viewer: Viewer, term: str) -> list[Result]:
         viewer.organization_id, suppressions.SuppressionFilter(address=address), limit=LIMIT
     )
     return [
-        Result(str(row), row.note, reverse("admin:messaging_suppression_change", args=[row.pk]))
-        for row in rows
+        Result(str(row), row.note, explanations.suppression_url(viewer, row.pk)) for row in rows
     ]
 
 

@@ -9,7 +9,7 @@ from messaging.console.developers.routes import ROUTES as DEVELOPERS
 from messaging.console.filters import saved_filters
 from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
-from messaging.console.people import entries_in_test, person_page
+from messaging.console.people.routes import ROUTES as PEOPLE
 from messaging.console.routing import (
     account_page,
     callback_page,
@@ -35,11 +35,6 @@ urlpatterns = [
     path("templates/", access.first("templates", Permission.SEE_TEMPLATES), name="first_templates"),
     path("providers/", access.first("providers", Permission.SEE_SETTINGS), name="first_providers"),
     path("domains/", access.first("domains", Permission.SEE_SETTINGS), name="first_domains"),
-    path(
-        "test-entries/",
-        access.first("test_entries", Permission.SEE_PEOPLE),
-        name="first_test_entries",
-    ),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
@@ -101,13 +96,7 @@ urlpatterns = [
     ),
     path("<str:organization_id>/providers/<int:account_id>/", account_page.show, name="provider"),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
-    path("<str:organization_id>/test-entries/", entries_in_test.show, name="test_entries"),
-    path("<str:organization_id>/people/<path:contact_id>/", person_page.show, name="person"),
-    path(
-        "<str:organization_id>/suppressions/<uuid:suppression_id>/lift/",
-        person_page.lift,
-        name="lift",
-    ),
+    *PEOPLE,
     *COMPLIANCE,
     *DEVELOPERS,
 ]

@@ -13,8 +13,9 @@ from tests.crm.test_contacts import connect
 from tests.fakes.http1 import respond
 from tests.fakes.odoo import OdooServer
 from tests.messaging.consent.suppression_import_scene import HEADER, counts, finish, start
+from tests.messaging.console.conftest import url
 from tests.rest import Api, error
-from tests.tenants.admin.scene import page, person
+from tests.tenants.admin.scene import person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("opened")]
 AWAY = "The organization's platform does not answer."
@@ -32,9 +33,8 @@ def transactions(odoo: OdooServer) -> list[list[str]]:
     return remote.open_transactions(odoo)
 
 
-def form(org: Any, contact_id: str) -> dict[str, Any]:
-    return {"organization": org.pk, "channel": "PUSH", "address": "", "contact_id": contact_id,
-            "reason": "MANUAL", "note": ""}  # fmt: skip
+def form(contact_id: str) -> dict[str, Any]:
+    return {"channel": "PUSH", "contact": contact_id, "reason": "MANUAL"}
 
 
 def test_a_bulk_asks_the_platform_once(org, odoo, transactions):
@@ -51,13 +51,15 @@ def test_a_bulk_asks_the_platform_once(org, odoo, transactions):
 def test_the_form_asks_before_its_transaction(org, odoo, transactions):
     ada = odoo.add("res.partner", name="Ada")
     owner = person("owner", org, Membership.Role.OWNER)
-    shown = owner.post(page(Suppression, "add"), form(org, "999"))
-    assert shown.context["adminform"].form.errors == {"contact_id": ["There is no such contact."]}
-    assert owner.post(page(Suppression, "add"), form(org, ada)).status_code == 302
+    shown = owner.post(url("suppression_new"), form("999"))
+    assert shown.context["form"].errors == {
+        "contact": ["No contact found. Try the email address or the id."]
+    }
+    assert owner.post(url("suppression_new"), form(ada)).status_code == 302
     assert transactions == [[], []]
     odoo.answer = lambda c, s: respond(c, 500, b"<html>")  # type: ignore[method-assign]
-    shown = owner.post(page(Suppression, "add"), form(org, "998"))
-    assert shown.context["adminform"].form.errors == {"contact_id": [AWAY]}
+    shown = owner.post(url("suppression_new"), form("998"))
+    assert shown.context["form"].errors == {"contact": [AWAY]}
 
 
 def test_an_import_asks_before_its_transaction(org, odoo, transactions):

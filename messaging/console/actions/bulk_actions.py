@@ -33,7 +33,6 @@ from messaging.policy import organization_policy
 from messaging.store import contents, encodings
 from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
-from rme.core.addresses import phone_spellings
 from rme.core.db import locks
 from rme.core.db.turns import next_turn
 from rme.core.http.parsing import parse
@@ -117,13 +116,8 @@ def suppressions_of(organization_id: str, delivery_ids: Collection[UUID]) -> lis
     deliveries = list(rows.values_list("address", "contact_id", "trace"))
     decisions = [ChannelDecision(*each) for _, _, trace in deliveries for each in trace or ()]
     suppression_ids = {each.detail for each in decisions if each.result == errors.Suppressed.code}
-    condition = Q(pk__in=suppression_ids - {None})
-    spellings = {
-        each for address, _, _ in deliveries if address for each in phone_spellings(address)
-    }
-    condition |= Q(address__in=spellings) & ~Q(address="")
-    condition |= Q(contact_id__in={contact_id for _, contact_id, _ in deliveries}) & ~Q(
-        contact_id=""
+    condition = Q(pk__in=suppression_ids - {None}) | suppressions.about(
+        {contact_id for _, contact_id, _ in deliveries}, (address for address, _, _ in deliveries)
     )
     current = suppressions.current(organization_id).filter(condition).order_by("pk")
     return list(current.values_list("pk", flat=True))

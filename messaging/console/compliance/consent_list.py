@@ -1,17 +1,18 @@
 """The entries of the consent ledger: by person, channel, category, decision and source."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from uuid import UUID
 
 from django import forms
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
 from messaging.consent import entries
 from messaging.consent.entries import LedgerFilter
 from messaging.console import access, wording
 from messaging.console.access import Viewer
+from messaging.console.filters.filter_form import FilterForm, search_field
 from messaging.console.messages import explanations
 from messaging.console.people import names
 from messaging.domain.channels import ALL, Channel
@@ -30,14 +31,8 @@ PEOPLE = 50
 CURRENT = "current"
 
 
-class ConsentFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
-    person = forms.CharField(
-        required=False,
-        max_length=320,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
-    )
+class ConsentFilterForm(FilterForm):
+    person = search_field("Email, phone, name or id")
     channel = forms.ChoiceField(
         required=False,
         choices=[("", "Any channel"), *((each, each) for each in Channel), (ALL, "All channels")],
@@ -59,8 +54,8 @@ class ConsentFilterForm(forms.Form):
         required=False, choices=[("", "Every entry"), (CURRENT, "What counts now")]
     )
 
-    def __init__(self, viewer: Viewer, data: Mapping[str, str]) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
+    def __init__(self, viewer: Viewer, data: QueryDict) -> None:
+        super().__init__(data)
         field = self.fields["category"]
         assert isinstance(field, forms.ChoiceField)
         categories = sorted(organization_policy.of(viewer.organization_id).categories)
@@ -68,11 +63,6 @@ class ConsentFilterForm(forms.Form):
             categories.append(category)  # a category that is gone still has entries
         options = [(each, each) for each in categories]
         field.choices = [("", "Any category"), *options, (ALL, "All categories")]
-
-    @property
-    def query(self) -> str:
-        """Return the filters that are set as a query string."""
-        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +103,24 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         ],
         lines=[_line(viewer, row, contact_names) for row in rows],
         following=following,
+    )
+
+
+@access.page_for(Permission.SEE_PEOPLE)
+@require_GET
+def show_one(request: HttpRequest, viewer: Viewer, entry_id: UUID) -> HttpResponseBase:
+    """Return the page of an entry, with its place in the chain."""
+    rows = ConsentEntry.objects.filter(organization_id=viewer.organization_id)
+    row = get_object_or_404(rows, pk=entry_id)
+    contact_names = names.read(viewer, [row.contact_id])
+    return access.show(
+        request,
+        viewer,
+        "compliance/entry",
+        "Consent entry",
+        others_page="console:consent",
+        problem=contact_names.problem,
+        line=_line(viewer, row, contact_names),
     )
 
 

@@ -7,6 +7,7 @@ from django import forms
 from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import NewRequest, PrivacyRequestFilter
 from messaging.console.access import Viewer
+from messaging.console.filters.filter_form import FilterForm, search_field
 from messaging.console.filters.message_filter import MomentField
 from messaging.models import PrivacyRequest
 from rme.core import errors
@@ -18,14 +19,8 @@ ADDRESS = "address"
 """The choice for an address that is no contact's."""
 
 
-class PrivacyFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
-    person = forms.CharField(
-        required=False,
-        max_length=320,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
-    )
+class PrivacyFilterForm(FilterForm):
+    person = search_field("Email, phone, name or id")
     kind = forms.ChoiceField(
         required=False, choices=[("", "Any kind"), *PrivacyRequest.Kind.choices]
     )
@@ -33,9 +28,6 @@ class PrivacyFilterForm(forms.Form):
         required=False,
         choices=[("", "Any state"), *PrivacyRequest.State.choices, (OVERDUE, "Overdue")],
     )
-
-    def __init__(self, data: Mapping[str, str]) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
 
     def read(self, organization_id: str) -> PrivacyRequestFilter:
         """Return what the form means, without its page. Raise Unavailable."""

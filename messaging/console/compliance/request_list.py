@@ -60,8 +60,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     request_filter = replace(request_filter, cursor=ids.parse(request.GET.get("after", "")))
     rows, following = requests.page(viewer.organization_id, request_filter, limit=PAGE)
     contact_names = names.read(viewer, {row.contact_id for row in rows})
-    query = request.GET.copy()
-    query.pop("after", None)
     return access.show(
         request,
         viewer,
@@ -72,7 +70,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         problem=problem or contact_names.problem,
         lines=[line(viewer, row, contact_names) for row in rows],
         following=following,
-        query=query.urlencode(),
     )
 
 

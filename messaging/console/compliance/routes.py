@@ -13,6 +13,7 @@ ROUTES: list[URLPattern] = [
     path("consent/", access.first("consent", Permission.SEE_PEOPLE), name="first_consent"),
     path("privacy/", access.first("privacy", Permission.SEE_PEOPLE), name="first_privacy"),
     path(_CONSENT, consent_list.show, name="consent"),
+    path(f"{_CONSENT}<uuid:entry_id>/", consent_list.show_one, name="consent_entry"),
     path(f"{_CONSENT}ledger/", ledger_page.show, name="ledger"),
     path(f"{_CONSENT}ledger/export/", ledger_page.export, name="ledger_export"),
     path(_PRIVACY, request_list.show, name="privacy"),

@@ -219,6 +219,11 @@ def message_url(viewer: Viewer, message_id: UUID) -> str:
     return reverse("console:message", args=[viewer.organization_id, message_id])
 
 
+def suppression_url(viewer: Viewer, suppression_id: UUID) -> str:
+    """Return the address of a suppression's page."""
+    return reverse("console:suppression", args=[viewer.organization_id, suppression_id])
+
+
 def lift_url(viewer: Viewer, suppression_id: UUID) -> str:
     """Return the address of the page that lifts a suppression."""
     return reverse("console:lift", args=[viewer.organization_id, suppression_id])
@@ -297,12 +302,10 @@ def _entry_links(viewer: Viewer, entry: str | None, stopped_by: Entries) -> list
     if entry and (suppression := stopped_by.suppressions.get(entry)):
         day = wording.day(suppression.created_at, viewer.zone)
         words = wording.SUPPRESSED_BY[suppression.reason]
-        return [
-            Link(f"{day}: {words}", reverse("admin:messaging_suppression_change", args=[entry]))
-        ]
+        return [Link(f"{day}: {words}", suppression_url(viewer, suppression.pk))]
     if entry and (decided := stopped_by.consent.get(entry)):
         day = wording.day(decided.occurred_at, viewer.zone)
         words = decided.get_status_display()
-        url = reverse("admin:messaging_consententry_change", args=[entry])
+        url = reverse("console:consent_entry", args=[viewer.organization_id, entry])
         return [Link(f"{words} on {day}", url)]
     return []

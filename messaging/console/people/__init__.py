@@ -1,4 +1,4 @@
-"""People: whether a person can be reached, what happened to them, and what can be done.
+"""People: contacts, suppressions, and a person's page with its reachability and history.
 
-Other packages use `contact_merge`, `names` and `reachability`.
+Other packages use `names` and `reachability`; `urls` uses `routes`.
 """

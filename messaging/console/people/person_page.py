@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
-from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from messaging.accept import Call, Submission, accept, results
@@ -21,7 +18,6 @@ from messaging.consent.privacy import requests
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
-from messaging.console.actions.action_pages import ActionReasonForm
 from messaging.console.messages import explanations
 from messaging.console.messages.explanations import Explanation, Link, Moment
 from messaging.console.messages.message_list import reason_of
@@ -30,11 +26,12 @@ from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOu
 from messaging.content import compose
 from messaging.domain.channels import Channel
 from messaging.domain.statuses import EventType
-from messaging.models import BulkAction, ConsentEntry, Event, PrivacyRequest, Suppression
+from messaging.models import ConsentEntry, Event, PrivacyRequest, Suppression
 from messaging.reports import delivery_list, trace
 from messaging.store.reports.deliveries import DeliveryFilter, DeliveryRow
+from push import devices
+from push.models import Device
 from rme.core import errors, ids
-from rme.core.addresses import phone_spellings
 from rme.core.http.parsing import parse
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
@@ -112,44 +109,9 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         moments=sorted(moments, key=lambda moment: moment.at, reverse=True),
         forms=_forms(viewer, filled) if contact and viewer.may_change_people else [],
         requests=_requests(viewer, contact_id),
-        is_embedded=ids.is_canonical(contact_id),
+        is_stored=contact is not None and ids.is_canonical(contact_id),
+        devices=_devices(viewer, contact_id),
         may_see_test_entries=viewer.may(Permission.SEE_PEOPLE),
-    )
-
-
-@access.page
-def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResponseBase:
-    """Return the page that asks why a suppression is lifted; a POST lifts it."""
-    viewer.require(Permission.CHANGE_PEOPLE)
-    row = get_object_or_404(suppressions.current(viewer.organization_id), pk=suppression_id)
-    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
-    whom = viewer.shown(row.address) or row.contact_id
-    if form.is_valid():
-        reason = form.cleaned_data["why"]
-        scope = f"{whom} on {row.channel}: {row.reason}"
-        bulk_actions.start(
-            viewer,
-            BulkAction.Kind.LIFT,
-            [row.pk],
-            scope=scope,
-            reason=reason,
-            contact_id=row.contact_id,
-        )
-        messages.success(request, f"Lifted: {scope}.")
-        url = reverse("console:messages", args=[viewer.organization_id])
-        if row.contact_id:
-            url = explanations.person_url(viewer, row.contact_id)
-        return HttpResponseRedirect(url)
-    return access.show(
-        request,
-        viewer,
-        "lift",
-        "Lift?",
-        form=form,
-        row=row,
-        whom=whom,
-        why=wording.SUPPRESSED_BY[row.reason],
-        is_protected=row.reason in suppressions.PROTECTED,
     )
 
 
@@ -233,9 +195,7 @@ def _suppressions(
 ) -> list[Suppression]:
     """Return the suppressions in force of a person and their addresses; one query."""
     addresses = [compose.address_of(contact, channel) for channel in Channel] if contact else []
-    condition = ~Q(contact_id="") & Q(contact_id=contact_id)
-    if spellings := {spelling for each in addresses if each for spelling in phone_spellings(each)}:
-        condition |= ~Q(address="") & Q(address__in=spellings)
+    condition = suppressions.about([contact_id], addresses)
     return list(suppressions.current(viewer.organization_id).filter(condition).order_by("-pk"))
 
 
@@ -245,6 +205,13 @@ def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
         return []
     request_filter = requests.PrivacyRequestFilter(contact_ids=[contact_id])
     return requests.page(viewer.organization_id, request_filter, limit=SHOWN)[0]
+
+
+def _devices(viewer: Viewer, contact_id: str) -> list[Device]:
+    """Return the person's latest devices; one query."""
+    if not viewer.may(Permission.SEE_PEOPLE):
+        return []
+    return devices.find(viewer.organization_id, contact_id=contact_id, limit=SHOWN)[0]
 
 
 def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
@@ -314,7 +281,7 @@ def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
     evidence = wording.evidence(entry.evidence, in_full=viewer.sees_addresses)
     text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
     colour = "good" if entry.status == "OPTED_IN" else "warn"
-    link = Link("Entry", reverse("admin:messaging_consententry_change", args=[entry.pk]))
+    link = Link("Entry", reverse("console:consent_entry", args=[viewer.organization_id, entry.pk]))
     return Moment(entry.occurred_at, title, text, colour, [link])
 
 

@@ -13,7 +13,6 @@ from rme.crm.models import (
     Account,
     Case,
     CaseComment,
-    Contact,
     Event,
     EventRegistration,
     Exhibitor,
@@ -59,20 +58,6 @@ class RecordAdmin(PreparedImports):
 class AccountAdmin(RecordAdmin):
     list_display = ("name", "phone", "website", "organization", "created_at")
     search_fields = ("name", "phone")
-
-
-@admin.register(Contact)
-class ContactAdmin(RecordAdmin):
-    list_display = ("__str__", "email", "mobile", "language", "zone", "account", "organization")
-    # A filter by value would read the whole table to list the values.
-    list_filter = (
-        ("email", admin.EmptyFieldListFilter),
-        ("mobile", admin.EmptyFieldListFilter),
-        ("account", admin.EmptyFieldListFilter),
-    )
-    search_fields = ("first_name", "last_name", "email", "mobile", "phone", "id")
-    list_select_related = ("organization", "account")
-    autocomplete_fields = ("account",)
 
 
 class CommentInline(TenantInline):

@@ -95,7 +95,6 @@ class AuditedPage:
                 row,
                 audit.actions_of(type(row))[DELETED],
                 changes=audit.values_of(row, self.secret_fields),
-                reason=self.reason(request),
             )
         ]
         self.record(request, entries)
@@ -125,10 +124,6 @@ class AuditedPage:
     def record(self, request: HttpRequest, entries: Sequence[audit.NewEntry]) -> None:
         """Record what the person of a request does, by one statement."""
         audit.record(audit.actor_of(request), entries)
-
-    def reason(self, request: HttpRequest) -> str:
-        """Return the reason that a person typed for an action."""
-        return request.POST.get("reason", "").strip()[:500]
 
     def note(
         self,

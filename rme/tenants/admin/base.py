@@ -141,12 +141,12 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
                 if not is_offered(choice, initial[field.name]):
                     del initial[field.name]
         if has_field(self.model, "organization") and "organization" not in initial:
-            initial |= self._own_organization(request)
+            initial |= self.own_organization(request, self.write_permission)
         return initial
 
-    def _own_organization(self, request: HttpRequest) -> dict[str, object]:
+    def own_organization(self, request: HttpRequest, permission: Permission) -> dict[str, object]:
         """Return the organization to begin with: the only one, or the one worked in last."""
-        rows = organizations_for(request, self.write_permission).values_list("pk", flat=True)
+        rows = organizations_for(request, permission).values_list("pk", flat=True)
         organization_ids = list(rows[:2])
         if len(organization_ids) > 1:
             organization_ids = list(rows.filter(pk=latest.remembered(request)))

@@ -36,11 +36,6 @@ class TenantForm(ModelForm):
                 self.add_error(name, "This belongs to an organization that is served elsewhere.")
         return cleaned
 
-    def _post_clean(self) -> None:
-        # The models' checks read the organization, so they need one.
-        if "organization" not in self.fields or self.own_organization():
-            super()._post_clean()
-
 
 class OrganizationFilter(admin.SimpleListFilter):
     """Filters a list by organization; visible to people with several organizations."""

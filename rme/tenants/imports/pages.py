@@ -35,16 +35,16 @@ SHOWN = 50
 
 
 class OrganizationChoice(forms.Form):
-    """A choice of the organization, preselected for a person with only one."""
+    """A choice of the organization."""
 
     organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
 
-    def __init__(self, organizations: QuerySet[Organization], *args: object) -> None:
-        super().__init__(*args)
+    def __init__(
+        self, organizations: QuerySet[Organization], *args: object, **kwargs: object
+    ) -> None:
+        super().__init__(*args, **kwargs)
         field: Any = self.fields["organization"]
         field.queryset = organizations
-        first = list(organizations[:2])
-        field.initial = first[0] if len(first) == 1 else None
 
 
 class ImportForm(OrganizationChoice):
@@ -55,8 +55,8 @@ class ImportForm(OrganizationChoice):
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"})
     )
 
-    def __init__(self, columns: Sequence[str], *args: object) -> None:
-        super().__init__(*args)
+    def __init__(self, columns: Sequence[str], *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)
         self.fields["file"].help_text = (
             "CSV, at most 100 MB and a million rows. The first line names the "
             f"columns: {', '.join(columns)}."
@@ -146,6 +146,10 @@ class FilePages(TenantAdmin):
         raise NotImplementedError
 
     # --- pages ----------------------------------------------------------------------------------
+    def may_import(self, request: HttpRequest) -> bool:
+        """Return whether a person may import files, into the list of any organization."""
+        return self.may(request, self.write_permission, None)
+
     def get_urls(self) -> list[object]:
         pages = [
             ("imports/new/", self.new_import, "new_import"),
@@ -156,7 +160,7 @@ class FilePages(TenantAdmin):
             path(route, self.admin_site.admin_view(view), name=f"{self._prefix}_{name}")
             for route, view, name in pages
         ]
-        edge.files_allowed(ours[0].callback, self.has_add_permission, csv_lines.BYTES_LIMIT)
+        edge.files_allowed(ours[0].callback, self.may_import, csv_lines.BYTES_LIMIT)
         return ours + super().get_urls()
 
     @action(description="Imports", url_path="imports", permissions=["view"])
@@ -165,14 +169,15 @@ class FilePages(TenantAdmin):
         runs = list(self._runs(request).select_related("organization").order_by("-pk")[:SHOWN])
         for run in runs:
             run.url = self._url("import", run.pk)
-        context = {"runs": runs, "may_add": self.has_add_permission(request)}
+        context = {"runs": runs, "may_add": self.may_import(request)}
         return self._show(request, "import_list", title="Imports", **context)
 
     @action(description="Export", url_path="export", permissions=["view"])
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
         """Return an organization's list as a CSV file, after a choice of the organization."""
         organizations = organizations_for(request, self.read_permission)
-        form = OrganizationChoice(organizations, request.POST or None)
+        own = self.own_organization(request, self.read_permission)
+        form = OrganizationChoice(organizations, request.POST or None, initial=own)
         if not form.is_valid():
             context = {"question": "The list leaves as a CSV file.", "form": form}
             return self.show(request, "ask", None, title="Export", **context)
@@ -186,12 +191,12 @@ class FilePages(TenantAdmin):
 
     def new_import(self, request: HttpRequest) -> HttpResponse:
         """Store an uploaded file, and redirect to the page with its progress."""
-        if not self.has_add_permission(request):
+        if not self.may_import(request):
             raise PermissionDenied
         organizations = organizations_for(request, self.write_permission)
-        form = ImportForm(
-            self.file_columns, organizations, request.POST or None, request.FILES or None
-        )
+        own = self.own_organization(request, self.write_permission)
+        data, file = request.POST or None, request.FILES or None
+        form = ImportForm(self.file_columns, organizations, data, file, initial=own)
         if form.is_valid() and (run := self._start(request, form)):
             return HttpResponseRedirect(self._url("import", run.pk))
         return self._show(request, "import_new", title=f"Import {self.file_noun}", form=form)

@@ -32,7 +32,7 @@ def org(db):
 @pytest.mark.promise("embedded-8")
 def test_a_file_is_imported_by_a_person(org, redis):
     editor = person("editor", org, Role.OPERATOR)
-    shown = editor.get(page(Contact, "changelist")).content.decode()
+    shown = editor.get(page(Contact, "changelist"), follow=True).content.decode()
     assert page(Contact, "imports") in shown
     assert page(Contact, "export") in shown
     file = SimpleUploadedFile("people.csv", b"lastName,email\nL,a@b.example\nM,nobody\n")

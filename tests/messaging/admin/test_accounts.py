@@ -53,7 +53,7 @@ def test_the_list_asks_once_for_all_accounts(root, org, count, django_assert_num
 
 def test_list_redirects_to_the_console(root, account):
     listed = root.get(page(ProviderAccount, "changelist"))
-    assert listed["Location"] == "/admin/console/providers/"
+    assert listed["Location"] == "/admin/console/acme/providers/"
 
 
 def test_draft_cannot_be_activated_by_its_form(root, org):
@@ -66,5 +66,5 @@ def test_draft_cannot_be_activated_by_its_form(root, org):
 
 def test_adding_an_account_redirects_to_the_console(root, org):
     add = page(ProviderAccount, "add")
-    assert root.get(add)["Location"] == "/admin/console/providers/"
+    assert root.get(add)["Location"] == "/admin/console/acme/providers/"
     assert root.get(add, {"organization": "acme"})["Location"] == "/admin/console/acme/providers/"

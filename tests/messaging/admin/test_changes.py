@@ -6,6 +6,7 @@ from messaging.models import Suppression, WebhookDelivery
 from messaging.models.endpoints import ChangeType
 from push.models import Device
 from tests import factories
+from tests.messaging.console.conftest import url
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.tenants.admin.scene import page
 
@@ -15,11 +16,11 @@ pytestmark = pytest.mark.django_db
 def test_changes_in_the_console_queue_webhook_events(root, org):
     endpoint(org, "https://hooks.example.com/", *ChangeType)
     contact = factories.contact(org)
-    given = {"organization": org.pk, "channel": "EMAIL", "address": "", "reason": "MANUAL"}
-    root.post(page(Suppression, "add"), {**given, "contact_id": str(contact.pk)})
+    suppressed = {"channel": "EMAIL", "contact": str(contact.pk), "reason": "MANUAL"}
+    root.post(url("suppression_new"), suppressed)
     entry = Suppression.objects.get()
-    root.post(page(Suppression, "change", entry.pk), {"note": "by phone"})
-    root.post(page(Suppression, "delete", entry.pk), {"post": "yes"})
+    root.post(url("suppression", entry.pk), {"note": "by phone"})
+    root.post(url("lift", entry.pk), {"why": "by phone"})
     form = {"organization": org.pk, "platform": "ANDROID", "environment": "PRODUCTION"}
     root.post(
         page(Device, "add"), {**form, "contact_id": str(contact.pk), "token": "t", "active": "on"}

@@ -15,11 +15,11 @@ from messaging.models import (
 )
 from messaging.reports import first_steps
 from rme.core.cache import TtlCache
-from rme.crm.models import Contact
 from rme.tenants.models import Organization
 from rme.tenants.oauth import api_keys
 from tests import factories
 from tests.messaging.admin.templates.test_templates import VERSION
+from tests.messaging.console.conftest import url as console_url
 from tests.rest import work
 from tests.tenants.admin.scene import button, page, person
 
@@ -88,7 +88,7 @@ def test_the_simulator_is_a_provider(new):
 def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
     owner = person("o", org, "OWNER")
     own = {"organization": org.pk}
-    owner.post(page(Contact, "add"), {**own, "last_name": "Me", "email": "me@company.example"})
+    owner.post(console_url("contact_new"), {"last_name": "Me", "email": "me@company.example"})
     form = {**own, "name": "hello", "language": "en_US", "channel": "EMAIL"}
     owner.post(page(Template, "add"), {**form, "category": "TRANSACTIONAL"})
     template = Template.objects.get(name="hello")

@@ -249,7 +249,7 @@ def test_list_is_exported_with_escaped_formulas(root, org):
 
 
 def test_suppression_list_links_to_imports_and_exports(root, org):
-    shown = root.get(page(Suppression, "changelist")).content.decode()
+    shown = root.get(page(Suppression, "changelist"), follow=True).content.decode()
     assert IMPORTS in shown
     assert EXPORT in shown
     assert NEW in root.get(IMPORTS).content.decode()

@@ -1,124 +1,74 @@
-"""Consent is only added; suppressions are normalised, and some are lifted only with a reason."""
+"""Addresses of contacts, consent, suppressions and messages in the admin lead to the console."""
 
 import pytest
-from django.utils import timezone
 
-from messaging.models import ConsentEntry, Suppression
-from push.models import Device, token_digest
-from tests import audited, factories
-from tests.tenants.admin.scene import page
+from messaging.consent import ledger
+from messaging.models import ConsentEntry, Message, Suppression
+from rme.crm.models import Contact
+from rme.tenants.models import Membership
+from tests import factories
+from tests.messaging.console.conftest import url
+from tests.rest import Api, message
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
+PAGES = {
+    Contact: ("contacts", "contact_new", "person"),
+    ConsentEntry: ("consent", "consent", "consent_entry"),
+    Suppression: ("suppressions", "suppression_new", "suppression"),
+    Message: ("messages", None, "message"),
+}
+"""By model: the console's list, its form of a new row, and its page of a row."""
+
+
+@pytest.fixture
+def ada(org):
+    ada = factories.contact(org)
+    Api(org).send(message(ada))
+    decision = ledger.ConsentDecision(str(ada.pk), "ALL", "ALL", "OPTED_IN", "API", None)
+    ledger.record(org.pk, [decision])
+    Suppression.objects.create(
+        organization=org, channel="SMS", address="+12127365000", reason="STOP"
+    )
+    return ada
+
+
+@pytest.mark.parametrize("model", PAGES)
+def test_addresses_of_the_admin_lead_to_the_console(org, ada, model):
+    factories.organization("other")
+    in_list, new, in_page = PAGES[model]
+    row = model.objects.get()
+    owner = person("owner", org, Membership.Role.OWNER)
+    for name, args, expected in (
+        ("changelist", [], url(in_list)),
+        ("add", [], new and url(new)),
+        ("change", [row.pk], url(in_page, row.pk)),
+        ("delete", [row.pk], url(in_page, row.pk)),
+    ):
+        address = page(model, name, *args)
+        for answer in (owner.get(address), owner.get(f"{address}?record"), owner.post(address)):
+            found = (name, answer.status_code, answer.get("Location"))
+            assert found == (name, 302 if expected else 403, expected)
+    stranger = person("stranger", factories.organization("third"), Membership.Role.OWNER)
+    assert stranger.get(page(model, "change", row.pk)).status_code == 404
+    support = person("developer", org, Membership.Role.TEMPLATE_EDITOR)
+    assert [support.get(page(model, name)).status_code for name in ("changelist", "add")] == [
+        403,
+        403,
+    ]
 
 
 @pytest.mark.promise("consent-5")
-def test_consent_is_recorded_in_the_console_and_never_changed(root, org):
-    response = root.get(page(ConsentEntry, "add"))
-    assert (response.status_code, response.url) == (302, "/admin/console/consent/")
-    assert root.post(page(ConsentEntry, "add"), {"organization": org.pk}).status_code == 302
-    assert not ConsentEntry.objects.exists()
-    row = ConsentEntry.objects.create(
-        organization=org, contact_id="ada", channel="ALL", category="ALL", status="OPTED_IN",
-        source="API", occurred_at=timezone.now(),
-    )  # fmt: skip
-    form = {"organization": org.pk, "contact_id": "ada", "status": "OPTED_OUT"}
-    assert root.post(page(ConsentEntry, "change", row.pk), form).status_code == 403
-    assert root.post(page(ConsentEntry, "delete", row.pk), {"post": "yes"}).status_code == 403
-    chosen = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
-    root.post(page(ConsentEntry, "changelist"), chosen)
-    assert ConsentEntry.objects.get() == row
-
-
-def suppression(**fields):
-    return {"channel": "EMAIL", "address": "Ada@EXAMPLE.com", "reason": "STOP", **fields}
-
-
-@pytest.mark.parametrize(
-    ("channel", "typed", "kept"),
-    [
-        ("EMAIL", "Ada@EXAMPLE.com", "ada@example.com"),
-        ("SMS", "(212) 736-5000", "+12127365000"),
-        ("ALL", "Ada@EXAMPLE.com", "ada@example.com"),
-    ],
-)
-def test_addresses_are_normalised(root, org, channel, typed, kept):
-    form = suppression(organization=org.pk, channel=channel, address=typed)
-    assert root.post(page(Suppression, "add"), form).status_code == 302
-    assert Suppression.objects.get().address == kept
-
-
-@pytest.mark.parametrize(
-    ("fields", "wrong"),
-    [
-        ({"address": "nobody"}, "address"),
-        ({"channel": "SMS", "address": "079 123 45 67"}, "address"),
-        ({"address": ""}, "__all__"),
-        ({"contact_id": "ada"}, "__all__"),
-    ],
-)
-def test_malformed_address_is_rejected(root, org, fields, wrong):
-    form = suppression(organization=org.pk, **fields)
-    errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
-    assert set(errors) == {wrong}
-
-
-@pytest.mark.promise("suppressions-2")
-def test_unknown_contact_is_an_error_at_its_field(root, org):
-    theirs = factories.contact(factories.organization("other"))
-    for contact_id in (str(theirs.pk), "ada"):
-        form = suppression(organization=org.pk, address="", contact_id=contact_id)
-        errors = root.post(page(Suppression, "add"), form).context["adminform"].form.errors
-        assert errors == {"contact_id": ["There is no such contact."]}
-    ours = str(factories.contact(org).pk)
-    form = suppression(organization=org.pk, address="", contact_id=ours)
-    assert root.post(page(Suppression, "add"), form).status_code == 302
-    assert Suppression.objects.get().contact_id == ours
-
-
-def test_an_address_is_listed_once(root, org):
-    form = suppression(organization=org.pk)
-    root.post(page(Suppression, "add"), form)
-    assert root.post(page(Suppression, "add"), form).status_code == 200
-    assert Suppression.objects.count() == 1
-
-
-@pytest.mark.promise("suppressions-13")
-@pytest.mark.parametrize("reason", ["COMPLAINT", "STOP"])
-def test_suppression_by_the_recipient_is_lifted_only_with_a_reason(root, org, reason):
-    row = Suppression.objects.create(
-        organization=org, channel="EMAIL", address="a@b.example", reason=reason
-    )
-    url = page(Suppression, "delete", row.pk)
-    assert b"required" in root.get(url).content
-    root.post(url, {"post": "yes", "reason": "  "})
-    root.post(page(Suppression, "change", row.pk), {"note": "n", "expires_at_0": "2020-01-01"})
-    row.refresh_from_db()
-    assert row.expires_at is None
-    root.post(url, {"post": "yes", "reason": "asked by phone"})
-    assert not Suppression.objects.exists()
-    assert "reason: asked by phone" in audited.lines(action="DELETED")
-
-
-def test_a_manual_entry_needs_no_reason(root, org):
-    row = Suppression.objects.create(
-        organization=org, channel="EMAIL", address="a@b.example", reason="MANUAL"
-    )
-    root.post(page(Suppression, "delete", row.pk), {"post": "yes"})
-    assert not Suppression.objects.exists()
-
-
-@pytest.mark.promise("devices-19")
-def test_a_token_is_registered_once_and_never_shown(root, org):
-    form = {
-        "organization": org.pk, "contact_id": "ada", "platform": "ANDROID", "token": "secret-token",
-        "environment": "PRODUCTION", "active": "on",
-    }  # fmt: skip
-    assert root.post(page(Device, "add"), form).status_code == 302
-    row = Device.objects.get()
-    assert row.token_digest == token_digest("secret-token")
-    again = root.post(page(Device, "add"), form)
-    assert set(again.context["adminform"].form.errors) == {"token"}
-    for name in ("change", "history", "delete"):
-        shown = root.get(page(Device, name, row.pk)).content.decode()
-        assert "secret-token" not in shown
-        assert row.token_digest not in shown
+@pytest.mark.parametrize("model", PAGES)
+def test_superuser_sees_a_record_that_no_form_changes(root, org, ada, model):
+    row = model.objects.get()
+    before = model.objects.values().get()
+    address = f"{page(model, 'change', row.pk)}?record"
+    shown = root.get(address).content.decode()
+    assert str(row) in shown
+    assert 'name="_save"' not in shown
+    assert root.post(address, {"organization": org.pk, "note": "x"}).status_code == 403
+    for name in ("changelist", "delete"):
+        form = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+        root.post(page(model, name, *([row.pk] if name == "delete" else [])), form)
+    assert model.objects.values().get() == before

@@ -85,13 +85,13 @@ def test_message_redirects_to_the_console(root, org):
     row = Message.objects.get()
     listed = root.get(page(Message, "changelist"), {"organization": org.pk})
     assert listed["Location"] == f"/admin/console/{org.pk}/messages/"
-    assert root.get(page(Message, "changelist"))["Location"] == "/admin/console/messages/"
+    assert root.get(page(Message, "changelist"))["Location"] == "/admin/console/acme/messages/"
     shown = root.get(page(Message, "change", row.pk))
     assert shown["Location"] == f"/admin/console/{org.pk}/messages/{row.pk}/"
     stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
     assert stranger.get(page(Message, "change", row.pk)).status_code == 404
     listed = stranger.get(page(Message, "changelist"), {"organization": org.pk})
-    assert listed["Location"] == "/admin/console/messages/"
+    assert listed["Location"] == "/admin/console/other/messages/"
     assert person("nobody").get(page(Message, "changelist")).status_code == 403
 
 

@@ -18,8 +18,9 @@ from tests import factories
 from tests.fakes import providers as fakes
 from tests.messaging.consent.race_scene import AT_ONCE, race
 from tests.messaging.consent.test_soft_bounces import earlier
+from tests.messaging.console.conftest import url
 from tests.rest import message
-from tests.tenants.admin.scene import page, person
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 300
@@ -36,7 +37,7 @@ def by_api(api, org, scene):
 
 def by_form(api, org, scene):
     root = person("root", is_superuser=True)
-    return lambda: root.post(page(Suppression, "add"), {"organization": org.pk, **ENTRY})
+    return lambda: root.post(url("suppression_new"), ENTRY)
 
 
 def by_import(api, org, scene):

@@ -267,7 +267,7 @@ def test_frame_opened_alone_is_audited(owner, org):
 def test_entry_has_address_request_id_and_user_agent(org):
     client = person("owner", org, Role.OWNER)
     client.defaults |= {"REMOTE_ADDR": "198.51.100.7", "HTTP_USER_AGENT": "Browser " + "x" * 300}
-    answer = client.post(page(Contact, "add"), {"organization": org.pk, "last_name": "L"})
+    answer = client.post(url("contact_new"), {"last_name": "L"})
     entry = AuditEntry.objects.get()
     assert (entry.address, entry.request_id) == ("198.51.100.7", answer["X-Request-Id"])
     assert entry.user_agent == "Browser " + "x" * 192

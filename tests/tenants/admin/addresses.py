@@ -12,6 +12,7 @@ from messaging.consent.privacy.requests import NewRequest
 from messaging.links import Confirmation, PreferenceLink
 from messaging.models import (
     BulkAction,
+    ConsentEntry,
     Message,
     PrivacyFile,
     ProviderAccount,
@@ -73,6 +74,7 @@ class Addresses:
             "account_id": self._key(ProviderAccount),
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
+            "entry_id": self._key(ConsentEntry),
             "endpoint_id": self._key(WebhookEndpoint),
             "delivery_id": self._key(WebhookDelivery),
         }

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from bot.models import BotSettings
-from messaging.admin.console_lists import ListInConsole
+from messaging.admin.console_lists import InConsole, ListInConsole
 from messaging.consent import ledger
 from messaging.models import (
     Category,
@@ -32,6 +32,8 @@ PASSWORD = "hunter2-secret"
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 LISTED = [each for each in MODELS if not isinstance(admin.site._registry[each], ListInConsole)]
 """The models whose lists are pages of the admin."""
+FORMED = [each for each in MODELS if not isinstance(admin.site._registry[each], InConsole)]
+"""The models whose forms are pages of the admin."""
 
 
 def person(name: str, org: Any = None, role: Any = None, **fields: Any) -> Client:

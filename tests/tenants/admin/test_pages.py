@@ -23,12 +23,12 @@ from rme.crm.models import Account, Case, Contact, Event, EventRegistration, Exh
 from rme.tenants.models import ApiKey, Application, Membership, Organization, User
 from rme.tenants.oauth import api_keys
 from tests import factories
-from tests.tenants.admin.scene import LISTED, MODELS, NOW, PASSWORD, page
+from tests.tenants.admin.scene import FORMED, LISTED, MODELS, NOW, PASSWORD, page
 
 pytestmark = pytest.mark.django_db
 
 NEVER_ADDED = {Message, LogEntry}
-ELSEWHERE = {User, Membership, ProviderAccount, ConsentEntry}
+ELSEWHERE = {User, Membership, ProviderAccount, ConsentEntry, Contact, Suppression}
 """They are invited, or added in the console: to add one leads there."""
 
 
@@ -75,13 +75,14 @@ class TestFilled:
         ]
         secrets += Application.objects.values_list("client_secret", flat=True)
         in_console = [] if model in LISTED else [page(model, "changelist")]
-        in_console += [page(model, "change", row.pk)] if model is Message else []
+        if model not in FORMED:
+            in_console += [page(model, name, row.pk) for name in ("change", "delete")]
         for url in (
             page(model, "changelist"),
             page(model, "changelist") + "?q=a",
             page(model, "change", row.pk),
             page(model, "history", row.pk),
-            *([] if model in NEVER_ADDED | {ConsentEntry} else [page(model, "delete", row.pk)]),
+            *([] if model is LogEntry else [page(model, "delete", row.pk)]),
         ):
             shown = root.get(url)
             is_version = url.endswith("/delete/") and "templateversion" in url
@@ -150,7 +151,6 @@ def _endpoints(org, count):
 
 LISTS = [
     (Account, _named(Account, name="Account {}"), 5),
-    (Contact, _people, 5),
     (Case, _cases, 6),
     (Event, _events, 5),
     (EventRegistration, _at_events(EventRegistration), 6),
@@ -162,7 +162,6 @@ LISTS = [
     (SenderDomain, _named(SenderDomain, domain="d{}.example"), 5),
     (SendingRules, _rules, 5),
     (WebhookEndpoint, _endpoints, 5),
-    (Suppression, _named(Suppression, address="a{}@b.example", channel="EMAIL"), 6),
     (Template, _named(Template, name="t{}", language="de", channel="SMS", category="X"), 7),
     (Partial, _named(Partial, name="p{}", text="T"), 5),
     (ApiKey, lambda org, count: [api_keys.issue(org, f"k{i}") for i in range(count)], 5),

@@ -66,7 +66,17 @@ ROUTES = {
     "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
-    "console:first_test_entries": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:first_contacts": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:contacts": (P.SEE_PEOPLE, NOBODY),
+    **{
+        f"console:{name}": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE)
+        for name in ("contact_new", "contact_edit", "contacts_delete", "contacts_merge")
+    },
+    "console:first_suppressions": (P.SEE_PEOPLE, P.SEE_PEOPLE),
+    "console:suppressions": (P.SEE_PEOPLE, NOBODY),
+    "console:suppression_new": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:suppression": (P.SEE_PEOPLE, P.CHANGE_PEOPLE),
+    "console:consent_entry": (P.SEE_PEOPLE, NOBODY),
     "console:test_entries": (P.SEE_PEOPLE, NOBODY),  # a POST names an entry
     "console:lift": (P.CHANGE_PEOPLE, P.CHANGE_PEOPLE),
     "console:first_requests": (P.SEE_SETTINGS, P.SEE_SETTINGS),
@@ -221,6 +231,7 @@ def test_rows_of_another_organization_are_not_found_under_ones_own(org, addresse
     stranger = person("stranger", factories.organization("other"), Membership.Role.OWNER)
     own = "/admin/console/other/"
     names = ("message", "message_record", "html", "action", "person", "lift", "filter", "provider")
+    names += ("contact_edit", "suppression", "consent_entry")
     names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
     names += ("privacy_request", "privacy_file")
     mixed = [

@@ -19,7 +19,8 @@ from messaging.models import (
 )
 from push.models import Device
 from rme.core.addresses import mask
-from rme.crm.models import Account, Contact
+from rme.crm.models import Account, Contact, Exhibitor
+from rme.crm.models import Event as CrmEvent
 from rme.tenants.models import ApiKey, Application, Invitation, Membership, Organization, User
 from tests import factories
 from tests.tenants.admin.scene import LISTED, MODELS, PASSWORD, button, fill, page, person
@@ -124,7 +125,8 @@ ADD = {
 @pytest.mark.parametrize("model", ADD, ids=lambda model: model._meta.label)
 def test_adding_needs_the_role(org, model):
     got = {r: person(r, org, r).get(page(model, "add")).status_code for r in Role.values}
-    opens = 302 if model in (ProviderAccount, ConsentEntry) else 200  # the console does that
+    in_console = model in (ProviderAccount, ConsentEntry, Contact, Suppression)
+    opens = 302 if in_console else 200
     assert got == {role: opens if role in ADD[model] else 403 for role in Role.values}
 
 
@@ -176,31 +178,39 @@ def test_template_editor_cannot_activate_drafts(org):
     assert got == {"OPERATOR": 200, "TEMPLATE_EDITOR": 403, "APPROVER": 200}
 
 
+def exhibitor(org, **fields):
+    """Return the form of an exhibitor at an event of an organization."""
+    event = CrmEvent.objects.create(
+        organization=org, name="Congress", starts_at="2026-01-01T00:00Z"
+    )
+    return {"organization": org.pk, "event": event.pk, "status": "Confirmed", **fields}
+
+
 def test_choices_offer_nothing_of_another_organization(org):
     other = factories.organization("other")
     theirs = Account.objects.create(organization=other, name="Theirs")
     owner = person("owner", org, Role.OWNER)
-    form = {"organization": org.pk, "last_name": "L", "account": theirs.pk}
-    errors = owner.post(page(Contact, "add"), form).context["adminform"].form.errors
+    form = exhibitor(org, account=theirs.pk)
+    errors = owner.post(page(Exhibitor, "add"), form).context["adminform"].form.errors
     assert set(errors) == {"account"}
-    form = {"organization": other.pk, "last_name": "L"}
-    errors = owner.post(page(Contact, "add"), form).context["adminform"].form.errors
+    form = exhibitor(org, organization=other.pk)
+    errors = owner.post(page(Exhibitor, "add"), form).context["adminform"].form.errors
     assert set(errors) == {"organization"}
-    asked = {"app_label": "crm", "model_name": "contact", "field_name": "account"}
+    asked = {"app_label": "crm", "model_name": "exhibitor", "field_name": "account"}
     assert owner.get("/admin/autocomplete/", asked).json()["results"] == []
 
 
 def test_rows_of_two_organizations_cannot_be_mixed(root, org):
     other = factories.organization("other")
     theirs = Account.objects.create(organization=other, name="Theirs")
-    form = {"organization": org.pk, "last_name": "L", "account": theirs.pk}
-    errors = root.post(page(Contact, "add"), form).context["adminform"].form.errors
+    form = exhibitor(org, account=theirs.pk)
+    errors = root.post(page(Exhibitor, "add"), form).context["adminform"].form.errors
     assert errors == {"account": ["This belongs to another organization."]}
 
 
-def test_contact_without_an_organization_is_an_error_at_the_field(root, org):
-    form = {"last_name": "L", "mobile": "0791234567"}
-    errors = root.post(page(Contact, "add"), form).context["adminform"].form.errors
+def test_row_without_an_organization_is_an_error_at_the_field(root, org):
+    form = exhibitor(org, organization="")
+    errors = root.post(page(Exhibitor, "add"), form).context["adminform"].form.errors
     assert set(errors) == {"organization"}
 
 

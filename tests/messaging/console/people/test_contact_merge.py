@@ -17,8 +17,9 @@ from rme.core.cache import TtlCache
 from rme.crm.models import Case, Contact
 from rme.tenants.audit import Actor
 from tests import audited, factories
+from tests.messaging.console.conftest import url
 from tests.rest import Api, message, work
-from tests.tenants.admin.scene import fill, page, person
+from tests.tenants.admin.scene import fill, person
 
 pytestmark = pytest.mark.django_db
 CHANNELS = ("EMAIL", "SMS", "PUSH")
@@ -61,10 +62,10 @@ def allowed(contact, category="MARKETING"):
     }
 
 
-def submit(client, first, second, /, **more):
-    rows = sorted([first, second], key=lambda row: row.pk)
-    form = {"action": "merge", "_selected_action": [str(row.pk) for row in rows], **more}
-    return client.post(page(Contact, "changelist"), form)
+def merge_url(*rows):
+    """Return the address of the page that merges the second contact into the first."""
+    query = "&".join(f"contact={row.pk}" for row in rows)
+    return f"{url('contacts_merge')}?{query}"
 
 
 def test_records_of_a_merged_contact_follow_it(root, org, two):
@@ -73,14 +74,20 @@ def test_records_of_a_merged_contact_follow_it(root, org, two):
     work()
     factories.device(org, goes)
     Case.objects.create(organization=org, number="1", subject="S", issue="I", contact=goes)
-    shown = submit(root, stays, goes).content.decode()
-    for text in ("messages: 1", "devices: 1", "cases: 1", "first_name: Ada", "language: en_GB"):
-        assert text in shown
-    assert Contact.objects.filter(pk=goes.pk).exists()  # a preview changes nothing
-    submit(root, stays, goes, stays=str(stays.pk), do="merge", reason="")
-    submit(root, stays, goes, stays=str(stays.pk), do="preview", reason="one person")
+    shown = root.get(merge_url(stays, goes))
+    assert {kind: count for kind, count in shown.context["counts"].items() if count} == {
+        "messages": 1,
+        "devices": 1,
+        "cases": 1,
+    }
+    assert "Suppressions that move" not in shown.content.decode()
+    for text in ("First name: Ada", "Language: en_GB", "Messages that move"):
+        assert text in shown.content.decode()
+    refused = root.post(merge_url(stays, goes), {"why": " "})
+    assert refused.context["form"].errors == {"why": ["This field is required."]}
     assert Contact.objects.filter(pk=goes.pk).exists()
-    submit(root, stays, goes, stays=str(stays.pk), do="merge", reason="one person")
+    merged = root.post(merge_url(stays, goes), {"why": "one person"})
+    assert merged["Location"] == url("person", stays.pk)
     row = Contact.objects.get()
     assert (row.pk, row.first_name, row.email, row.mobile, row.language) == (
         stays.pk,
@@ -196,13 +203,12 @@ def test_statements_do_not_grow_with_rows(org):
 def test_contacts_of_two_organizations_are_not_merged(root, org, two):
     stays, _ = two
     theirs = factories.contact(factories.organization("other"))
-    for chosen in ([stays], [stays, theirs]):
-        form = {"action": "merge", "_selected_action": [str(row.pk) for row in chosen]}
-        shown = root.post(page(Contact, "changelist"), form, follow=True).content.decode()
-        assert "Choose exactly two contacts of one organization." in shown
+    for ticked in ([], [stays], [stays, theirs], [stays, stays], [*two, factories.contact(org)]):
+        shown = root.post(merge_url(*ticked), {"why": "one person"}, follow=True)
+        assert "Tick exactly two contacts to merge." in shown.content.decode()
     with pytest.raises(ValueError, match="one organization"):
         merge(stays, theirs)
-    assert Contact.objects.count() == 3
+    assert Contact.objects.count() == 4
 
 
 @pytest.mark.parametrize("role", ["VIEWER", "OPERATOR"])
@@ -210,10 +216,10 @@ def test_only_people_allowed_to_change_contacts_merge_them(org, two, role):
     stays, goes = two
     stranger = person("s", factories.organization("other"), "OWNER")
     for client in (stranger, person("r", org, role)):
-        submit(client, stays, goes, stays=str(stays.pk), do="merge", reason="one person")
+        client.post(merge_url(stays, goes), {"why": "one person"})
     assert Contact.objects.filter(pk=goes.pk).exists() is (role == "VIEWER")
 
 
 def test_page_opens_for_a_filled_organization(root, org, two):
     fill(org)
-    assert submit(root, *two).status_code == 200
+    assert root.get(merge_url(*two)).status_code == 200

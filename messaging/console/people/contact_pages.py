@@ -1,0 +1,127 @@
+"""Contacts of the embedded platform: adding, changing, deleting and merging them."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+
+from messaging.console import access
+from messaging.console.access import Viewer, note
+from messaging.console.actions.action_pages import ActionReasonForm
+from messaging.console.messages import explanations
+from messaging.console.people import contact_merge
+from messaging.console.people.contact_form import ContactForm
+from messaging.console.people.contact_list import PAGE
+from messaging.console.people.person_forms import CHANNELS
+from messaging.domain.channels import ALL
+from messaging.models import ConsentEntry
+from rme.core import ids
+from rme.crm.models import Contact
+from rme.tenants import audit
+from rme.tenants.access.roles import Permission
+from rme.tenants.audit import Action
+
+CHANNEL_WORDS = dict(CHANNELS)
+CATEGORIES = {ALL: "all categories"}
+DECISIONS = dict(ConsentEntry.Status.choices)
+
+
+@access.page_for(Permission.CHANGE_PEOPLE)
+def edit(request: HttpRequest, viewer: Viewer, contact_id: UUID | None = None) -> HttpResponseBase:
+    """Return the form of a contact, or of a new one; a POST saves it."""
+    row = Contact(organization_id=viewer.organization_id)
+    if contact_id:
+        rows = Contact.objects.filter(organization_id=viewer.organization_id)
+        row = get_object_or_404(rows.select_related("account"), pk=contact_id)
+    title = f"Edit {row}" if contact_id else "New contact"
+    form = ContactForm(request.POST if request.method == "POST" else None, row)
+    if form.is_valid():
+        with transaction.atomic():
+            form.save()
+            if form.changed_data:
+                action = Action.CHANGED if contact_id else Action.ADDED
+                note(viewer, action, row, changes=audit.of_form(form, ()))
+        messages.success(request, f"{row} is saved.")
+        return HttpResponseRedirect(explanations.person_url(viewer, str(row.pk)))
+    return access.show(
+        request,
+        viewer,
+        "people/contact",
+        title,
+        form=form,
+        contact_id=contact_id,
+        others_page="console:contacts" if contact_id else "console:contact_new",
+    )
+
+
+@access.page_for(Permission.CHANGE_PEOPLE)
+def delete(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Ask whether the ticked contacts are to be deleted; a POST deletes them."""
+    rows = _ticked(request, viewer)
+    if not rows:
+        return _refuse(request, viewer, "Tick the contacts to delete first.")
+    if request.method == "POST":
+        with transaction.atomic():
+            audit.record(viewer.actor, audit.deletions(rows, ""))
+            Contact.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        noun = "contact is" if len(rows) == 1 else "contacts are"
+        messages.success(request, f"{len(rows)} {noun} deleted.")
+        return HttpResponseRedirect(_list_url(viewer))
+    title = f"Delete {len(rows)} contact{'s' if len(rows) != 1 else ''}?"
+    return access.show(
+        request, viewer, "people/delete", title, rows=rows, others_page="console:contacts"
+    )
+
+
+@access.page_for(Permission.CHANGE_PEOPLE)
+def merge(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Show what merging the second ticked contact into the first would do; a POST does it."""
+    rows = _ticked(request, viewer)
+    if len(rows) != 2:
+        return _refuse(request, viewer, "Tick exactly two contacts to merge.")
+    stays, goes = rows
+    form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
+    if form.is_valid():
+        contact_merge.merge(stays, goes, actor=viewer.actor, reason=form.cleaned_data["why"])
+        messages.success(request, f"{goes} is merged into {stays}.")
+        return HttpResponseRedirect(explanations.person_url(viewer, str(stays.pk)))
+    preview = contact_merge.preview(stays, goes)
+    return access.show(
+        request,
+        viewer,
+        "people/merge",
+        "Merge two contacts",
+        form=form,
+        stays=stays,
+        goes=goes,
+        counts=preview.counts,
+        filled=[
+            (Contact._meta.get_field(name).verbose_name, value)  # type: ignore[union-attr]
+            for name, value in preview.filled.items()
+        ],
+        consent=[
+            (CHANNEL_WORDS[channel], CATEGORIES.get(category, category), DECISIONS[status])
+            for channel, category, status in preview.consent
+        ],
+        others_page="console:contacts",
+    )
+
+
+def _ticked(request: HttpRequest, viewer: Viewer) -> list[Contact]:
+    """Return the contacts that the address names, in its order."""
+    keys = [ids.parse(text) for text in request.GET.getlist("contact")[:PAGE]]
+    rows = Contact.objects.filter(organization_id=viewer.organization_id)
+    contacts = rows.in_bulk([key for key in keys if key])
+    return [contacts[key] for key in dict.fromkeys(keys) if key in contacts]
+
+
+def _refuse(request: HttpRequest, viewer: Viewer, text: str) -> HttpResponseBase:
+    messages.warning(request, text)
+    return HttpResponseRedirect(_list_url(viewer))
+
+
+def _list_url(viewer: Viewer) -> str:
+    return reverse("console:contacts", args=[viewer.organization_id])
