@@ -22,7 +22,7 @@ EVERY_SECONDS = 0.15
 SCHEDULED_EVERY = 5
 """One of so many bulks is scheduled a second ahead."""
 BEFORE_SECONDS = AFTER_SECONDS = 1.0
-MEND_SECONDS = 60
+MEND_SECONDS = 180
 """How long accepting, and then sending all that was accepted, may take after a fault."""
 WINDOW = 50
 
@@ -94,7 +94,7 @@ class Traffic:
             self._stop.set()
             for thread in threads:
                 thread.join(MEND_SECONDS)
-                assert not thread.is_alive(), "no 202 for a minute"
+                assert not thread.is_alive(), "no 202 for three minutes"
 
     def send(self, count: int = BULK, **more: Any) -> list[str] | None:
         """Send a bulk until it is accepted; return the messages' ids, or None when told to stop."""

@@ -11,7 +11,11 @@ import requests
 
 from tests.service import ROOT, data_folder, free_port, running
 
-CATCH_UP_SECONDS = 60
+CATCH_UP_SECONDS = 180
+RELEASE_SECONDS = 20
+"""How late a scheduled message may be released: usually a second, and a minute or more where
+something that hangs delays the sweep.
+"""
 
 
 @pytest.fixture(scope="module")

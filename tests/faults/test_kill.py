@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("service-2")
 WINDOW = 50
 WORKERS = 2  # processes that send email
 MESSAGES = 5000
-CATCH_UP_SECONDS = 90
+CATCH_UP_SECONDS = 300
 
 
 def bulk(demo, token, note):
@@ -34,7 +34,7 @@ def bulk(demo, token, note):
 
 def persistent_bulk(demo, token, note):
     """Send a bulk as a good client does: with the same key until there is an answer."""
-    for _ in range(60):
+    for _ in range(240):
         try:
             answer = bulk(demo, token, note)
             if answer.status_code == 202:
@@ -42,7 +42,7 @@ def persistent_bulk(demo, token, note):
         except requests.RequestException:
             pass  # the web was killed: try again
         time.sleep(0.5)
-    raise AssertionError("no answer in 30 s")
+    raise AssertionError("no answer in two minutes")
 
 
 @pytest.mark.promise("reliability-1", "reliability-4", "faults-1", "faults-13")

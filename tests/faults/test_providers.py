@@ -23,7 +23,7 @@ from tests.service import ROOT, data_folder, free_port, running
 pytestmark = pytest.mark.xdist_group("service-2")
 
 SECONDS = float(os.environ.get("FAULT_SECONDS", "60"))
-CATCH_UP_SECONDS = 60
+CATCH_UP_SECONDS = 180
 SEED = 6
 AT_ONCE = 40
 """Messages of each channel that are accepted together, about once a second."""

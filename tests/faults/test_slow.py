@@ -54,7 +54,7 @@ SELECT round(extract(epoch FROM percentile_cont(%s) WITHIN GROUP (
 FROM messaging_attempt a JOIN messaging_message m ON m.id = a.delivery_id
 WHERE a.organization_id = 'quiet' AND m.id = ANY('{%s}') AND a.outcome IS NOT NULL
 """
-CLOCK_ERROR = timedelta(seconds=0.25)
+CLOCK_ERROR = timedelta(seconds=1)
 """By how much a process may be late that did not run when the database told it the time."""
 
 
@@ -129,7 +129,7 @@ def watch(service, caller):
         messages.append(caller.call("", body)["messageId"])
         time.sleep(1 / RATE)
     ids, count = ",".join(messages), len(messages)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while service.sql(LATE % (0.5, ids))[0][1] < count and time.monotonic() < deadline:
         time.sleep(0.2)
     (median, sent), (p99, _) = (service.sql(LATE % (q, ids))[0] for q in (0.5, 0.99))
@@ -167,7 +167,7 @@ def test_a_broken_mail_server_delays_no_other(fault):
         (started,) = service.sql(
             f"SELECT started_at FROM messaging_attempt WHERE delivery_id = '{late['messageId']}'"
         )[0]
-        assert -CLOCK_ERROR <= started - at < timedelta(seconds=2)
+        assert -CLOCK_ERROR <= started - at < timedelta(seconds=5)  # 20 s are the broken server's
         in_doubt = "SELECT count(*) FROM messaging_attempt WHERE outcome IS NULL"
         assert service.sql(in_doubt)[0][0] <= 2 * 50
         if talk is None:
