@@ -136,7 +136,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-export", _console("privacy_request", found["export"]), NARROW),
         Picture("console-provider", _console("provider", found["account"]), height=1000),
         Picture("console-lanes", _console("providers"), height=1200),
-        Picture("console-domains", _console("domains"), height=900),
+        Picture("console-domains", _console("domain", found["domain"]), height=1200),
         Picture("console-callbacks", _console("callbacks"), height=700),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
         Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),

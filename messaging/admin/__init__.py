@@ -4,10 +4,9 @@ Other packages use `first_steps`, the checklist of an organization.
 """
 
 from messaging.admin import (
-    accounts,
     categories,
     devices,
-    endpoints,
+    in_console,
     messages,
     people,
     policy,
@@ -15,10 +14,9 @@ from messaging.admin import (
 )
 
 __all__ = [
-    "accounts",
     "categories",
     "devices",
-    "endpoints",
+    "in_console",
     "messages",
     "people",
     "policy",

@@ -77,7 +77,10 @@ def _checklist(progress: Progress) -> Checklist:
             "Sender domain",
             "The domain that email comes from, verified by a superuser.",
             progress.domain,
-            page(f"messaging_senderdomain_{'changelist' if progress.has_domain else 'add'}"),
+            reverse(
+                f"console:{'domains' if progress.has_domain else 'new_domain'}",
+                args=[progress.organization_id],
+            ),
         ),
         FirstStep(
             "Provider",

@@ -1,21 +1,18 @@
-"""Pages for sending rules, pauses and sender domains."""
+"""Pages for sending rules and pauses."""
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.core.validators import MinValueValidator
-from django.db import transaction
 from django.db.models import QuerySet
-from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest
 
 from messaging.domain.channels import Channel
-from messaging.models import Pause, SenderDomain, SendingRules
+from messaging.models import Pause, SendingRules
 from messaging.policy import organization_policy, pausing
-from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
@@ -109,31 +106,3 @@ class PauseAdmin(PolicyAdmin):
     def changed(self, organization_id: str) -> None:
         super().changed(organization_id)
         pausing.resume(organization_id)
-
-
-@admin.register(SenderDomain)
-class SenderDomainAdmin(PolicyAdmin):
-    write_permission: Permission = Permission.CHANGE_SETTINGS
-    list_display = ("shown", "local_part", "name", "is_default", "verified_at", "organization")
-    list_filter = (("verified_at", admin.EmptyFieldListFilter),)
-    search_fields = ("domain",)
-    readonly_fields = ("verified_at",)
-    fixed_fields = ("organization", "domain")  # another domain is not what was verified
-    actions: ClassVar[list[str]] = ["mark_verified"]
-
-    def has_verify_permission(self, request: HttpRequest) -> bool:
-        # Owners may not: they could claim any domain.
-        return bool(request.user.is_superuser)
-
-    @admin.action(description="Mark as verified", permissions=["verify"])
-    def mark_verified(self, request: HttpRequest, queryset: QuerySet[SenderDomain]) -> None:
-        """Mark domains as verified. The superuser confirms that the DNS records are in place."""
-        rows = list(queryset)
-        with transaction.atomic():
-            SenderDomain.objects.filter(pk__in=[row.pk for row in rows]).update(verified_at=Now())
-            entries = [
-                audit.about(row, audit.Action.CHANGED, text="marked as verified") for row in rows
-            ]
-            self.record(request, entries)
-        for organization_id in {row.organization_id for row in rows}:
-            self.changed(organization_id)

@@ -5,6 +5,6 @@ organization, which stands in its address.
 
 `compliance`, `developers`, `routing`, `people`, `studio`, `messages`, `actions` and `filters` are
 packages; each imports only what stands after it here. Other packages use `urls`, `access` (the
-first organization's pages, for the sidebar), `home` (the admin's first page), the task of
-`actions`, and `routing` (the form of a provider account, for the model's page).
+first organization's pages, for the sidebar), `home` (the admin's first page) and the task of
+`actions`.
 """

@@ -6,9 +6,10 @@ An organization that a person may not see is answered like one that does not exi
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q
@@ -16,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedi
 from django.shortcuts import render
 from django.urls import reverse
 
+from rme.core import errors
 from rme.core.addresses import mask
 from rme.core.process import admission
 from rme.core.process.admission import Owners
@@ -29,6 +31,15 @@ from rme.tenants.organizations import latest as latest_organization
 
 CHOICES = 200
 """The most organizations that a page offers to change to."""
+
+
+class Question(NamedTuple):
+    """What a page asks before it does what a button says."""
+
+    do: str
+    button: str
+    text: str
+    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +236,13 @@ def note(viewer: Viewer, action: Action, row: Model | None = None, **fields: Any
     target = row or Organization(pk=viewer.organization_id, name=viewer.organization.name)
     entry = audit.about(target, action, viewer.organization_id, **fields)
     audit.record(viewer.actor, [entry])
+
+
+def add_details(form: forms.BaseForm, refusal: errors.InvalidPayload) -> None:
+    """Add what the API says about the fields of a form to the form."""
+    for each in refusal.details:
+        name = each.field if each.field in form.fields else None
+        form.add_error(name, f"{each.message[:1].upper()}{each.message[1:]}.")
 
 
 def values(**fields: object) -> audit.Values:

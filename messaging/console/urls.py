@@ -12,10 +12,10 @@ from messaging.console.messages import message_list, message_page
 from messaging.console.people.routes import ROUTES as PEOPLE
 from messaging.console.routing import (
     account_page,
+    account_settings,
     callback_page,
     domain_page,
     lanes,
-    new_account,
     route_page,
 )
 from messaging.console.studio import (
@@ -87,14 +87,21 @@ urlpatterns = [
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
     path("<str:organization_id>/providers/", lanes.show, name="providers"),
     path("<str:organization_id>/domains/", domain_page.show, name="domains"),
+    path("<str:organization_id>/domains/new/", domain_page.add, name="new_domain"),
+    path("<str:organization_id>/domains/<int:domain_id>/", domain_page.show_one, name="domain"),
     path("<str:organization_id>/providers/callbacks/", callback_page.show, name="callbacks"),
     path("<str:organization_id>/providers/route/", route_page.show, name="route"),
     path(
         "<str:organization_id>/providers/new/<str:provider_kind>/",
-        new_account.show,
+        account_settings.add,
         name="new_provider",
     ),
     path("<str:organization_id>/providers/<int:account_id>/", account_page.show, name="provider"),
+    path(
+        "<str:organization_id>/providers/<int:account_id>/settings/",
+        account_settings.change,
+        name="provider_settings",
+    ),
     path("<str:organization_id>/pause/", action_pages.pause, name="pause"),
     *PEOPLE,
     *COMPLIANCE,

@@ -100,7 +100,7 @@ class WebhookDelivery(models.Model):
                 name="notice_due",
                 condition=models.Q(due_at__isnull=False),
             ),
-            # read by delivery_log.latest_attempted: the endpoint's page in the admin
+            # read by the release before alone, for the endpoint's page in the admin
             models.Index(fields=["endpoint_id", "tried_at"], name="notice_tried"),
             # read by delivery_log.purge
             models.Index(fields=["status", "queued_at"], name="notice_age"),

@@ -1,4 +1,4 @@
-"""Change the state of provider accounts, and the order in which they are tried; with audit."""
+"""Change the state and the order of provider accounts, and delete them; with audit."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -32,10 +32,12 @@ def needs_check(row: ProviderAccount) -> bool:
 
 
 def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: str = "") -> None:
-    """Store another state of accounts, and why. Other processes see it within two seconds."""
+    """Store another state of accounts, and why they send no more. Other processes see it within
+    two seconds.
+    """
     with transaction.atomic():
         accounts = ProviderAccount.objects.filter(pk__in=[row.pk for row in rows])
-        accounts.update(state=state, state_reason=reason)
+        accounts.update(state=state, state_reason="" if state == State.ACTIVE else reason)
         changes = [
             audit.about(
                 row, Action.CHANGED, changes={"state": [row.state, str(state)]}, reason=reason
@@ -45,6 +47,15 @@ def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: st
         audit.record(actor, changes)
     for row in rows:
         organization_policy.forget(row.organization_id)
+
+
+def delete(row: ProviderAccount, actor: Actor) -> None:
+    """Delete an account with its settings."""
+    with transaction.atomic():
+        entry = audit.about(row, Action.DELETED, changes=audit.values_of(row, ()))
+        audit.record(actor, [entry])
+        row.delete()
+    organization_policy.forget(row.organization_id)
 
 
 def reorder(

@@ -86,13 +86,7 @@ def get(endpoint_id: int, delivery_id: int) -> WebhookDelivery | None:
     return WebhookDelivery.objects.filter(endpoint_id=endpoint_id, pk=delivery_id).first()
 
 
-def latest_attempted(endpoint: WebhookEndpoint, limit: int = 20) -> list[WebhookDelivery]:
-    """Return the deliveries to an endpoint that were attempted last, the latest first."""
-    rows = WebhookDelivery.objects.filter(endpoint_id=endpoint.pk, tried_at__isnull=False)
-    return list(rows.order_by("-tried_at", "-id")[:limit])
-
-
-def count_pending(endpoint: WebhookEndpoint, limit: int = 1001) -> int:
+def count_pending(endpoint: WebhookEndpoint, limit: int) -> int:
     """Count the pending deliveries of an endpoint, up to a limit."""
     return WebhookDelivery.objects.filter(endpoint_id=endpoint.pk, due_at__isnull=False)[
         :limit

@@ -20,7 +20,7 @@ from rme.transport.addresses import AddressPolicy, origin_of
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
 DISABLED_BY_HAND = "By hand."
-"""The reason of an endpoint that was disabled in the admin."""
+"""The reason of an endpoint that was disabled in the console."""
 DISABLED_BY_APPLICATION = "By an application."
 ON_PURPOSE = frozenset({DISABLED_BY_HAND, DISABLED_BY_APPLICATION})
 """Reasons that are no finding."""

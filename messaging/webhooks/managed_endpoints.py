@@ -83,13 +83,18 @@ def create(scope: EndpointScope, fields: EndpointInput, actor: Actor) -> Webhook
             secret=signatures.new_secret(),
             created_at=clock.now(),
         )
-        changes = {"url": ["", row.url], "types": ["", ", ".join(row.types)]}
+        values = {"url": row.url, "description": row.description, "types": ", ".join(row.types)}
+        changes = {name: ["", value] for name, value in values.items() if value}
         audit.record(actor, [audit.about(row, Action.ADDED, changes=changes)])
     return row
 
 
 def update(
-    scope: EndpointScope, endpoint_id: str, fields: EndpointUpdateInput, actor: Actor
+    scope: EndpointScope,
+    endpoint_id: str,
+    fields: EndpointUpdateInput,
+    actor: Actor,
+    disabled_reason: str = endpoints.DISABLED_BY_APPLICATION,
 ) -> WebhookEndpoint:
     """Change the caller's fields, enable or disable. Raises NotFound and InvalidPayload.
 
@@ -106,7 +111,7 @@ def update(
         if columns:  # only these: the dispatcher may be updating the others
             row.save(update_fields=columns)
         if "enabled" in changes and not fields.enabled:
-            endpoints.disable(row, endpoints.DISABLED_BY_APPLICATION)
+            endpoints.disable(row, disabled_reason)
         elif "enabled" in changes or ("url" in changes and row.enabled):
             endpoints.enable(row)
         if changes:

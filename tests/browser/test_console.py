@@ -120,7 +120,7 @@ def test_send_one_webhook_again(tab, journey, org):
     for name in ("Shop", "Archive"):
         replays.queue_test(endpoint(org, f"https://{name}.example/hooks", description=name))
     WebhookDelivery.objects.update(status="FAILED", due_at=None, tries=10)
-    journey.click("link", "Webhook deliveries")
+    journey.click("link", "Webhooks")
     journey.click("link", replays.TEST_EVENT)
     journey.click("button", "Send again")
     expect(tab.get_by_text("It is sent again, under the same webhook-id.")).to_be_visible()

@@ -1,13 +1,14 @@
-"""Journeys through providers and routing, by mouse and by keyboard, with their interactions."""
+"""Journeys through providers, domains and webhooks, by mouse and by keyboard, counted."""
 
 import pytest
 from playwright.sync_api import expect
 
-from messaging.models import ProviderAccount
+from messaging.models import ProviderAccount, WebhookEndpoint
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.browser.test_console import tab
+from tests.fakes.dns import DnsServer
 from tests.fakes.smtp import SmtpServer
 
 __all__ = ["tab"]
@@ -80,3 +81,81 @@ def test_move_an_account_to_the_front(tab, journey, org, live_server):
     names = ProviderAccount.objects.order_by("priority").values_list("name", flat=True)
     assert list(names) == ["sim-3", "sim-1", "sim-2"]
     assert journey.count <= 5
+
+
+def test_change_an_account_and_delete_it(tab, journey, org):
+    ProviderAccount.objects.create(organization=org, name="mail", kind="smtp", channel="EMAIL",
+        credentials='{"host": "mail.example", "username": "u", "password": "hunter2"}')  # fmt: skip
+    journey.click("link", "Providers and routing")
+    journey.click("link", "mail")
+    journey.click("link", "Change settings")
+    journey.fill("host", "other.example")
+    journey.click("button", "Save")
+    expect(tab.get_by_role("alert")).to_contain_text("Give this again")
+    expect(tab.get_by_label("host")).to_have_value("other.example")
+    journey.fill("password", "typed")
+    journey.fill("name", "post")
+    journey.click("button", "Save")
+    expect(tab.get_by_text("post is saved.")).to_be_visible()
+    assert '"typed"' in ProviderAccount.objects.get().credentials
+    journey.click("button", "Delete account")
+    journey.click("button", "Delete account")
+    expect(tab.get_by_text("post is deleted.")).to_be_visible()
+    assert journey.count <= 10
+
+
+def test_pause_two_accounts_at_once(tab, journey, org):
+    for name in ("vonage", "twilio"):
+        ProviderAccount.objects.create(organization=org, name=name, kind="simulator", channel="SMS")
+    journey.click("link", "Providers and routing")
+    lane = tab.get_by_role("region", name="SMS")
+    journey.check(lane.locator("summary").last)
+    journey.check("vonage: active")
+    journey.check("twilio: active")
+    journey.fill(lane.get_by_label("Why?").last, "outage")
+    journey.click("button", "Pause")
+    expect(tab.get_by_text("Paused: vonage, twilio.")).to_be_visible()
+    assert set(ProviderAccount.objects.values_list("state", flat=True)) == {"PAUSED"}
+    assert journey.count <= 6
+
+
+def test_add_a_sender_domain_and_change_it(tab, journey, org, settings):
+    with DnsServer({}) as server:
+        settings.DNS_RESOLVER = server.address
+        journey.click("link", "Sender domains")
+        journey.click("link", "Add a sender domain")
+        journey.fill(tab.locator("[name=domain]"), "news.example")
+        journey.fill("Sender name", "News")
+        journey.click("button", "Add domain")
+        expect(tab.locator(".c-status.c-bad").first).to_have_text("Missing", timeout=30_000)
+        journey.fill("DKIM selector", "s1 .")
+        journey.click("button", "Save and check")
+        expect(tab.get_by_role("alert")).to_have_text("Like s1.")
+        expect(tab.get_by_label("DKIM selector")).to_have_value("s1 .")
+        journey.fill("DKIM selector", "s1")
+        journey.click("button", "Save and check")
+        expect(tab.locator("#name-DKIM")).to_have_text("s1._domainkey.news.example")
+    assert journey.count <= 9
+
+
+def test_add_an_endpoint_test_it_and_replace_its_secret(tab, journey, org):
+    journey.click("link", "Webhooks")
+    journey.click("link", "Add a webhook endpoint")
+    journey.fill("URL", "http://hooks.example.com/rme")
+    journey.check("message.* (all events of messages)")
+    journey.click("button", "Add endpoint")
+    expect(tab.get_by_role("alert")).to_have_text("The address is not https.")
+    expect(tab.get_by_label("message.*")).to_be_checked()
+    journey.fill("URL", "https://hooks.example.com/rme")
+    journey.click("button", "Add endpoint")
+    first = tab.locator("#secret-1").text_content()
+    journey.click("button", "Send a test event")
+    expect(tab.get_by_text("The test event is on its way.")).to_be_visible()
+    expect(tab.locator("#secret-1")).to_have_count(0)
+    journey.click("link", "Settings")
+    journey.click("button", "Create a new secret")
+    journey.click("button", "Create a new secret")
+    second = tab.locator("#secret-1").text_content()
+    assert (first[:6], first == second) == ("whsec_", False)
+    assert WebhookEndpoint.objects.get().secret == second
+    assert journey.count <= 11

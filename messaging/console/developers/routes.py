@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 from messaging.console import access
 from messaging.console.developers import (
     compose_pages,
+    endpoint_pages,
     program_pages,
     request_pages,
     webhook_pages,
@@ -23,6 +24,9 @@ ROUTES: list[URLPattern] = [
     path("programs/", access.first("programs", Permission.CHANGE_KEYS), name="first_programs"),
     path("<str:organization_id>/programs/", program_pages.show, name="programs"),
     path(_WEBHOOKS, webhook_pages.show, name="webhook_deliveries"),
+    path("<str:organization_id>/webhooks/new/", endpoint_pages.add, name="new_webhook"),
+    path(f"{_WEBHOOKS}settings/", endpoint_pages.change, name="webhook_settings"),
+    path(f"{_WEBHOOKS}replay/", endpoint_pages.replay, name="webhook_replay"),
     path(f"{_WEBHOOKS}again/", webhook_pages.send_chosen_again, name="webhooks_again"),
     path(f"{_WEBHOOKS}<int:delivery_id>/", webhook_pages.show_one, name="webhook_delivery"),
 ]

@@ -1,4 +1,4 @@
-"""The webhook deliveries of an endpoint: the list, one with its payload and answers, sending again.
+"""An endpoint and its webhook deliveries: the list, one with payload and answers, sending again.
 
 Sending again is what `managed_endpoints` does for REST: the same events, under their webhook-ids.
 """
@@ -25,8 +25,11 @@ from messaging.webhooks.managed_endpoints import EndpointScope
 from rme.core import errors, ids
 from rme.core.addresses import mask_all_in
 from rme.tenants.access.roles import Permission
+from rme.tenants.admin import shown_once
 
 PAGE = 50
+MOST_PENDING = 1000
+"""The most waiting deliveries that are counted."""
 DISABLED = "The endpoint is disabled, so nothing is sent to it. Enable it first."
 
 
@@ -107,9 +110,7 @@ def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """
     endpoints_of_organization = _endpoints(viewer)
     if not endpoints_of_organization:
-        return access.show(
-            request, viewer, "developers/no_endpoint", "Webhook deliveries", **_may(viewer)
-        )
+        return access.show(request, viewer, "developers/no_endpoint", "Webhooks", **may(viewer))
     first = min(
         endpoints_of_organization,
         key=lambda row: (row.failing_since is None, not row.enabled, -row.pk),
@@ -122,26 +123,33 @@ def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 @access.page_for(Permission.SEE_SETTINGS)
 @require_GET
 def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
-    """Return a page of an endpoint's deliveries."""
-    endpoint = _endpoint(viewer, endpoint_id)
+    """Return an endpoint with a page of its deliveries, and with a secret that is shown once."""
+    endpoint = endpoint_of(viewer, endpoint_id)
     form = WebhookFilterForm(request.GET)
     cursor = ids.parse(request.GET.get("after", ""))
     page = delivery_log.find(endpoint.pk, form.read(), limit=PAGE, before=cursor)
-    return access.show(
+    secrets = shown_once.read(request, endpoint)
+    response = access.show(
         request,
         viewer,
         "developers/webhooks",
-        f"Webhook deliveries to {endpoint}",
+        f"Webhook {endpoint}",
         others_page="console:webhooks",
         endpoint=endpoint,
         endpoints=_endpoints(viewer),
+        pending=delivery_log.count_pending(endpoint, MOST_PENDING + 1),
+        most_pending=MOST_PENDING,
+        secrets=secrets,
         form=form,
         lines=[_line(viewer, row) for row in page.rows],
         following=page.following,
         searched_until=ids.moment(page.following) if page.following else None,
         is_filtered=bool(form.query),
-        **_may(viewer),
+        **may(viewer),
     )
+    if secrets:
+        shown_once.forget(request, response)
+    return response
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -149,7 +157,7 @@ def show_one(
     request: HttpRequest, viewer: Viewer, endpoint_id: int, delivery_id: int
 ) -> HttpResponseBase:
     """Return a delivery with its payload and answers; a POST sends it again."""
-    endpoint = _endpoint(viewer, endpoint_id)
+    endpoint = endpoint_of(viewer, endpoint_id)
     row = delivery_log.get(endpoint.pk, delivery_id)
     if row is None:
         raise Http404
@@ -173,7 +181,7 @@ def show_one(
         payload=_shown(viewer, _indented(body)),
         message_id=event.message_id if event else None,
         problem=problem,
-        **_may(viewer),
+        **may(viewer),
     )
 
 
@@ -181,7 +189,7 @@ def show_one(
 def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
     """Return how many deliveries the filters choose; a POST with a reason sends them again."""
     viewer.require(Permission.CHANGE_WEBHOOKS)
-    endpoint = _endpoint(viewer, endpoint_id)
+    endpoint = endpoint_of(viewer, endpoint_id)
     is_posted = request.method == "POST"
     filters = WebhookFilterForm(request.POST if is_posted else request.GET)
     form = AgainForm(request.POST if is_posted else None, label_suffix="")
@@ -207,7 +215,7 @@ def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) ->
         is_cut=count >= replays.CHOSEN_LIMIT,
         problem=problem,
         back=_list_of(viewer, endpoint, filters),
-        **_may(viewer),
+        **may(viewer),
     )
 
 
@@ -228,7 +236,8 @@ def _send_again(
     return ""
 
 
-def _endpoint(viewer: Viewer, endpoint_id: int) -> WebhookEndpoint:
+def endpoint_of(viewer: Viewer, endpoint_id: int) -> WebhookEndpoint:
+    """Return an endpoint of the organization. Raise Http404."""
     try:
         return managed_endpoints.get(EndpointScope(viewer.organization_id), str(endpoint_id))
     except errors.NotFound:
@@ -245,7 +254,8 @@ def _list_of(viewer: Viewer, endpoint: WebhookEndpoint, filters: WebhookFilterFo
     return f"{url}?{filters.query}" if filters.query else url
 
 
-def _may(viewer: Viewer) -> dict[str, bool]:
+def may(viewer: Viewer) -> dict[str, bool]:
+    """Return what the pages ask of a person's permissions."""
     return {
         "may_change": viewer.may(Permission.CHANGE_WEBHOOKS),
         "may_see_messages": viewer.may(Permission.SEE_MESSAGES),

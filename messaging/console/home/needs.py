@@ -58,32 +58,26 @@ def _of_finding(organizations: Mapping[str, str], finding: Finding) -> Need:
 
 
 _PAGES = {
-    "NO_SENDER_DOMAIN": "senderdomain",
-    "SENDER_DOMAIN_UNVERIFIED": "senderdomain",
-    "TEMPLATE_WITHOUT_LANGUAGE": "template",
-    "WEBHOOK_DISABLED": "webhookendpoint",
-    "WEBHOOK_FAILING": "webhookendpoint",
+    "NO_SENDER_DOMAIN": "domains",
+    "SENDER_DOMAIN_UNVERIFIED": "domain",
+    "TEMPLATE_WITHOUT_LANGUAGE": "templates",
+    "WEBHOOK_DISABLED": "webhook_deliveries",
+    "WEBHOOK_FAILING": "webhook_deliveries",
+    "PROGRAM_UNCONFIRMED": "programs",
 }
-"""The model page for each finding; all others lead to the provider accounts."""
+"""The console's page for each finding; all others lead to the provider accounts."""
 
 
 def _page(finding: Finding) -> str:
+    row_id = [] if finding.row_id is None else [finding.row_id]
     if finding.code == "HELD_UNKNOWN":
         page = reverse("console:messages", args=[finding.organization_id])
         return f"{page}?status={HELD}"
     if finding.code == "PRIVACY_REQUEST_OVERDUE":
         page = reverse("console:privacy", args=[finding.organization_id])
         return f"{page}?state=OVERDUE"
-    if finding.code == "PROGRAM_UNCONFIRMED":
-        return reverse("console:programs", args=[finding.organization_id])
-    if finding.code not in _PAGES:
-        account = [] if finding.row_id is None else [finding.row_id]
-        name = "console:provider" if account else "console:providers"
-        return reverse(name, args=[finding.organization_id, *account])
-    page = f"admin:messaging_{_PAGES[finding.code]}"
-    if finding.row_id is None:
-        return reverse(f"{page}_changelist")
-    return reverse(f"{page}_change", args=[finding.row_id])
+    name = _PAGES.get(finding.code, "provider" if row_id else "providers")
+    return reverse(f"console:{name}", args=[finding.organization_id, *row_id])
 
 
 def pauses(organizations: Mapping[str, str]) -> Sequence[Need]:

@@ -1,6 +1,6 @@
 """Provider accounts and routing: set up, check, test, activate and order accounts.
 
-Other packages use `lanes` (all accounts of a channel in their order), `new_account`,
+Other packages use `lanes` (all accounts of a channel in their order), `account_settings`,
 `account_page`, `route_page` (what would happen to a message), `callback_page` (the log of
-callbacks), `domain_page` and, for the model's page, `account_form` and `routing_words`.
+callbacks) and `domain_page`.
 """

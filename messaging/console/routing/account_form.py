@@ -5,7 +5,6 @@ keeps the stored one, unless the destination changes. A setting with
 `json_schema_extra={"multiline": True}` gets a field of several lines.
 """
 
-from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args, get_origin
@@ -26,8 +25,6 @@ from rme.core.credentials import (
     types_of,
 )
 from rme.tenants.admin.form_fields import SecretTextarea
-
-KEEPS_STORED = "Leave empty to keep the stored one. "
 
 
 def setting_name(kind: str, name: str) -> str:
@@ -76,9 +73,7 @@ def _shown(value: object) -> object:
 
 
 def _help(info: FieldInfo) -> str:
-    required = "Required. " if info.is_required() else ""
-    secret = KEEPS_STORED if is_secret(info) else ""
-    return f"{required}{secret}{info.description or ''}"
+    return f"{'Required. ' if info.is_required() else ''}{info.description or ''}"
 
 
 def _field(name: str, info: FieldInfo) -> forms.Field:
@@ -112,21 +107,54 @@ SECRET_FIELDS = frozenset(
 )
 
 
-class SettingsForm(forms.ModelForm):
-    """An account with its provider's settings, which the provider's schema checks."""
+class AccountForm(forms.ModelForm):
+    """An account, new or stored, with its provider's settings, which the provider's schema checks.
+
+    A stored account keeps its channel.
+    """
 
     kind: ClassVar[str]
 
     class Meta:
         model = ProviderAccount
-        fields: ClassVar[Sequence[str]] = ()
+        fields = ("name", "channel", "match", "rate")
+        help_texts: ClassVar[dict[str, Any]] = {
+            "match": "SMS: country prefixes, such as +41. Email: recipient domains. Leave it empty "
+            "for all recipients.",
+            "rate": "Sends per second. Leave it empty for no limit.",
+        }
+        widgets: ClassVar[dict[str, Any]] = {
+            "name": forms.TextInput(attrs={"autocomplete": "off"}),
+            "match": forms.TextInput(),
+            "rate": forms.NumberInput(),
+        }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, row: ProviderAccount, data: Any = None, **initial: object) -> None:
+        super().__init__(data, instance=row, initial=initial, label_suffix="", auto_id="account_%s")
+        if row.pk:
+            del self.fields["channel"]
+        else:
+            self._offer_channels()
         for name, value in self._stored().items():
             full = setting_name(self.kind, name)
             if full in self.fields and full not in SECRET_FIELDS:
                 self.initial[full] = _shown(value)
+
+    def _offer_channels(self) -> None:
+        channels = sorted(providers.REGISTRY[self.kind].channels)
+        field = self.fields["channel"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(each, each) for each in channels]
+        if len(channels) == 1:
+            field.widget = forms.HiddenInput()
+
+    def clean_name(self) -> str:
+        """Check that no other account of the organization has the name."""
+        name = str(self.cleaned_data["name"])
+        rows = ProviderAccount.objects.filter(organization_id=self.instance.organization_id)
+        if rows.filter(name=name).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError("Another account has this name.")
+        return name
 
     def _stored(self) -> dict[str, object]:
         try:
@@ -174,11 +202,11 @@ def _converted(info: FieldInfo, value: object) -> object:
 
 
 @cache
-def form_for(kind: str, base: type[SettingsForm]) -> type[SettingsForm]:
-    """Return a form of a kind of provider: that of `base`, and a field for each setting."""
+def form_for(kind: str) -> type[AccountForm]:
+    """Return the form of a kind of provider, with a field for each setting."""
     settings = providers.REGISTRY[kind].Settings.model_fields
     fields = {setting_name(kind, name): _field(name, info) for name, info in settings.items()}
-    return type("AccountForm", (base,), {"kind": kind, **fields})
+    return type("AccountForm", (AccountForm,), {"kind": kind, **fields})
 
 
 def divided(form: forms.BaseForm) -> tuple[list[forms.BoundField], list[forms.BoundField]]:
@@ -195,7 +223,7 @@ def divided(form: forms.BaseForm) -> tuple[list[forms.BoundField], list[forms.Bo
 
 
 def _is_usual(form: forms.BaseForm, name: str) -> bool:
-    assert isinstance(form, SettingsForm)
+    assert isinstance(form, AccountForm)
     settings = providers.REGISTRY[form.kind].Settings.model_fields
     for setting, info in settings.items():
         if name == setting_name(form.kind, setting):

@@ -1,4 +1,4 @@
-"""A provider account's page: check its connection, send a test, activate it, or set it aside."""
+"""A provider account's page: check, test, activate, set aside or delete it."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 
 from messaging import providers
 from messaging.console import access
-from messaging.console.access import Viewer
+from messaging.console.access import Question, Viewer
 from messaging.console.routing import lanes, routing_words
 from messaging.delivery import accounts
 from messaging.domain.channels import Channel
@@ -26,6 +26,13 @@ from rme.tenants.access.roles import Permission
 State = ProviderAccount.State
 CHANGES = 20
 """The latest changes of its circuit that the page shows."""
+DELETE = Question(
+    "delete",
+    "Delete account",
+    "Delete this account and its settings?",
+    "rme stops sending through it at once, and refuses its provider's callbacks. To stop only the "
+    "sending, pause it.",
+)
 HINTS = {
     Channel.EMAIL: "An email address.",
     Channel.SMS: "A number like +41791234567.",
@@ -62,12 +69,7 @@ class TestForm(forms.Form):
 class AsideForm(forms.Form):
     """Why an account is paused or drained; the list of accounts and the audit show it."""
 
-    why = forms.CharField(
-        max_length=500,
-        label="Why?",
-        error_messages={"required": "Give a reason."},
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
+    why = lanes.reason_field()
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, label_suffix="", auto_id="aside_%s")
@@ -81,6 +83,10 @@ def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseB
     filled: dict[str, object] = {}
     if request.method == "POST":
         viewer.require(Permission.CHANGE_SETTINGS)
+        if request.POST.get("do") == "delete" and request.POST.get("sure"):
+            account_states.delete(row, viewer.actor)
+            messages.success(request, f"{row.name} is deleted.")
+            return HttpResponseRedirect(lanes.url(viewer))
         act = _ACTS.get(request.POST.get("do", ""))
         if act is None:
             messages.error(request, "Nothing was done: choose one of the buttons.")
@@ -124,7 +130,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "changes": routing_words.changes(accounts.latest_changes([row.pk], CHANGES)[row.pk]),
         "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
         "circuit": routing_words.CIRCUITS[hour.circuit],
-        "settings_url": reverse("admin:messaging_provideraccount_change", args=[row.pk]),
+        "has_settings": kind is not None,
         "failed_url": f"{reverse('console:messages', args=[organization_id])}?{failed}",
         "back": lanes.url(viewer),
     }
@@ -176,6 +182,10 @@ def _activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dic
     return {}
 
 
+def _ask_to_delete(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
+    return {"question": DELETE}
+
+
 def _set_aside(state: State) -> Callable[..., dict[str, object]]:
     """Return the act that pauses or drains an account, with a reason."""
 
@@ -200,5 +210,6 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, ProviderAccount], dict[str, obje
     "activate": _activate,
     "pause": _set_aside(State.PAUSED),
     "drain": _set_aside(State.DRAINING),
+    "delete": _ask_to_delete,
 }
 """What a POST does, by its `do`; an act returns what the page shows again, or nothing."""

@@ -1,31 +1,33 @@
-"""The sender domains of an organization: the records to publish, and what DNS has of them."""
+"""Sender domains: the list, and a domain with the records to publish and what DNS has of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django import forms
 from django.contrib import messages
-from django.core.validators import RegexValidator
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.views.decorators.http import require_GET
 
 from messaging.console import access
-from messaging.console.access import Viewer
+from messaging.console.access import Question, Viewer
 from messaging.console.routing import lanes
+from messaging.console.routing.domain_form import DomainForm
 from messaging.domain.channels import Channel
 from messaging.models import SenderDomain
 from messaging.policy import domain_checks, domain_records, organization_policy
 from messaging.policy.domain_records import Record, RecordState
 from rme.core import errors
 from rme.core.http import checks
-from rme.core.redis.host_checks import HostCheck
+from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
 
-MOST = 100
-"""The most domains that the page shows."""
+PAGE = 100
 STATES = {
     RecordState.RIGHT: ("Right", "good"),
     RecordState.WRONG: ("Wrong", "bad"),
@@ -34,36 +36,16 @@ STATES = {
     RecordState.NO_ANSWER: ("No answer", "warn"),
 }
 NOT_CHECKED = ("Not checked", "info")
-COLUMNS = ("spf", "dkim_selector")
-
-
-class RecordsForm(forms.Form):
-    """What the mail provider says of a domain's records."""
-
-    spf = forms.CharField(
-        required=False,
-        max_length=255,
-        label="SPF mechanism",
-        help_text="What your mail provider names, such as include:spf.example.com.",
-        validators=[RegexValidator(r"^[!-~]+( [!-~]+)*$", "Like include:spf.example.com.")],
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
-    dkim_selector = forms.CharField(
-        required=False,
-        max_length=63,
-        label="DKIM selector",
-        help_text="The name before ._domainkey, as your mail provider shows it.",
-        validators=[RegexValidator(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", "Like s1.")],
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
-    )
-
-    def __init__(self, row: SenderDomain, suggested: str, data: QueryDict | None = None) -> None:
-        initial = {"spf": row.spf or suggested, "dkim_selector": row.dkim_selector}
-        super().__init__(data, initial=initial, label_suffix="", auto_id=f"domain_{row.pk}_%s")
+DELETE = Question(
+    "delete",
+    "Delete domain",
+    "Delete this domain?",
+    "rme stops sending from it at once. To use it again, you need a new verification.",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RecordLine:
     """A record of a domain: what to publish, and what was found."""
 
     record: Record
@@ -72,56 +54,103 @@ class Line:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A sender domain as the page shows it."""
-
-    row: SenderDomain
-    form: RecordsForm
-    lines: Sequence[Line]
-    check: HostCheck | None
-    """The check that runs, or that has just ended."""
-
-
 @access.page_for(Permission.SEE_SETTINGS)
+@require_GET
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
-    """Return the domains; a POST stores what the provider says of one, or checks it."""
-    sender_domains = SenderDomain.objects.filter(organization_id=viewer.organization_id)
-    suggested = _suggested(viewer)
-    filled: RecordsForm | None = None
-    domain_id = 0
-    if request.method == "POST":
-        viewer.require(Permission.CHANGE_SETTINGS)
-        typed = request.POST.get("domain", "")
-        domain_id = int(typed) if typed.isdecimal() and len(typed) < 10 else 0
-        row = get_object_or_404(sender_domains, pk=domain_id)
-        filled = RecordsForm(row, suggested, request.POST)
-        if filled.is_valid():
-            _save(viewer, row, filled)
-            _check(request, viewer, row)
-            return HttpResponseRedirect(reverse("console:domains", args=[viewer.organization_id]))
-    rows = list(sender_domains.order_by("-is_default", "domain")[:MOST])
-    names = [_check_name(row) for row in rows]
-    found = checks.find_each(viewer.organization_id, names)
+    """Return a page of the domains, the default one first."""
+    typed = request.GET.get("from", "")
+    start = int(typed) if typed.isdecimal() and len(typed) < 7 else 0
+    rows = list(_rows(viewer).order_by("-is_default", "domain")[start : start + PAGE + 1])
     return access.show(
         request,
         viewer,
         "routing/domains",
         "Sender domains",
         others_page="console:domains",
-        domains=[
-            _shown(
-                row,
-                filled if filled and row.pk == domain_id else RecordsForm(row, suggested),
-                found.get(_check_name(row)),
-            )
-            for row in rows
-        ],
-        is_checking=any(each.is_running for each in found.values()),
-        model_url=reverse("admin:messaging_senderdomain_changelist"),
+        domains=[(row, _lines(row, row.spf)) for row in rows[:PAGE]],
+        following=start + PAGE if len(rows) > PAGE else None,
         may_change=viewer.may(Permission.CHANGE_SETTINGS),
         back=lanes.url(viewer),
     )
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def add(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the form of a new domain; a POST adds it and looks its records up."""
+    viewer.require(Permission.CHANGE_SETTINGS)
+    row = SenderDomain(organization_id=viewer.organization_id)
+    form = DomainForm(
+        row,
+        _suggested(viewer),
+        request.POST if request.method == "POST" else None,
+        is_default=not _rows(viewer).filter(is_default=True).exists(),
+    )
+    if form.is_valid():
+        _save(viewer, form)
+        _check(request, viewer, row)
+        return HttpResponseRedirect(_url(row))
+    return _show(request, viewer, "Add a sender domain", form=form)
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def show_one(request: HttpRequest, viewer: Viewer, domain_id: int) -> HttpResponseBase:
+    """Return a domain; a POST does what its button says."""
+    row = get_object_or_404(_rows(viewer), pk=domain_id)
+    suggested_spf = _suggested(viewer)
+    form, question = DomainForm(row, suggested_spf), None
+    if request.method == "POST":
+        viewer.require(Permission.CHANGE_SETTINGS)
+        button = request.POST.get("do", "")
+        question = DELETE if button == "delete" and not request.POST.get("sure") else None
+        if button == "save":
+            form = DomainForm(row, suggested_spf, request.POST)
+            if form.is_valid():
+                _save(viewer, form)
+                _check(request, viewer, row)
+                return HttpResponseRedirect(_url(row))
+            row.refresh_from_db()
+        elif not question:
+            act = _ACTS.get(button)
+            if act is None:
+                messages.error(request, "Nothing was done. Choose one of the buttons.")
+                return HttpResponseRedirect(_url(row))
+            return HttpResponseRedirect(act(request, viewer, row))
+    found = checks.find_each(viewer.organization_id, [_check_name(row)])
+    return _show(
+        request,
+        viewer,
+        row.shown,
+        row=row,
+        form=form,
+        question=question,
+        lines=_lines(row, row.spf or suggested_spf),
+        check=found.get(_check_name(row)),
+    )
+
+
+def _show(request: HttpRequest, viewer: Viewer, title: str, **context: Any) -> HttpResponseBase:
+    return access.show(
+        request,
+        viewer,
+        "routing/domain",
+        title,
+        others_page="console:domains",
+        may_change=viewer.may(Permission.CHANGE_SETTINGS),
+        back=_list_url(viewer),
+        **context,
+    )
+
+
+def _rows(viewer: Viewer) -> Any:
+    return SenderDomain.objects.filter(organization_id=viewer.organization_id)
+
+
+def _url(row: SenderDomain) -> str:
+    return reverse("console:domain", args=[row.organization_id, row.pk])
+
+
+def _list_url(viewer: Viewer) -> str:
+    return reverse("console:domains", args=[viewer.organization_id])
 
 
 def _suggested(viewer: Viewer) -> str:
@@ -135,44 +164,76 @@ def _suggested(viewer: Viewer) -> str:
     return next(filter(None, mechanisms), "")
 
 
-def _save(viewer: Viewer, row: SenderDomain, form: RecordsForm) -> None:
-    """Store the mechanism and the selector, with audit, if they differ."""
-    values = {name: form.cleaned_data[name] for name in COLUMNS}
-    changes = {
-        name: [getattr(row, name), value]
-        for name, value in values.items()
-        if getattr(row, name) != value
-    }
-    if not changes:
-        return
+def _save(viewer: Viewer, form: DomainForm) -> None:
+    """Store a domain, with audit. A new default replaces the one before."""
+    row: SenderDomain = form.instance
+    action = Action.CHANGED if row.pk else Action.ADDED
+    changes = audit.of_form(form, ())
     with transaction.atomic():
-        SenderDomain.objects.filter(pk=row.pk).update(**values)
-        access.note(viewer, Action.CHANGED, row, changes=changes)
-    row.spf, row.dkim_selector = values["spf"], values["dkim_selector"]
+        if row.is_default:
+            for other in _rows(viewer).filter(is_default=True).exclude(pk=row.pk):
+                _rows(viewer).filter(pk=other.pk).update(is_default=False)
+                demotion = {"is_default": ["True", "False"]}
+                access.note(viewer, Action.CHANGED, other, changes=demotion)
+        if action is Action.ADDED:
+            row.save()
+        elif changes:  # only these: a check may be storing the others
+            row.save(update_fields=list(changes))
+        if changes:
+            access.note(viewer, action, row, changes=changes)
+    organization_policy.forget(row.organization_id)
 
 
-def _check(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> None:
+def _check(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
     """Start to look a domain's records up; the next page shows what was found."""
     work = domain_checks.check_one
     organization_id = viewer.organization_id
     try:
         checks.start(request, organization_id, _check_name(row), work, organization_id, row.pk)
     except errors.RateLimited as refusal:
-        messages.warning(request, f"Saved, but not checked. {refusal.message}")
+        messages.warning(request, f"The records were not checked. {refusal.message}")
+    return _url(row)
+
+
+def _verify(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
+    """Mark a domain as verified: a superuser confirms that the organization owns it."""
+    if not viewer.user.is_superuser:  # owners could claim any domain
+        raise PermissionDenied
+    with transaction.atomic():
+        _rows(viewer).filter(pk=row.pk).update(verified_at=Now())
+        access.note(viewer, Action.CHANGED, row, text="marked as verified")
+    organization_policy.forget(row.organization_id)
+    messages.success(request, f"{row} is verified for sending.")
+    return _url(row)
+
+
+def _delete(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
+    with transaction.atomic():
+        access.note(viewer, Action.DELETED, row, changes=audit.values_of(row, ()))
+        row.delete()
+    organization_policy.forget(row.organization_id)
+    messages.success(request, f"{row} is deleted.")
+    return _list_url(viewer)
+
+
+_ACTS: dict[str, Callable[[HttpRequest, Viewer, SenderDomain], str]] = {
+    "check": _check,
+    "verify": _verify,
+    "delete": _delete,
+}
+"""What a POST does, by its `do`; an act returns the address to go to."""
 
 
 def _check_name(row: SenderDomain) -> str:
     return f"domain {row.pk}"
 
 
-def _shown(row: SenderDomain, form: RecordsForm, check: HostCheck | None) -> Shown:
+def _lines(row: SenderDomain, spf: str) -> Sequence[RecordLine]:
+    """Return the records of a domain, with what the last check found."""
     findings = {each["record"]: each for each in row.findings}
-    spf = row.spf or str(form.initial["spf"])
     lines = []
     for record in domain_records.to_publish(row.domain, spf, row.dkim_selector):
         finding = findings.get(record.kind)
-        words, colour = (
-            STATES[RecordState(finding["state"])] if finding else ("Not checked", "info")
-        )
-        lines.append(Line(record, words, colour, finding["text"] if finding else ""))
-    return Shown(row, form, lines, check)
+        words, colour = STATES[RecordState(finding["state"])] if finding else NOT_CHECKED
+        lines.append(RecordLine(record, words, colour, finding["text"] if finding else ""))
+    return lines

@@ -23,6 +23,7 @@ from messaging.policy.account_states import RoutingPlace
 from messaging.reports import account_hour, backlog
 from messaging.reports.account_hour import AccountSummary
 from rme.tenants.access.roles import Permission
+from rme.tenants.audit import Actor
 from rme.tenants.models import Organization
 
 State = ProviderAccount.State
@@ -66,15 +67,20 @@ class Lane:
     """It has no account, and the simulator takes what is sent."""
 
 
-class OrderForm(forms.Form):
-    """The places of a lane's accounts, and why they change."""
-
-    why = forms.CharField(
+def reason_field() -> forms.CharField:
+    """Return the field that asks why routing changes."""
+    return forms.CharField(
         max_length=500,
         label="Why?",
         error_messages={"required": "Give a reason."},
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+
+class OrderForm(forms.Form):
+    """The places of a lane's accounts, and why they change."""
+
+    why = reason_field()
 
     def __init__(self, rows: Sequence[ProviderAccount], data: QueryDict | None = None) -> None:
         super().__init__(data, label_suffix="", auto_id=f"order_{rows[0].channel}_%s")
@@ -85,7 +91,12 @@ class OrderForm(forms.Form):
             )
             self.fields[f"weight_{row.pk}"] = _number(row.weight, f"Weight of {row.name}", 32767)
 
-    def places(self) -> dict[int, RoutingPlace]:
+    def store(self, actor: Actor) -> tuple[str, Sequence[ProviderAccount]]:
+        """Store the order; return what was done, and the accounts that were moved."""
+        why = self.cleaned_data["why"]
+        return "Stored", account_states.reorder(self.rows, self._places(), actor, why)
+
+    def _places(self) -> dict[int, RoutingPlace]:
         """Return the places to store. An order that was not changed keeps its priorities."""
         cleaned = self.cleaned_data
         steps = {row.pk: cleaned[f"step_{row.pk}"] for row in self.rows}
@@ -99,6 +110,38 @@ class OrderForm(forms.Form):
             )
             for row in self.rows
         }
+
+
+class StatesForm(forms.Form):
+    """The accounts of a lane whose state changes together, and why. Drafts are activated alone."""
+
+    do = forms.ChoiceField(
+        choices=[(each, each) for each in (State.ACTIVE, State.PAUSED, State.DRAINING)]
+    )
+    accounts = forms.TypedMultipleChoiceField(
+        coerce=int,
+        error_messages={"required": "Choose at least one account."},
+        widget=forms.CheckboxSelectMultiple,
+    )
+    why = reason_field()
+
+    def __init__(self, rows: Sequence[ProviderAccount], data: QueryDict | None = None) -> None:
+        super().__init__(data, label_suffix="", auto_id=f"states_{rows[0].channel}_%s")
+        self.rows = rows
+        field = self.fields["accounts"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [
+            (row.pk, f"{row.name}: {STATES[State(row.state)][0].lower()}")
+            for row in rows
+            if row.state != State.DRAFT
+        ]
+
+    def store(self, actor: Actor) -> tuple[str, Sequence[ProviderAccount]]:
+        """Store the state; return it in words, and the accounts."""
+        state, keys = State(self.cleaned_data["do"]), self.cleaned_data["accounts"]
+        chosen = [row for row in self.rows if row.pk in keys]
+        account_states.change(chosen, state, actor, self.cleaned_data["why"])
+        return STATES[state][0], chosen
 
 
 def _number(initial: int, label: str, maximum: int) -> forms.IntegerField:
@@ -115,16 +158,16 @@ def _steps(rows: Sequence[ProviderAccount]) -> dict[int, int]:
 
 @access.page_for(Permission.SEE_SETTINGS)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
-    """Return the lanes; a POST stores the order of one. Seven statements for all accounts."""
+    """Return the lanes; a POST stores the order of one, or the state of several accounts."""
     account_rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
     rows = list(account_rows.order_by("priority", "pk")[:MOST_ACCOUNTS])
     by_channel: defaultdict[str, list[ProviderAccount]] = defaultdict(list)
     for row in rows:
         by_channel[row.channel].append(row)
-    filled: OrderForm | None = None
+    filled: OrderForm | StatesForm | None = None
     if request.method == "POST":
         viewer.require(Permission.CHANGE_SETTINGS)
-        filled = _ordered(request, viewer, by_channel[request.POST.get("channel", "")])
+        filled = _store(request, viewer, by_channel[request.POST.get("channel", "")])
         if filled is None:
             return HttpResponseRedirect(url(viewer))
     return access.show(
@@ -134,7 +177,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Providers and routing",
         others_page="console:providers",
         lanes=[
-            _with_form(lane, by_channel[lane.channel], filled)
+            _with_forms(lane, by_channel[lane.channel], filled)
             for lane in _lanes(viewer, rows, by_channel)
         ],
         kinds=_kinds(viewer),
@@ -153,19 +196,20 @@ def account_url(row: ProviderAccount) -> str:
     return reverse("console:provider", args=[row.organization_id, row.pk])
 
 
-def _ordered(
+def _store(
     request: HttpRequest, viewer: Viewer, rows: Sequence[ProviderAccount]
-) -> OrderForm | None:
-    """Store the order of a lane; return the form if it is not valid."""
+) -> OrderForm | StatesForm | None:
+    """Store the order of a lane, or the state of accounts; return the form if it is not valid."""
     if not rows:
         messages.error(request, "Nothing was stored: the channel has no account.")
         return None
-    form = OrderForm(rows, request.POST)
+    form: OrderForm | StatesForm
+    form = (StatesForm if "do" in request.POST else OrderForm)(rows, request.POST)
     if not form.is_valid():
         return form
-    moved = account_states.reorder(rows, form.places(), viewer.actor, form.cleaned_data["why"])
-    names = ", ".join(row.name for row in moved)
-    messages.success(request, f"Stored: {names}." if moved else "Nothing was changed.")
+    done, changed = form.store(viewer.actor)
+    names = ", ".join(row.name for row in changed)
+    messages.success(request, f"{done}: {names}." if changed else "Nothing was changed.")
     return None
 
 
@@ -173,17 +217,19 @@ _Row = tuple[AccountCard, forms.BoundField, forms.BoundField]
 """An account, and the fields of its place and its weight."""
 
 
-def _with_form(
-    lane: Lane, rows: Sequence[ProviderAccount], filled: OrderForm | None
-) -> tuple[Lane, OrderForm | None, list[_Row]]:
-    """Return a lane with the form of its order: as it was sent, if it was and is not valid."""
+def _with_forms(
+    lane: Lane, rows: Sequence[ProviderAccount], filled: OrderForm | StatesForm | None
+) -> tuple[Lane, OrderForm | None, list[_Row], StatesForm | None]:
+    """Return a lane with its forms: as one was sent, if it was and is not valid."""
     if not rows:
-        return lane, None, []
-    form = filled if filled and filled.rows is rows else OrderForm(rows)
+        return lane, None, [], None
+    is_filled = filled is not None and filled.rows is rows
+    form = filled if is_filled and isinstance(filled, OrderForm) else OrderForm(rows)
+    states = filled if is_filled and isinstance(filled, StatesForm) else StatesForm(rows)
     fields = [
         (each, form[f"step_{each.row.pk}"], form[f"weight_{each.row.pk}"]) for each in lane.cards
     ]
-    return lane, form, fields
+    return lane, form, fields, states
 
 
 def _lanes(

@@ -1,4 +1,4 @@
-"""The page that shows a new secret once, after a redirect: reloading it creates no second one.
+"""Show a new secret once, after a redirect: reloading the page creates no second one.
 
 The secret waits in the browser, encrypted, in a cookie for that page alone: the database never
 holds it, and the page removes it.
@@ -10,7 +10,7 @@ import orjson
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path, reverse
 
 from rme.core.db.encrypted_fields import keyring
@@ -18,6 +18,45 @@ from rme.tenants.admin.base import TenantAdmin
 
 COOKIE = "rme_new_secret"
 LIFETIME = timedelta(minutes=5)
+
+
+def redirect(request: HttpRequest, url: str, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
+    """Redirect to the page that shows a row's secrets, given as pairs of label and value."""
+    encrypted = keyring().encrypt(orjson.dumps([_reader(request, row), *pairs])).decode()
+    response = HttpResponseRedirect(url)
+    response.set_cookie(
+        COOKIE,
+        encrypted,
+        max_age=LIFETIME,
+        path=url,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Strict",
+    )
+    return response
+
+
+def read(request: HttpRequest, row: Model) -> list[tuple[str, str]]:
+    """Return the secrets of a row that wait for this person, as pairs of label and value."""
+    try:
+        text = keyring().decrypt(
+            request.COOKIES.get(COOKIE, "").encode(), ttl=int(LIFETIME.total_seconds())
+        )
+    except InvalidToken:
+        return []
+    owner, *pairs = orjson.loads(text)
+    return [(name, value) for name, value in pairs] if owner == _reader(request, row) else []
+
+
+def forget(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Remove the secrets from the browser, and keep the page that shows them out of caches."""
+    response["Cache-Control"] = "no-store"
+    response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+
+
+def _reader(request: HttpRequest, row: Model) -> str:
+    """Return what binds a secret to its row and to the person who created it."""
+    return f"{request.user.pk} {row._meta.label} {row.pk}"
 
 
 class ShownOnce(TenantAdmin):
@@ -30,42 +69,16 @@ class ShownOnce(TenantAdmin):
     def show_once(self, request: HttpRequest, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
         """Redirect to the page that shows these secrets, given as pairs of label and value."""
         url = reverse(f"admin:{self._prefix}_secret", args=[row.pk])
-        encrypted = keyring().encrypt(orjson.dumps([self._reader(request, row), *pairs])).decode()
-        response = HttpResponseRedirect(url)
-        response.set_cookie(
-            COOKIE,
-            encrypted,
-            max_age=LIFETIME,
-            path=url,
-            secure=settings.SESSION_COOKIE_SECURE,
-            httponly=True,
-            samesite="Strict",
-        )
-        return response
+        return redirect(request, url, row, *pairs)
 
     def secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the new secret of a row, if it has not been shown."""
         row = self.get_object(request, object_id)
-        pairs = _read(request.COOKIES.get(COOKIE, ""), self._reader(request, row))
+        pairs = read(request, row)
         response = self.show(request, "secret", row, title=str(row), pairs=pairs)
-        response["Cache-Control"] = "no-store"
-        response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+        forget(request, response)
         return response
-
-    def _reader(self, request: HttpRequest, row: Model) -> str:
-        """Return what binds a secret to its row and to the person who created it."""
-        return f"{request.user.pk} {row._meta.label} {row.pk}"
 
     @property
     def _prefix(self) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}"
-
-
-def _read(encrypted: str, reader: str) -> list[tuple[str, str]]:
-    """Return the secrets that wait for a reader, as pairs of label and value."""
-    try:
-        text = keyring().decrypt(encrypted.encode(), ttl=int(LIFETIME.total_seconds()))
-    except InvalidToken:
-        return []
-    owner, *pairs = orjson.loads(text)
-    return [(name, value) for name, value in pairs] if owner == reader else []

@@ -1,53 +1,19 @@
-"""Provider accounts, pauses, messages and the first page."""
+"""Categories, pauses and the first page."""
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.models import Category, Delivery, Message, Pause, ProviderAccount
+from messaging.models import Category, Delivery, Pause, ProviderAccount
 from messaging.policy import organization_policy
+from rme.crm.models import Account
 from rme.tenants.models import Membership
-from tests import audited, factories
+from tests import factories
 from tests.messaging.statistics.scene import count as count_all
 from tests.rest import Api, message, work
 from tests.tenants.admin.scene import fill, page, person
 
 pytestmark = pytest.mark.django_db
-CREDENTIALS = '{"host": "mail.example", "username": "u", "password": "hunter2-secret"}'
-
-
-def account(org, **fields):
-    return {
-        "organization": org.pk, "name": "mail", "priority": 1,
-        "weight": 1, "match": "", "state": "ACTIVE", "setting_smtp_host": "mail.example",
-        "setting_smtp_port": "587", "setting_smtp_security": "STARTTLS",
-        "setting_smtp_username": "u", "setting_smtp_password": "hunter2-secret",
-        "setting_smtp_timeout": "20", **fields,
-    }  # fmt: skip
-
-
-@pytest.mark.promise("routes-15")
-def test_a_provider_account_keeps_its_password(root, org):
-    row = ProviderAccount.objects.create(
-        organization=org, name="mail", kind="smtp", channel="EMAIL", credentials=CREDENTIALS
-    )
-    shown = root.get(page(ProviderAccount, "change", row.pk)).content
-    assert b"mail.example" in shown
-    assert b"hunter2" not in shown
-    assert b"setting_twilio" not in shown
-    form = account(org, setting_smtp_password="", setting_smtp_helo="other.example")
-    assert root.post(page(ProviderAccount, "change", row.pk), form).status_code == 302
-    row.refresh_from_db()
-    assert '"hunter2-secret"' in row.credentials
-    assert "other.example" in row.credentials
-    assert organization_policy.of(org.pk).accounts[0].active
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT credentials FROM messaging_provideraccount")
-        assert "hunter2" not in cursor.fetchone()[0]
-    root.post(page(ProviderAccount, "delete", row.pk), {"post": "yes"})
-    logged = audited.lines()
-    assert "setting_smtp_helo: – → other.example" in logged
-    assert [line for line in logged if "hunter2" in line] == []
 
 
 def test_category_changes_apply_to_sending_at_once(root, org):
@@ -78,21 +44,6 @@ def test_paused_messages_are_sent_when_the_pause_ends(root, org, how):
         assert root.post(page(Pause, "change", pause.pk), form).status_code == 302
     work()
     assert Delivery.objects.get().status == "DELIVERED"
-
-
-def test_message_redirects_to_the_console(root, org):
-    fill(org)
-    row = Message.objects.get()
-    listed = root.get(page(Message, "changelist"), {"organization": org.pk})
-    assert listed["Location"] == f"/admin/console/{org.pk}/messages/"
-    assert root.get(page(Message, "changelist"))["Location"] == "/admin/console/acme/messages/"
-    shown = root.get(page(Message, "change", row.pk))
-    assert shown["Location"] == f"/admin/console/{org.pk}/messages/{row.pk}/"
-    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
-    assert stranger.get(page(Message, "change", row.pk)).status_code == 404
-    listed = stranger.get(page(Message, "changelist"), {"organization": org.pk})
-    assert listed["Location"] == "/admin/console/other/messages/"
-    assert person("nobody").get(page(Message, "changelist")).status_code == 403
 
 
 def test_first_page_shows_open_tasks(root, org):
@@ -150,10 +101,8 @@ def test_recent_actions_link_only_to_existing_rows(root, org):
 
 
 def test_names_in_titles_keep_their_case(root, org):
-    row = ProviderAccount.objects.create(
-        organization=org, name="eMail", kind="simulator", channel="EMAIL"
-    )
-    shown = root.get(page(ProviderAccount, "change", row.pk)).content.decode()
+    row = Account.objects.create(organization=org, name="eMail")
+    shown = root.get(page(Account, "change", row.pk)).content.decode()
     assert ">EMail" not in shown.replace("\n", "").replace(" ", "")
     assert ">eMail" in shown.replace("\n", "").replace(" ", "")
 

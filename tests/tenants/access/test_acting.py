@@ -177,13 +177,14 @@ def test_sensitive_pages_are_closed_while_acting(root, org):
         page(ApiKey, "add"),
         page(Membership, "add"),
         page(Invitation, "add"),
-        page(WebhookEndpoint, "add"),
+        url("new_webhook"),
+        url("webhook_settings", endpoint.pk),
     ]
     assert {path: root.get(path).status_code for path in closed} == dict.fromkeys(closed, 403)
     hidden = [
         button(ApiKey, key, "rotate"),
         button(ApiKey, key, "secret"),
-        button(WebhookEndpoint, endpoint, "rotate"),
+        url("webhook_settings", endpoint.pk),
         page(Membership, "delete", row.pk),
         page(Membership, "change", row.pk),
     ]

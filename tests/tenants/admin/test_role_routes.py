@@ -59,10 +59,13 @@ ROUTES = {
     "console:providers": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
     "console:route": (P.SEE_SETTINGS, NOBODY),
     "console:first_domains": (P.SEE_SETTINGS, P.SEE_SETTINGS),
-    "console:domains": (P.SEE_SETTINGS, NOBODY),  # a POST names a domain
+    "console:domains": (P.SEE_SETTINGS, NOBODY),
+    "console:domain": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
+    "console:new_domain": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
     "console:callbacks": (P.SEE_SETTINGS, NOBODY),
     "console:new_provider": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
     "console:provider": (P.SEE_SETTINGS, P.CHANGE_SETTINGS),
+    "console:provider_settings": (P.CHANGE_SETTINGS, P.CHANGE_SETTINGS),
     "console:filters": (P.SEE_MESSAGES, P.SEE_MESSAGES),
     "console:filter": (NOBODY, P.GRANT_ROLES),  # of another person
     "console:person": (P.SEE_MESSAGES, P.CHANGE_PEOPLE),
@@ -98,6 +101,9 @@ ROUTES = {
     "console:webhooks": (P.SEE_SETTINGS, NOBODY),
     "console:webhook_deliveries": (P.SEE_SETTINGS, NOBODY),
     "console:webhook_delivery": (P.SEE_SETTINGS, P.CHANGE_WEBHOOKS),
+    "console:new_webhook": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
+    "console:webhook_settings": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
+    "console:webhook_replay": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
     "console:webhooks_again": (P.CHANGE_WEBHOOKS, P.CHANGE_WEBHOOKS),
     "first_steps": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     **{
@@ -132,12 +138,6 @@ ROUTES = {
             "tenants_user_act_as": P.DEPLOYMENT,
             "auth_user_password_change": P.DEPLOYMENT,
             "crm_platform_test_connection": P.CHANGE_SETTINGS,
-            "messaging_provideraccount_check_and_test": P.SEE_SETTINGS,
-            "messaging_webhookendpoint_secret": P.SEE_SETTINGS,
-            "messaging_webhookendpoint_test_event": P.CHANGE_WEBHOOKS,
-            "messaging_webhookendpoint_replay": P.CHANGE_WEBHOOKS,
-            "messaging_webhookendpoint_switch": P.CHANGE_WEBHOOKS,
-            "messaging_webhookendpoint_rotate": P.CHANGE_WEBHOOKS,
             "messaging_template_studio": P.SEE_TEMPLATES,
             "messaging_templateversion_studio": P.SEE_TEMPLATES,
             "messaging_template_new_version": P.CHANGE_TEMPLATES,
@@ -232,7 +232,8 @@ def test_rows_of_another_organization_are_not_found_under_ones_own(org, addresse
     own = "/admin/console/other/"
     names = ("message", "message_record", "html", "action", "person", "lift", "filter", "provider")
     names += ("contact_edit", "suppression", "consent_entry")
-    names += ("webhook_deliveries", "webhook_delivery", "webhooks_again")
+    names += ("webhook_deliveries", "webhook_delivery", "webhooks_again", "webhook_settings")
+    names += ("webhook_replay", "domain", "provider_settings")
     names += ("privacy_request", "privacy_file")
     mixed = [
         path.replace("/admin/console/acme/", own)

@@ -204,7 +204,7 @@ def test_roles_see_only_their_parts(org, sent, role, sees_figures, sees_needs):
     links = re.findall('href="([^"]+)"', answer.content.decode())
     console = {each for each in links if "/admin/console/" in each}
     assert bool(console - {"/admin/console/templates/"}) is sees_figures
-    assert any("/provideraccount/" in each for each in links) is sees_needs
+    assert any("/acme/providers/" in each for each in links) is sees_needs
 
 
 def test_one_organization_is_in_focus_and_no_strangers(root, org, sent):

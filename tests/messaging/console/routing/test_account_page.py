@@ -9,6 +9,7 @@ from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
 from tests.messaging.console.routing.test_connection_check import account as smtp_account
 from tests.rest import Api, message, work
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 
@@ -95,3 +96,16 @@ def test_draft_account_cannot_be_paused(root, account):
     assert "it sends nothing" in do(root, account, do="pause", why="no")
     assert account.state == "DRAFT"
     assert "choose one of the buttons" in do(root, account, do="explode")
+
+
+def test_account_is_deleted_after_confirmation(root, org, account):
+    assert "Delete this account and its settings?" in do(root, account, do="delete")
+    shown = root.post(url("provider", account.pk), {"do": "delete", "sure": "yes"}, follow=True)
+    assert shown.redirect_chain == [(url("providers"), 302)]
+    assert organization_policy.of(org.pk).accounts == ()
+    logged = audited.lines()
+    assert ("name: sim → –" in logged, "credentials: … → –" in logged) == (True, True)
+    viewer = person("viewer", org, "VIEWER")
+    row = smtp_account(org, 1)
+    assert viewer.post(url("provider", row.pk), {"do": "delete", "sure": "yes"}).status_code == 403
+    assert ProviderAccount.objects.get() == row

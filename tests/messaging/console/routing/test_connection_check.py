@@ -11,7 +11,7 @@ from rme.tenants.models import Organization
 from tests import audited, factories
 from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
-from tests.tenants.admin.scene import PASSWORD, page, person
+from tests.tenants.admin.scene import PASSWORD, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
 
@@ -68,12 +68,11 @@ def test_other_settings_have_not_been_checked(root, org):
         row = account(org, server.port)
         check(root, row)
         form = {
-            "organization": org.pk, "name": "renamed", "priority": 100, "weight": 1,
-            "state": "ACTIVE", "match": "", "setting_smtp_host": "127.0.0.1",
+            "name": "renamed", "match": "", "setting_smtp_host": "127.0.0.1",
             "setting_smtp_port": server.port, "setting_smtp_security": "NONE",
             "setting_smtp_timeout": "5.0",
         }  # fmt: skip
-        change = page(ProviderAccount, "change", row.pk)
+        change = url("provider_settings", row.pk)
         assert root.post(change, form).status_code == 302
         row.refresh_from_db()
         assert (row.name, row.checked_at is None) == ("renamed", False)
@@ -81,7 +80,10 @@ def test_other_settings_have_not_been_checked(root, org):
         assert root.post(change, other).status_code == 302
     row.refresh_from_db()
     assert (row.checked_at, row.check_problem) == (None, "")
-    assert "Not checked since the settings were stored." in root.get(change).content.decode()
+    assert (
+        "Not checked since the settings were stored."
+        in root.get(url("provider", row.pk)).content.decode()
+    )
 
 
 def test_a_test_send_is_a_check_too(root, org):

@@ -2,12 +2,14 @@
 
 import pytest
 
-from messaging.models import ProviderAccount
+from messaging.delivery.accounts import CircuitState
+from messaging.models import Attempt, ProviderAccount
 from messaging.policy import organization_policy
+from messaging.reports import account_hour
 from rme.tenants.models import Organization
 from tests import audited, factories
 from tests.messaging.console.conftest import url
-from tests.rest import Api, message
+from tests.rest import Api, message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -60,6 +62,71 @@ def test_lane_shows_shares_and_waiting_messages(root, org):
     assert "The simulator takes all messages" in text
 
 
+def test_the_page_shows_each_accounts_last_hour(root, org):
+    account, idle = accounts(org, 1, 2)
+    api = Api(org)
+    for address in ("ada", "reject", "unknown"):
+        api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
+    work()
+    Attempt.objects.update(latency_ms=7)
+    assert account_hour.read_summaries([account, idle]) == {
+        account.pk: account_hour.AccountSummary(CircuitState.CLOSED, 3, 1, 1, 7),
+        idle.pk: account_hour.AccountSummary(CircuitState.CLOSED),
+    }
+    text = root.get(url("providers")).content.decode()
+    assert "3 sent: 1 accepted, 1 failed, p95 7 ms" in text
+    assert "Nothing sent" in text
+    assert account_hour.read_summaries([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_last_hours_are_read_once_for_all_accounts(org, count, django_assert_num_queries):
+    rows = accounts(org, *range(count))
+    with django_assert_num_queries(1):
+        assert len(account_hour.read_summaries(rows)) == count
+
+
+def test_several_accounts_are_paused_and_activated(root, org):
+    rows = accounts(org, 1, 2, 3)
+    form = {"channel": "EMAIL", "accounts": [rows[0].pk, rows[2].pk]}
+    shown = root.post(url("providers"), {**form, "do": "PAUSED", "why": "outage"}, follow=True)
+    assert "Paused: a1, a3." in shown.content.decode()
+    assert states() == {
+        "a1": ("PAUSED", "outage"),
+        "a2": ("ACTIVE", ""),
+        "a3": ("PAUSED", "outage"),
+    }
+    assert [each.active for each in organization_policy.of(org.pk).accounts] == [False, True, False]
+    assert audited.lines() == ["state: ACTIVE → PAUSED", "reason: outage"] * 2
+    root.post(url("providers"), {**form, "do": "ACTIVE", "why": "over"})
+    assert set(states().values()) == {("ACTIVE", "")}
+    assert audited.lines()[4:] == ["state: PAUSED → ACTIVE", "reason: over"] * 2
+    root.post(url("providers"), {**form, "do": "DRAINING", "why": "moved"})
+    assert states()["a1"] == ("DRAINING", "moved")
+
+
+def test_wrong_choice_of_accounts_is_an_error_at_its_field(root, org):
+    rows = accounts(org, 1, 2, 3)
+    ProviderAccount.objects.filter(pk=rows[1].pk).update(state="DRAFT")
+    (theirs,) = accounts(factories.organization("other"), 5)
+    form = {"channel": "EMAIL", "do": "PAUSED", "why": "outage"}
+    for keys in ([], [theirs.pk], [rows[0].pk, rows[1].pk], ["x"]):
+        shown = root.post(url("providers"), {**form, "accounts": keys})
+        (states_form,) = [form for *_, form in shown.context["lanes"] if form]
+        assert set(states_form.errors) == {"accounts"}
+        assert 'value="outage"' in shown.content.decode()
+    assert set(ProviderAccount.objects.values_list("state", flat=True)) == {"ACTIVE", "DRAFT"}
+    assert (
+        "channel has no account"
+        in root.post(url("providers"), {**form, "channel": "SMS"}, follow=True).content.decode()
+    )
+
+
+def states():
+    rows = ProviderAccount.objects.values_list("name", "state", "state_reason")
+    return {name: (state, reason) for name, state, reason in rows}
+
+
 def test_an_order_is_stored_with_a_reason(root, org):
     rows = accounts(org, 1, 2, 3)
     assert root.post(url("providers"), order(rows, (3, 1, 1))).status_code == 302
@@ -85,7 +152,7 @@ def test_invalid_order_is_an_error_at_its_field(root, org, wrong):
     rows = accounts(org, 1, 2)
     wrong = {name.format(rows[0].pk): value for name, value in wrong.items()}
     shown = root.post(url("providers"), order(rows, (2, 1), **wrong))
-    (form,) = [form for _, form, _ in shown.context["lanes"] if form]
+    (form,) = [form for _, form, *_ in shown.context["lanes"] if form]
     assert set(form.errors) == set(wrong)
     assert shown.content.decode().count('role="alert"') == 1
     found = ProviderAccount.objects.order_by("pk").values_list("priority", flat=True)

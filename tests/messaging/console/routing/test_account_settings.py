@@ -1,15 +1,17 @@
-"""New provider accounts: a form for each kind, which saves them as not active."""
+"""The settings of provider accounts, new and stored: a form for each kind."""
 
 import pytest
+from django.db import connection
 
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import REGISTRY
 from messaging.providers.anymail.services import NEVER, SERVICES
-from tests import audited
+from tests import audited, factories
 from tests.fakes.providers import SETTINGS
 from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 SMTP = {
@@ -17,6 +19,7 @@ SMTP = {
     "setting_smtp_port": "587", "setting_smtp_security": "STARTTLS", "setting_smtp_username": "u",
     "setting_smtp_password": "hunter2-secret", "setting_smtp_timeout": "20",
 }  # fmt: skip
+STORED = '{"host": "mail.example", "username": "u", "password": "hunter2-secret"}'
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,79 @@ def test_an_account_is_saved_as_the_last_one_and_not_active(root, org):
     assert [each.name for each in organization_policy.of(org.pk).accounts] == ["old"]
     assert [line for line in audited.lines() if "hunter2" in line] == []
     assert "setting_smtp_host:  → mail.example" in "\n".join(audited.lines()).replace("–", "")
+
+
+@pytest.mark.promise("routes-15")
+def test_a_stored_account_keeps_its_password(root, org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="mail", kind="smtp", channel="EMAIL", priority=7, credentials=STORED
+    )
+    shown = root.get(url("provider_settings", row.pk)).content
+    assert b"mail.example" in shown
+    assert b"hunter2" not in shown
+    assert b"setting_twilio" not in shown
+    form = {**SMTP, "setting_smtp_password": "", "setting_smtp_helo": "o.example", "rate": "5"}
+    ProviderAccount.objects.update(state="PAUSED")  # meanwhile
+    answer = root.post(url("provider_settings", row.pk), {**form, "channel": "SMS"})
+    assert answer["Location"] == url("provider", row.pk)
+    row.refresh_from_db()
+    assert (row.channel, row.priority, row.state, row.rate) == ("EMAIL", 7, "PAUSED", 5)
+    assert '"hunter2-secret"' in row.credentials
+    assert "o.example" in row.credentials
+    assert organization_policy.of(org.pk).accounts[0].rate == 5
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT credentials FROM messaging_provideraccount")
+        assert "hunter2" not in cursor.fetchone()[0]
+    logged = audited.lines()
+    assert "setting_smtp_helo: – → o.example" in logged
+    assert [line for line in logged if "hunter2" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"name": "taken"}, "name"),
+        ({"rate": "0"}, "rate"),
+        ({"match": "a b"}, "match"),
+        ({"setting_smtp_port": "0"}, "setting_smtp_port"),
+        ({"setting_smtp_host": "other.example", "setting_smtp_password": ""},
+         "setting_smtp_password"),
+    ],
+)  # fmt: skip
+def test_wrong_change_is_an_error_at_its_field(root, org, fields, wrong):
+    made = {"organization": org, "kind": "smtp", "channel": "EMAIL", "credentials": STORED}
+    ProviderAccount.objects.create(**made, name="taken")
+    row = ProviderAccount.objects.create(**made, name="mail")
+    form = {**SMTP, "setting_smtp_helo": "typed.example", **fields}
+    shown = root.post(url("provider_settings", row.pk), form)
+    assert set(shown.context["form"].errors) == {wrong}
+    assert (b"hunter2" in shown.content, b"typed.example" in shown.content) == (False, True)
+    row.refresh_from_db()
+    assert (row.name, row.credentials) == ("mail", STORED)
+
+
+def test_settings_need_the_permission_to_change_them(org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="mail", kind="smtp", channel="EMAIL", credentials=STORED
+    )
+    for role in ("OPERATOR", "VIEWER", "DEVELOPER"):
+        reader = person(role, org, role)
+        shown = reader.get(url("provider", row.pk)).content.decode()
+        assert url("provider_settings", row.pk) not in shown
+        for call in (reader.get, reader.post):
+            assert call(url("provider_settings", row.pk)).status_code == 403
+    factories.organization("other")
+    owner = person("owner", org, "OWNER")
+    assert owner.get(url("provider_settings", row.pk)).status_code == 200
+    assert owner.get(url("provider_settings", row.pk, org="other")).status_code == 404
+
+
+def test_account_of_an_unknown_kind_has_no_settings(root, org):
+    row = ProviderAccount.objects.create(
+        organization=org, name="old", kind="pigeon", channel="EMAIL", credentials="{}"
+    )
+    assert "Change settings" not in root.get(url("provider", row.pk)).content.decode()
+    assert root.get(url("provider_settings", row.pk)).status_code == 404
 
 
 @pytest.mark.usefixtures("loopback")
@@ -136,8 +212,8 @@ def test_a_mail_account_is_set_up_by_the_form_and_shows_no_secret(root, org, kin
     assert response.status_code == 302, response.context["form"].errors
     row = ProviderAccount.objects.get()
     assert organization_policy.account_of(row).provider is not None
-    for page in (url("provider", row.pk), f"/admin/messaging/provideraccount/{row.pk}/change/"):
-        shown = root.get(page).content.decode()
+    for page in ("provider", "provider_settings"):
+        shown = root.get(url(page, row.pk)).content.decode()
         assert not [word for word in ("key-secret-1", "signing-secret-2") if word in shown]
 
 

@@ -1,0 +1,245 @@
+"""Add, change, test, disable and delete webhook endpoints, replace their secrets, replay a period.
+
+The changes are those of `managed_endpoints`, which REST makes too.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+
+from messaging.console import access
+from messaging.console.access import Question, Viewer
+from messaging.console.developers.webhook_pages import DISABLED, endpoint_of, may
+from messaging.console.filters.message_filter import MomentField
+from messaging.models import WebhookEndpoint
+from messaging.models.endpoints import ALL_EVENTS, TYPES
+from messaging.webhooks import endpoint_inputs, endpoints, managed_endpoints, replays
+from messaging.webhooks.endpoint_inputs import EndpointUpdateInput
+from messaging.webhooks.managed_endpoints import EndpointScope
+from rme.core import errors
+from rme.core.http.parsing import parse
+from rme.tenants.access.roles import Permission
+from rme.tenants.admin import shown_once
+from rme.tenants.oauth.makers import missing_rights
+from rme.tenants.oauth.permissions import event_rights
+
+OVERLAP_HOURS = int(endpoints.OVERLAP / timedelta(hours=1))
+
+
+class EndpointForm(forms.Form):
+    """The address of an endpoint, and the events that it gets."""
+
+    url = forms.CharField(
+        max_length=500,
+        label="URL",
+        help_text="rme sends events to this https address.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "https://"}),
+    )
+    description = forms.CharField(
+        required=False,
+        max_length=200,
+        help_text="The name of the endpoint in lists.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    types = forms.MultipleChoiceField(
+        label="Events",
+        choices=[
+            (each, f"{each} (all events of messages)" if each == ALL_EVENTS else each)
+            for each in TYPES
+        ],
+        error_messages={"required": "Choose at least one event."},
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(
+        self, viewer: Viewer, row: WebhookEndpoint | None = None, data: QueryDict | None = None
+    ) -> None:
+        names = ("url", "description", "types")
+        initial = {name: getattr(row, name) for name in names} if row else None
+        super().__init__(data, initial=initial, label_suffix="", auto_id="endpoint_%s")
+        self.viewer = viewer
+
+    def clean_types(self) -> list[str]:
+        """Refuse events of things that the person may not see."""
+        types: list[str] = self.cleaned_data["types"]
+        viewer = self.viewer
+        lacking = missing_rights(viewer.user, viewer.organization_id, event_rights(types))
+        if lacking:
+            rights = "; ".join(str(each.label) for each in lacking)
+            raise forms.ValidationError(f"Your role doesn't include: {rights}.")
+        return types
+
+
+class PeriodForm(forms.Form):
+    """The period whose events are replayed."""
+
+    since = MomentField(label="From")
+    until = MomentField(required=False, label="Until", help_text="Leave it empty for now.")
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def add(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the form of a new endpoint; a POST adds it and shows its secret once."""
+    viewer.require(Permission.CHANGE_WEBHOOKS)
+    form = EndpointForm(viewer, data=request.POST if request.method == "POST" else None)
+    if row := _store(viewer, form):
+        messages.success(request, f"{row} is added.")
+        return _show_secret(request, row)
+    return _show(request, viewer, "developers/endpoint", "Add a webhook endpoint", form=form)
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def change(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
+    """Return the form of an endpoint; a POST does what its button says."""
+    viewer.require(Permission.CHANGE_WEBHOOKS)
+    row = endpoint_of(viewer, endpoint_id)
+    form, question = EndpointForm(viewer, row), None
+    if request.method == "POST":
+        button = request.POST.get("do", "")
+        question = None if request.POST.get("sure") else _QUESTIONS.get(button)
+        if button == "save":
+            form = EndpointForm(viewer, row, request.POST)
+            if stored := _store(viewer, form, row):
+                messages.success(request, f"{stored} is saved.")
+                return HttpResponseRedirect(_url(row))
+        elif not question:
+            act = _ACTS.get(button)
+            if act:
+                return act(request, viewer, row)
+            messages.error(request, "Nothing was done. Choose one of the buttons.")
+    return _show(
+        request,
+        viewer,
+        "developers/endpoint",
+        f"Settings of {row}",
+        endpoint=row,
+        form=form,
+        question=question,
+    )
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+def replay(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
+    """Return the form of a period; a POST queues its events again, delivered or not."""
+    viewer.require(Permission.CHANGE_WEBHOOKS)
+    row = endpoint_of(viewer, endpoint_id)
+    form = PeriodForm(request.POST or None, label_suffix="", auto_id="replay_%s")
+    if form.is_valid():
+        try:
+            typed = {name: value.isoformat() for name, value in form.cleaned_data.items() if value}
+            period = endpoint_inputs.read_period(parse(endpoint_inputs.REPLAY, typed))
+            count = managed_endpoints.replay(_scope(viewer), str(row.pk), period, viewer.actor)
+        except errors.InvalidPayload as refusal:
+            access.add_details(form, refusal)
+        else:
+            events = "1 event is" if count == 1 else f"{count:,} events are"
+            rest = " There are more: replay a later period, too."
+            is_cut = count >= replays.REPLAY_LIMIT
+            messages.success(request, f"{events} queued for {row}.{rest if is_cut else ''}")
+            return HttpResponseRedirect(_url(row))
+    return _show(
+        request, viewer, "developers/replay", f"Replay events to {row}", endpoint=row, form=form
+    )
+
+
+def _show(
+    request: HttpRequest, viewer: Viewer, template: str, title: str, **context: Any
+) -> HttpResponseBase:
+    context = {"others_page": "console:webhooks", **may(viewer), **context}
+    return access.show(request, viewer, template, title, **context)
+
+
+def _scope(viewer: Viewer) -> EndpointScope:
+    return EndpointScope(viewer.organization_id)
+
+
+def _url(row: WebhookEndpoint) -> str:
+    return reverse("console:webhook_deliveries", args=[row.organization_id, row.pk])
+
+
+def _show_secret(request: HttpRequest, row: WebhookEndpoint) -> HttpResponseBase:
+    return shown_once.redirect(request, _url(row), row, ("Signing secret", row.secret))
+
+
+def _store(
+    viewer: Viewer, form: EndpointForm, row: WebhookEndpoint | None = None
+) -> WebhookEndpoint | None:
+    """Add an endpoint or change one; None if the form is not valid, which then says why."""
+    if not form.is_valid():
+        return None
+    scope, cleaned = _scope(viewer), form.cleaned_data
+    try:
+        if row is None:
+            new = parse(endpoint_inputs.ENDPOINT, cleaned)
+            return managed_endpoints.create(scope, new, viewer.actor)
+        changed = parse(endpoint_inputs.ENDPOINT_UPDATE, cleaned)
+        return managed_endpoints.update(scope, str(row.pk), changed, viewer.actor)
+    except errors.InvalidPayload as refusal:
+        access.add_details(form, refusal)
+        return None
+
+
+def _switch(*, enabled: bool) -> Callable[[HttpRequest, Viewer, WebhookEndpoint], HttpResponseBase]:
+    """Return the act that enables or disables an endpoint."""
+
+    def act(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpResponseBase:
+        fields = EndpointUpdateInput(enabled=enabled)
+        reason = endpoints.DISABLED_BY_HAND
+        managed_endpoints.update(_scope(viewer), str(row.pk), fields, viewer.actor, reason)
+        messages.success(request, f"{row} is {'enabled' if enabled else 'disabled'}.")
+        return HttpResponseRedirect(_url(row))
+
+    return act
+
+
+def _send_test(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpResponseBase:
+    """Queue a made-up event."""
+    try:
+        managed_endpoints.test(_scope(viewer), str(row.pk), viewer.actor)
+    except errors.InvalidPayload:
+        messages.error(request, DISABLED)
+    else:
+        messages.success(request, "The test event is on its way. Reload to see the answer.")
+    return HttpResponseRedirect(_url(row))
+
+
+def _rotate(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpResponseBase:
+    """Replace the secret, and show the new one once."""
+    rotated = managed_endpoints.rotate_secret(_scope(viewer), str(row.pk), viewer.actor)
+    return _show_secret(request, rotated)
+
+
+def _delete(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpResponseBase:
+    """Delete the endpoint with its deliveries."""
+    managed_endpoints.delete(_scope(viewer), str(row.pk), viewer.actor)
+    messages.success(request, f"{row} is deleted.")
+    return HttpResponseRedirect(reverse("console:webhooks", args=[viewer.organization_id]))
+
+
+_ACTS: dict[str, Callable[[HttpRequest, Viewer, WebhookEndpoint], HttpResponseBase]] = {
+    "test": _send_test,
+    "enable": _switch(enabled=True),
+    "disable": _switch(enabled=False),
+    "rotate": _rotate,
+    "delete": _delete,
+}
+_QUESTIONS = {
+    "rotate": Question(
+        "rotate",
+        "Create a new secret",
+        "Replace the signing secret?",
+        f"Requests are signed with both secrets for {OVERLAP_HOURS} hours, then with the new one.",
+    ),
+    "delete": Question(
+        "delete",
+        "Delete endpoint",
+        "Delete this endpoint?",
+        "Its waiting events and its delivery log are deleted, too. You can't undo this.",
+    ),
+}
+"""What is asked before an act."""
