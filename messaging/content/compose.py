@@ -85,8 +85,12 @@ class RenderRequest:
     @property
     def needs_consent(self) -> bool:
         """Return whether the category needs the recipient's consent, like MARKETING."""
-        category = self.link.category
+        category = self._category
         return bool(category) and self.policy.rules(category).opt_in
+
+    @property
+    def _category(self) -> str:
+        return self.category or (self.template.category if self.template else "")
 
     @property
     def link_token(self) -> str:
@@ -101,7 +105,7 @@ class RenderRequest:
             organization_id=self.organization.id,
             contact_id=self.contact.id,
             channel=template.channel if template else Channel.EMAIL,
-            category=self.category or (template.category if template else ""),
+            category=self._category,
             delivery_id=self.delivery_id,
         )
 

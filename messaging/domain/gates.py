@@ -239,6 +239,10 @@ class GateVerdict(NamedTuple):
     entry: str | None = None
 
 
+MAY_GO = GateVerdict()
+"""The usual verdict: no entry stops the message, and none allows it."""
+
+
 def decide(
     suppression: str | None, permission: ConsentPermission, is_capped: Callable[[], bool]
 ) -> GateVerdict:
@@ -252,4 +256,4 @@ def decide(
         return GateVerdict(GateRefusal.NO_CONSENT, permission.entry)
     if is_capped():
         return GateVerdict(GateRefusal.FREQUENCY_CAPPED)
-    return GateVerdict(None, permission.entry)
+    return GateVerdict(None, permission.entry) if permission.entry else MAY_GO

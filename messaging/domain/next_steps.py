@@ -168,7 +168,7 @@ def after_outcomes(
     """
     outcome = min(outcomes, key=_precedence) if len(outcomes) > 1 else outcomes[0]
     if outcome.kind is OutcomeKind.ACCEPTED:
-        return _sent(delivery, now)
+        return sent(delivery.channels, delivery.fallback_after, now)
     match outcome.kind:
         case OutcomeKind.UNKNOWN:
             until = now + timedelta(seconds=limits.unknown)
@@ -199,10 +199,11 @@ def _precedence(outcome: AttemptOutcome) -> int:
 _SENT = NextStep(Status.SENT, events=(StepEvent(EventType.SENT),))
 
 
-def _sent(delivery: DeliveryState, now: datetime) -> NextStep:
-    if not (delivery.channels and delivery.fallback_after):
+def sent(channels: Sequence[str], fallback_after: int | None, now: datetime) -> NextStep:
+    """Return the step of a delivery that a provider accepted; see `DeliveryState`."""
+    if not (channels and fallback_after):
         return _SENT
-    return _SENT._replace(due_at=now + timedelta(seconds=delivery.fallback_after))
+    return _SENT._replace(due_at=now + timedelta(seconds=fallback_after))
 
 
 def _fail_over(

@@ -156,10 +156,10 @@ def claim(
     claimed: dict[str, list[ClaimedDelivery]] = defaultdict(list)
     unreadable: dict[str, list[ClaimedDelivery]] = defaultdict(list)
     for row in _rows(rows):
-        organization_id, delivery_id, message_id, *_ = row
+        organization_id, delivery_id, message_id = row[:3]
         try:
             claimed[organization_id].append(
-                _claimed([*row, *columns_of_message[message_id]], bodies.get(message_id))
+                _claimed(row, columns_of_message[message_id], bodies.get(message_id))
             )
         except MemoryError:  # of the process, not of this one
             raise
@@ -187,12 +187,12 @@ def _rows(text: str | None) -> list[list[Any]]:
     return rows
 
 
-def _claimed(row: list[Any], body: object) -> ClaimedDelivery:
+def _claimed(row: list[Any], of_message: list[Any], body: object) -> ClaimedDelivery:
     """Return the delivery of a row. Raises where a column is not what it should be."""
     if not isinstance(body, dict):
         raise TypeError("the body of a message is no object")
     row[_EXPIRES_AT] = clock.of_epoch(row[_EXPIRES_AT])
-    return ClaimedDelivery._make([*row, encodings.body_of(body)])
+    return ClaimedDelivery._make((*row, *of_message, encodings.body_of(body)))
 
 
 def _unreadable(row: list[Any], channel: str) -> ClaimedDelivery:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 from uuid import UUID
 
-from messaging.domain.contents import TRACEPARENT, ContentBody, Sender
+from messaging.domain.contents import TRACEPARENT, ContentBody
 from messaging.models import Attempt, Delivery, Message, MessageContent
 from rme.core.telemetry import tracing
 
@@ -132,5 +132,5 @@ def body_of(columns: dict[str, Any]) -> ContentBody:
     sender = columns.get("sender")
     if isinstance(sender, list):
         domain, local_part, name = sender
-        body["sender"] = Sender(domain=domain, local_part=local_part, name=name or "")
+        body["sender"] = {"domain": domain, "local_part": local_part, "name": name or ""}
     return body

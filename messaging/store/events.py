@@ -84,20 +84,17 @@ def _queueing_steps(
     name: str, rows: Sequence[EventRow | DerivedEvent], condition: str
 ) -> Mapping[str, sql.Step | None]:
     """Return the steps that queue events: those of live messages for live endpoints alone."""
+    live: list[sql.Row] = []
+    of_test: list[sql.Row] = []
+    for row in rows:
+        (of_test if row.test else live).append(
+            {
+                "organization_id": row.organization_id,
+                "event_id": row.id,
+                "type": "message." + row.type,
+            }
+        )
     return {
-        name: queue.queueing_step(
-            _queued([row for row in rows if not row.test]), f"NOT enabled.test AND {condition}"
-        ),
-        f"test_{name}": queue.queueing_step(_queued([row for row in rows if row.test]), condition),
+        name: queue.queueing_step(live, f"NOT enabled.test AND {condition}"),
+        f"test_{name}": queue.queueing_step(of_test, condition),
     }
-
-
-def _queued(rows: Sequence[EventRow | DerivedEvent]) -> list[sql.Row]:
-    return [
-        {
-            "organization_id": row.organization_id,
-            "event_id": row.id,
-            "type": f"message.{row.type}",
-        }
-        for row in rows
-    ]

@@ -5,6 +5,7 @@ file, a person, a platform or a provider.
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 import idna
@@ -324,6 +325,11 @@ def phone_spellings(number: str) -> tuple[str, ...]:
     if number.startswith("+52") and len(number) == 13:
         return number, f"+521{number[3:]}"
     return (number,)
+
+
+def all_spellings(addresses: Iterable[str]) -> list[str]:
+    """Return the spellings of addresses, each once."""
+    return list({spelling: None for each in addresses for spelling in phone_spellings(each)})
 
 
 def same_phones(first: tuple[str, ...], second: tuple[str, ...]) -> bool:

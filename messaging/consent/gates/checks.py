@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from messaging.domain.gates import (
+    MAY_GO,
     ActiveSuppressions,
     CurrentConsent,
     GateRefusal,
@@ -204,15 +205,18 @@ def _result(
     consent: CurrentConsent,
     caps: FrequencyCaps,
 ) -> GateResult:
-    _, contact_id, channel, address, rules, *_ = candidate
+    _, contact_id, channel, address, rules, _, _ = candidate
     verdict = decide(
         suppressions.entry(channel, address, contact_id),
         consent.permission(contact_id, channel, rules.name, opt_in=rules.opt_in, address=address),
         lambda: caps.reached(candidate),
     )
+    if verdict is MAY_GO:
+        return _MAY_GO
     return GateResult(_REFUSALS[verdict.refusal] if verdict.refusal else None, verdict.entry)
 
 
+_MAY_GO = GateResult()
 _REFUSALS: Mapping[GateRefusal, Refusal] = {
     GateRefusal.SUPPRESSED: errors.Suppressed,
     GateRefusal.NO_CONSENT: errors.NoConsent,

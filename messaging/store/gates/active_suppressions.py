@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from messaging.domain.gates import ActiveSuppressions
 from messaging.models import Suppression, SuppressionInTest
-from rme.core.addresses import phone_spellings
+from rme.core.addresses import all_spellings, phone_spellings
 from rme.core.db import sql
 
 # One look-up for each address and contact: OFFSET keeps the order of the joins, and a comparison
@@ -61,15 +61,11 @@ def query(
         ACTIVE[test],
         {
             "organizations": sql.array(contact_ids),
-            "addresses": sql.arrays(_spellings(addresses[each]) for each in contact_ids),
+            "addresses": sql.arrays(all_spellings(addresses[each]) for each in contact_ids),
             "contacts": sql.arrays(contact_ids.values()),
         },
         sql.BY_GENERIC_PLAN,
     )
-
-
-def _spellings(addresses: Collection[str]) -> list[str]:
-    return list(dict.fromkeys(each for address in addresses for each in phone_spellings(address)))
 
 
 def _none() -> ActiveSuppressions:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from messaging.domain.channels import ALL
 from messaging.models import AddressOptOut
-from rme.core.addresses import phone_spellings
+from rme.core.addresses import all_spellings
 from rme.core.db import sql
 
 # One look-up for each address, as in `active_suppressions`: ORDER BY leaves one index.
@@ -31,12 +31,8 @@ def query(addresses: Mapping[str, Collection[str]], categories: Collection[str])
         OF_ADDRESSES,
         {
             "organizations": sql.array(addresses),
-            "addresses": sql.arrays(_spellings(each) for each in addresses.values()),
+            "addresses": sql.arrays(all_spellings(each) for each in addresses.values()),
             "categories": sql.array([*categories, ALL]),
         },
         sql.BY_GENERIC_PLAN,
     )
-
-
-def _spellings(addresses: Collection[str]) -> list[str]:
-    return list(dict.fromkeys(each for address in addresses for each in phone_spellings(address)))

@@ -91,6 +91,12 @@ def test_the_last_account_and_channel(outcome, expected):
     assert (delivery.status, delivery.reason, delivery.waiting) == expected
 
 
+def test_accepted_delivery_waits_for_its_confirmation():
+    delivery = outgoing(channels=("EMAIL",), fallback_after=60)
+    decide(delivery, Accepted("7"))
+    assert (delivery.status, delivery.due_at) == (Status.SENT, NOW + timedelta(seconds=60))
+
+
 @pytest.mark.parametrize(
     ("outcome", "status"),
     [
