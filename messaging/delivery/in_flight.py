@@ -91,13 +91,16 @@ class Window:
         sent mails.
         """
         by_part: dict[int | None, list[SendAttempt]] = defaultdict(list)
-        for delivery in self.deliveries:
-            for attempt in delivery.attempts:
-                by_part[self._part_key(attempt.account)].append(attempt)
+        attempts = [attempt for delivery in self.deliveries for attempt in delivery.attempts]
+        accounts = {id(attempt.account): attempt.account for attempt in attempts}
+        # once for each account, and not for each of its attempts
+        part_keys = {key: self._part_key(account) for key, account in accounts.items()}
+        for attempt in attempts:
+            by_part[part_keys[id(attempt.account)]].append(attempt)
         return [
-            WindowPart(self, attempts, 0 if place else len(of_key))
+            WindowPart(self, chunk, 0 if place else len(of_key))
             for key, of_key in by_part.items()
-            for place, attempts in enumerate(
+            for place, chunk in enumerate(
                 self._chunks(of_key, connections if key is not None else len(of_key))
             )
         ]
@@ -149,7 +152,8 @@ class WindowPart:
         """
         self.window, self.attempts, self.of_window = window, attempts, of_window
         self.load = window.load
-        self.answer_seconds = max(self.load.answer_seconds(each.account) for each in attempts)
+        accounts = {id(each.account): each.account for each in attempts}
+        self.answer_seconds = max(map(self.load.answer_seconds, accounts.values()))
         self.is_slow = self.load.is_slow(attempts[0].account)
         self.left: dict[int, LeftSends] = {}
         """What the accounts, by identity, left unanswered when the loop went on."""
@@ -250,4 +254,4 @@ class WindowPart:
 
 
 def _is_answered(delivery: OutgoingDelivery) -> bool:
-    return all(attempt.outcome is not None for attempt in delivery.attempts)
+    return not [attempt for attempt in delivery.attempts if attempt.outcome is None]

@@ -275,8 +275,9 @@ class BatchProgress:
 
     def set_decided_apart(self) -> None:
         """Move the decided deliveries out of the window."""
-        self.decided += [each for each in self.window if each.decided]
-        self.window = [each for each in self.window if not each.decided]
+        if decided := [each for each in self.window if each.decided]:
+            self.decided += decided
+            self.window = [each for each in self.window if not each.decided]
 
     def fill(self, count: int, until: float) -> None:
         """Add `count` prepared deliveries to the window; after `until` (monotonic) at most one."""

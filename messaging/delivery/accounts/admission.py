@@ -96,12 +96,13 @@ def admit(
     Accounts in `failing` are tried after the others. An account that takes no more is passed over
     for the next that does.
     """
-    accounts = {
-        key_of(account): account
+    by_identity = {  # few accounts, of many deliveries
+        id(account): account
         for delivery in window
         for untried in delivery.untried.values()
         for account in untried
     }
+    accounts = {key_of(account): account for account in by_identity.values()}
     try_last((each for one in window for each in one.untried.values()), failing)
     limited = {
         key: availability
