@@ -119,7 +119,7 @@ def show_one(request: HttpRequest, viewer: Viewer, domain_id: int) -> HttpRespon
     return _show(
         request,
         viewer,
-        row.shown,
+        f"Sender domain {row.shown}",
         row=row,
         form=form,
         question=question,
