@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from docs.picture_scene import ORG
-from messaging.content import drafts, publishing
+from messaging.content import drafts, partials, publishing
 from messaging.content.files import archives, pull
 from messaging.content.files.file_types import SourceFile
 from messaging.models import Template
@@ -21,7 +21,7 @@ BOOKING = """<h1>Your booking</h1>
 
 
 def write_templates(author: Actor) -> None:
-    """Make a template with two versions, a draft in another language, and an SMS."""
+    """Make a template with two versions, a draft in another language, an SMS, and a partial."""
     texts: dict[str, object] = {"subject": "Your booking of {{ session }}", "html": BOOKING}
     kinds = {"session": "string", "seats": "integer", "day": "string", "link": "string"}
     examples: dict[str, object] = {
@@ -46,6 +46,10 @@ def write_templates(author: Actor) -> None:
     )
     sms = {"text": "{{ org.name }}: {{ session }}, {{ day }}. {{ link }}"}
     drafts.add_template(Template(**own, language="en_US", channel="SMS"), author, sms)
+    (footer,) = partials.add_all(ORG, ["footer"])
+    old = "<p>{{ name }}, Hall 1, Geneva</p>\n<p>You get this because you have a booking.</p>\n"
+    partials.publish(partials.save(footer, old, author, drafts.Seen()), author)
+    partials.save(footer, old.replace("Hall 1", "Palexpo, Hall 2"), author, drafts.Seen(1))
 
 
 def write_archive() -> None:

@@ -89,6 +89,13 @@ def _rendered(page: Page) -> None:
     page.frame_locator("iframe[name=studio-rendering]").locator("h1").wait_for()
 
 
+def _preview(page: Page) -> None:
+    """Fill in the recipient, and let the page show the message."""
+    page.get_by_label("Recipient").fill("olivia.reyes@people.rme.test")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("heading", name="Preview").wait_for()
+
+
 def _import(page: Page) -> None:
     """Choose an archive, and let the page show what it would do."""
     page.set_input_files("input[type=file]", archive_path())
@@ -151,6 +158,9 @@ def pictures(found: dict[str, str]) -> list[Picture]:
             NARROW,
             dark=True,
         ),
+        Picture("console-partial", _console("partial", "footer"), height=900),
+        Picture("console-partial-phone", _console("partial", "footer"), NARROW, dark=True),
+        Picture("console-send", _console("template_send", "booking"), height=900, act=_preview),
         Picture("console-import", _console("template_import"), height=1000, act=_import),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),

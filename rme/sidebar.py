@@ -97,21 +97,16 @@ NAVIGATION: list[dict[str, Any]] = [
             _console("Messages", "mail", "messages", ("messages", "message", "message_record")),
             _console("Manual review", "help", "review", ("messages",), held=True),
             _console("Simulator outbox", "outbox", "outbox", ()),
-        ],
-    },
-    {
-        "title": "Templates",
-        "items": [
             _console(
                 "Templates",
                 "description",
                 "templates",
-                ("templates", "template", "template_compare", "template_import"),
+                (
+                    *("templates", "template", "template_compare", "template_import"),
+                    *("template_schema", "template_send", "partials", "partial"),
+                ),
                 "may_see_templates",
             ),
-            _page("Languages and channels", "translate", "messaging_template"),
-            _page("Versions", "history", "messaging_templateversion"),
-            _page("Partials", "extension", "messaging_partial"),
         ],
     },
     {

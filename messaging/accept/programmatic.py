@@ -67,12 +67,17 @@ def send(
     request: dict[str, Any],
     *,
     idempotency_key: str | None = None,
+    user_id: int = PROGRAM,
 ) -> MessageResult:
-    """Send by the body of a REST call. Raises the ApiError that REST would answer with."""
+    """Send by the body of a REST call, for a person or for none.
+
+    Raises the ApiError that REST would answer with.
+    """
     message = parse(MESSAGE, request)
     refuse_nul(request)
     key = idempotency.key_of(idempotency_key, request)
-    call = Call(_program(organization), Submission(message, key), request_id=str(uuid.uuid4()))
+    caller = _program(organization, user_id)
+    call = Call(caller, Submission(message, key), request_id=str(uuid.uuid4()))
     result = accept(call)
     answer = read(result) if isinstance(result, StoredAnswer) else result
     match answer:
@@ -90,10 +95,10 @@ def send(
     raise AssertionError("an accepted message has an id")
 
 
-def _program(organization: Organization | str) -> Caller:
+def _program(organization: Organization | str, user_id: int) -> Caller:
     key = organization if isinstance(organization, str) else organization.pk
     try:
         record = organizations.get(key)
     except Organization.DoesNotExist:
         raise errors.NotFound.at("organization", "no such organization") from None
-    return Caller(record, application_id=PROGRAM, user_id=PROGRAM, test=False)
+    return Caller(record, application_id=PROGRAM, user_id=user_id, test=False)

@@ -24,15 +24,6 @@ OPT_OUT = Category.Regime.OPT_OUT
 _CONTACT_ID = Cast(OuterRef("pk"), CharField())
 
 
-def check_category(form: TenantForm, category: str, *further: str) -> None:
-    """Report a category that the form's organization doesn't have; `further` are allowed too."""
-    organization = form.own_organization()
-    if organization and category:
-        existing = [*further, *organization_policy.of(organization.pk).categories]
-        if category not in existing:
-            form.add_error("category", f"There is no such category: {', '.join(existing)}.")
-
-
 def newly_reachable(organization_id: str, category: str) -> str:
     """Return in words who can be reached once a category is opt-out: who has decided nothing.
 

@@ -3,8 +3,9 @@
 from typing import Any, ClassVar
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from messaging.console import access
 from rme.tenants.access.roles import Permission, organizations_for
@@ -47,6 +48,10 @@ class InConsole(ListInConsole, ReadOnly, TenantAdmin):
     console_page: ClassVar[str]
     """The name of the console's page of a row."""
 
+    def console_url(self, row: Any) -> str:
+        """Return the address of a row's page."""
+        return reverse(f"console:{self.console_page}", args=[self.organization_of(row), row.pk])
+
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: object = None
     ) -> HttpResponse:
@@ -62,13 +67,14 @@ class InConsole(ListInConsole, ReadOnly, TenantAdmin):
         form_url: str = "",
         extra_context: object = None,
     ) -> HttpResponse:
-        """Lead to the row's page."""
-        row = self.get_object(request, object_id)
+        """Lead to the row's page; so do addresses of former buttons, such as 5/versions/."""
+        key = object_id.partition("/")[0]
+        row = self.get_object(request, key)
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         if request.user.is_superuser and "record" in request.GET:
-            return super().change_view(request, object_id, form_url, extra_context)
-        return redirect(f"console:{self.console_page}", row.organization_id, row.pk)
+            return super().change_view(request, key, form_url, extra_context)
+        return HttpResponseRedirect(self.console_url(row))
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: object = None

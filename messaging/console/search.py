@@ -19,9 +19,9 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.routing import lanes
-from messaging.console.studio import variants
+from messaging.console.studio import partial_pages, variants
 from messaging.domain.channels import ALL
-from messaging.models import Delivery, Message, ProviderAccount, Template
+from messaging.models import Delivery, Message, Partial, ProviderAccount, Template
 from rme.core import errors, ids
 from rme.crm import people
 from rme.tenants.access.roles import Permission
@@ -81,7 +81,7 @@ show = admin.site.admin_view(require_GET(_show))
 
 
 def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
-    """Return what was found, by kind; eight statements at most."""
+    """Return what was found, by kind; nine statements at most."""
     identifier = ids.parse(term.lower())
     groups = [
         Group("People", _people(viewer, term)),
@@ -89,6 +89,7 @@ def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
         Group("API requests", _requests(viewer, identifier) if identifier else []),
         Group("Suppressions", _suppressions(viewer, term)),
         Group("Templates", [] if identifier else _templates(viewer, term)),
+        Group("Partials", [] if identifier else _partials(viewer, term)),
         Group("Provider accounts", [] if identifier else _accounts(viewer, term)),
     ]
     return [group for group in groups if group.results]
@@ -156,10 +157,19 @@ def _templates(viewer: Viewer, term: str) -> list[Result]:
         Result(
             row.name,
             f"{row.channel}, {row.language}",
-            variants.url(viewer, row.name, row.language, row.channel),
+            variants.url_of(row),
         )
         for row in rows
     ]
+
+
+def _partials(viewer: Viewer, term: str) -> list[Result]:
+    if not viewer.may(Permission.SEE_TEMPLATES):
+        return []
+    rows = Partial.objects.filter(
+        organization_id=viewer.organization_id, name__icontains=term
+    ).order_by("name")[:LIMIT]
+    return [Result(row.name, "", partial_pages.url_of(row)) for row in rows]
 
 
 def _accounts(viewer: Viewer, term: str) -> list[Result]:

@@ -21,6 +21,9 @@ from messaging.console.routing import (
 from messaging.console.studio import (
     comparison,
     live,
+    partial_pages,
+    schema_page,
+    send_page,
     template_files,
     template_list,
     template_page,
@@ -76,6 +79,12 @@ urlpatterns = [
         name="template_compare",
     ),
     path(
+        "<str:organization_id>/templates/<str:name>/schema/",
+        schema_page.show,
+        name="template_schema",
+    ),
+    path("<str:organization_id>/templates/<str:name>/send/", send_page.show, name="template_send"),
+    path(
         "<str:organization_id>/templates/<str:name>/publish/",
         template_page.publish,
         name="template_publish",
@@ -85,6 +94,13 @@ urlpatterns = [
     ),
     path("<str:organization_id>/templates/<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:organization_id>/templates/<str:name>/draft/", live.draft, name="template_draft"),
+    path("<str:organization_id>/partials/", partial_pages.show_list, name="partials"),
+    path("<str:organization_id>/partials/<str:name>/", partial_pages.show, name="partial"),
+    path(
+        "<str:organization_id>/partials/<str:name>/publish/",
+        partial_pages.publish,
+        name="partial_publish",
+    ),
     path("<str:organization_id>/providers/", lanes.show, name="providers"),
     path("<str:organization_id>/domains/", domain_page.show, name="domains"),
     path("<str:organization_id>/domains/new/", domain_page.add, name="new_domain"),

@@ -16,6 +16,11 @@ from rme.tenants.organizations import languages
 FIELDS = TemplateVersion.TEXTS
 """The fields of a version that people write."""
 Owner = Template | Partial
+USED = (
+    "A version is or was active, and messages refer to it. Archive the template, or add a pause "
+    "that names it."
+)
+"""Why a template can't be deleted, and what to do instead."""
 AnyVersion = TypeVar("AnyVersion", bound=Version)
 BY_CHANNEL = {
     "EMAIL": ("subject", "html", "mjml", "text"),
@@ -195,3 +200,12 @@ def discard(version: Version, seen: Seen) -> None:
     rows = versions.filter(pk=version.pk, state=Version.State.DRAFT, revision=seen.revision)
     if not rows.delete()[0]:
         raise DraftChanged(versions.filter(pk=version.pk).first())
+
+
+def delete_template(template: Template) -> None:
+    """Delete a template with its drafts. Raise InvalidPayload if a version was ever active."""
+    with transaction.atomic():
+        locked = Template.objects.select_for_update().get(pk=template.pk)
+        if locked.versions.exclude(state=Version.State.DRAFT).exists():
+            raise errors.InvalidPayload.at("template", USED)
+        locked.delete()

@@ -56,6 +56,16 @@ def add_all(organization_id: str, names: Collection[str]) -> list[Partial]:
     return Partial.objects.bulk_create(rows) if rows else []
 
 
+def delete(partial: Partial) -> None:
+    """Delete a partial with its versions. Raise InvalidPayload if an active text needs it."""
+    with transaction.atomic():
+        if needing := problems(partial.organization_id, partial.name, None):
+            details = [Detail("partial", each) for each in needing]
+            raise errors.InvalidPayload("The partial is in use.", details=details)
+        Partial.objects.filter(pk=partial.pk).delete()
+    templates.forget_partials(partial.organization_id)
+
+
 def _keep_active(partials: Sequence[Partial]) -> None:
     """Lock partials, and make versions of active texts that are not among the versions.
 

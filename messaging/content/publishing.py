@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from messaging.content import drafts, templates
@@ -22,6 +23,10 @@ from rme.tenants.audit import Action, Actor
 DUE = 200
 """The most versions that one run publishes."""
 AUTHOR = "Another person must approve it: you have written some of it."
+COMMITTED = (
+    "This template sends messages, or soon will. Ask somebody who may publish templates "
+    "to change its category."
+)
 Problems = Sequence[TemplateProblem]
 
 
@@ -112,6 +117,20 @@ def archive(template: Template) -> None:
         )
         locked.versions.filter(publish_at__isnull=False).update(publish_at=None)
         Template.objects.filter(pk=template.pk).update(archived_at=Now())
+    templates.forget(template)
+
+
+def change_category(template: Template, category: str, *, may_publish: bool) -> None:
+    """Move a template to another category, which messages accepted from now on have.
+
+    Raise InvalidPayload if it sends, or will without another review, unless the person may publish.
+    """
+    committed = Q(state=TemplateVersion.State.ACTIVE) | Q(publish_at__isnull=False)
+    with transaction.atomic():
+        locked = Template.objects.select_for_update().get(pk=template.pk)
+        if not may_publish and locked.versions.filter(committed | ~Q(approved_by="")).exists():
+            raise errors.InvalidPayload.at("category", COMMITTED)
+        Template.objects.filter(pk=template.pk).update(category=category)
     templates.forget(template)
 
 

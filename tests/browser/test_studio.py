@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from messaging.content import templates
 from messaging.content.files import archives
 from messaging.content.files.file_types import SourceFile
-from messaging.models import SendingRules, Template, TemplateVersion
+from messaging.models import Message, SendingRules, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership, User
 from tests import factories
@@ -93,6 +93,40 @@ def test_version_with_a_broken_variable_is_found_and_rolled_back(tab, journey, o
     expect(tab.get_by_text("Version 1 is active.", exact=True)).to_be_visible()
     assert TemplateVersion.objects.get(state="ACTIVE", template__name="order").version == 1
     assert journey.count <= 4
+
+
+def test_partial_is_written_kept_and_published(tab, journey, org):
+    journey.click("link", "Templates")
+    journey.click("link", "Partials")
+    journey.fill(tab.locator("#new_name"), "footer")
+    journey.click("button", "Add partial")
+    journey.fill("Text", "Yours, {{ name }}")
+    asked = []
+    tab.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    tab.get_by_role("link", name="Partials", exact=True).click()
+    expect(tab.get_by_label("Text", exact=True)).to_have_value("Yours, {{ name }}")
+    assert asked == ["beforeunload"]  # the text isn't lost by a link
+    journey.click("button", "Save draft")
+    expect(tab.get_by_text("Draft 1 is saved. Templates don't use it yet.")).to_be_visible()
+    journey.click("button", "Publish")
+    expect(tab.get_by_text("Version 1 is active. Templates use it")).to_be_visible()
+    assert journey.count <= 7
+
+
+def test_template_is_sent_to_one_person_after_a_preview(tab, journey, org):
+    factories.template(org, name="order", text="{{ number }} for {{ contact.first_name }}")
+    ada = factories.contact(org)
+    journey.search("order")
+    journey.click("link", "Send to one person")
+    journey.fill("Recipient", ada.email)
+    journey.fill("number", "A-17")
+    journey.click("button", "Preview")
+    expect(tab.get_by_label("Text", exact=True)).to_contain_text("A-17 for Ada")
+    assert not Message.objects.exists()
+    journey.click("button", "Send to Ada Lovelace now")
+    expect(tab.get_by_text("The message is accepted.")).to_be_visible()
+    assert Message.objects.count() == 1
+    assert journey.count <= 6
 
 
 def test_files_are_previewed_and_imported(tab, journey, org, live_server):

@@ -1,37 +1,69 @@
 """What a template's page can do, besides saving while a person types."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from django.http import HttpRequest
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
 
-from messaging.accept import Call, Submission, accept, results
-from messaging.accept.requests import MESSAGE
+from messaging.accept import send
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.actions import bulk_actions
 from messaging.console.studio import live, variants, written
-from messaging.console.studio.studio_forms import AnotherForm, PublishForm
+from messaging.console.studio.studio_forms import AnotherForm, CategoryForm, PublishForm
 from messaging.content import drafts, previews, publishing, samples
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
-from rme.core.http.parsing import parse
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
+from rme.tenants import audit
+from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
-from rme.tenants.oauth.authentication import Caller
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done, in a sentence, and where it leads; without an address to the variant."""
+    """What was done, in a sentence, and where it leads; without an address to the page."""
 
     text: str
     url: str = ""
 
 
-Act = Callable[[HttpRequest, Viewer, Template], Done]
+Owner = TypeVar("Owner", bound=drafts.Owner)
+Acts = Mapping[str, Callable[[HttpRequest, Viewer, Owner], Done]]
+
+
+def carry_out(
+    request: HttpRequest,
+    viewer: Viewer,
+    owner: Owner,
+    acts: Acts[Owner],
+    *,
+    url: str,
+    page: Callable[[Sequence[str]], HttpResponseBase],
+) -> HttpResponseBase:
+    """Do one action, and lead back to `url`; a reload does not do it twice.
+
+    `page` returns the page with what prevents the action.
+    """
+    do = acts.get(request.POST.get("do", ""))
+    if do is None:
+        messages.error(request, "Nothing was done: choose one of the buttons.")
+        return HttpResponseRedirect(url)
+    try:
+        result = do(request, viewer, owner)
+    except errors.ApiError as error:
+        return page([f"{each.field}: {each.message}" for each in error.details] or [error.message])
+    except drafts.DraftChanged as error:
+        by = (error.row and error.row.edited_by) or "Somebody else"
+        changed = f"{by} has changed it meanwhile. Nothing was overwritten; this is how it is now."
+        return page([changed])
+    messages.success(request, result.text)
+    return HttpResponseRedirect(result.url or url)
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -67,7 +99,30 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     row = drafts.add_template(new_template, viewer.actor, texts)
     access.note(viewer, Action.ADDED, new_template, text=f"copied from {template}" if texts else "")
     words = f"{row} is a draft with the texts of {template.language}." if texts else f"{row}: new."
-    return Done(words, variants.url(viewer, template.name, language, channel))
+    return Done(words, variants.url_of(new_template))
+
+
+def category(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
+    """Move the variant to another category; if it sends, only a publisher may do that."""
+    form = CategoryForm(viewer, template, request.POST)
+    if not form.is_valid():
+        raise _invalid(form)
+    new = form.cleaned_data["to_category"]
+    may_publish = viewer.may(Permission.PUBLISH_TEMPLATES)
+    publishing.change_category(template, new, may_publish=may_publish)
+    changes = {"category": [template.category, new]}
+    access.note(viewer, Action.CHANGED, template, changes=changes)
+    return Done(f"The category of {template} is {new}.")
+
+
+def delete(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
+    """Delete a variant that was never active."""
+    values = audit.values_of(template, ())
+    drafts.delete_template(template)
+    access.note(viewer, Action.DELETED, template, changes=values)
+    url = reverse("console:templates", args=[viewer.organization_id])
+    remaining = variants.find(viewer, [template.name]).get(template.name)
+    return Done(f"{template} is deleted.", remaining[0].url if remaining else url)
 
 
 def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -80,12 +135,8 @@ def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     if preview.rendered is None:
         problem = preview.problems[0].message if preview.problems else preview.failure
         raise errors.InvalidPayload.at("template", problem)
-    caller = Caller(viewer.organization, bulk_actions.PROGRAM, viewer.user.pk, test=False)
-    message = parse(MESSAGE, _request(template, contact, preview.rendered))
-    result = accept(Call(caller, Submission(message), f"console {viewer.user.pk}"))
-    if isinstance(result, results.Refusal):
-        raise result.error
-    assert isinstance(result, results.SendResult)  # without a key there is no stored answer
+    body = _request(template, contact, preview.rendered)
+    result = send(viewer.organization_id, body, user_id=viewer.user.pk)
     access.note(viewer, Action.TESTED, version, text=f"message {result.message_id}")
     to = viewer.shown(contact.email if template.channel == "EMAIL" else contact.mobile)
     words = f"Version {version.version} is on its way to {to or contact.name}."
@@ -196,14 +247,16 @@ def archive(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     return Done(f"{template} is archived. To make a version active brings it back.")
 
 
-WRITING: dict[str, Act] = {
+WRITING: Acts[Template] = {
     "save": save,
     "discard": discard,
     "another": another,
+    "category": category,
+    "delete": delete,
     "test": test,
     "request_review": request_review,
 }
-PUBLISHING: dict[str, Act] = {
+PUBLISHING: Acts[Template] = {
     "publish": publish,
     "publish_all": publish_all,
     "approve": approve,
@@ -265,7 +318,7 @@ def _count(rows: list[TemplateVersion]) -> str:
     return "1 draft is" if len(rows) == 1 else f"{len(rows)} drafts are"
 
 
-def _invalid(form: AnotherForm | PublishForm) -> errors.InvalidPayload:
+def _invalid(form: forms.Form) -> errors.InvalidPayload:
     details = [
         errors.Detail(str(form.fields[name].label or name), str(message))
         for name, messages_of_field in form.errors.items()

@@ -91,7 +91,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         others_page="console:templates",
         template_name=name,
         variant=template,
-        back=variants.url(viewer, name, template.language, template.channel),
+        back=variants.url_of(template),
         form=form,
         chosen=numbers,
         fields=differences,

@@ -172,6 +172,13 @@ def save(request: HttpRequest, viewer: Viewer, template: Template) -> TemplateVe
     seen = written.seen(request.POST)
     seen_version = shown_version(template, seen.version)
     texts = written.texts(request.POST, template, drafts.texts_of(seen_version))
+    return store(viewer, template, texts, seen)
+
+
+def store(
+    viewer: Viewer, template: Template, texts: Mapping[str, object], seen: drafts.Seen
+) -> TemplateVersion:
+    """Save texts as a draft, and record a new one. Raise DraftChanged."""
     row = drafts.save(template, texts, viewer.actor, seen)
     if row.revision == 1 and row.version != seen.version:
         access.note(viewer, Action.ADDED, row, text="draft")

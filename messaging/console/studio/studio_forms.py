@@ -1,4 +1,4 @@
-"""The small forms of the studio: a new template, another language, a time of publishing."""
+"""The small forms of the studio: a new template, another language, a category, a time."""
 
 from datetime import datetime
 from typing import Any
@@ -48,25 +48,42 @@ def _language(initial: str = "") -> forms.ChoiceField:
     return forms.ChoiceField(choices=choices, initial=initial, widget=LongSelect)
 
 
+def _category(
+    viewer: Viewer, initial: str, *further: str, is_filter: bool = False
+) -> forms.ChoiceField:
+    names = sorted({*organization_policy.of(viewer.organization_id).categories, *further})
+    choices = [*([("", "All")] if is_filter else []), *((each, each) for each in names)]
+    return forms.ChoiceField(choices=choices, initial=initial, required=not is_filter)
+
+
 class NewTemplateForm(forms.Form):
     """A template that does not exist yet. It begins with the organization's language."""
 
     name = forms.CharField(
         max_length=200,
         validators=Template._meta.get_field("name").validators[:1],
+        error_messages={
+            "invalid": "Use letters, digits, -, . and _. Begin with a letter or digit."
+        },
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "welcome"}),
     )
     channel = forms.ChoiceField(choices=CHANNELS)
-    category = forms.ChoiceField()
 
     def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="new_%s", label_suffix="")
+        self.fields["category"] = _category(viewer, TRANSACTIONAL)
         self.fields["language"] = _language(viewer.organization.language)
-        names = sorted(organization_policy.of(viewer.organization_id).categories)
-        field = self.fields["category"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each, each) for each in names]
-        field.initial = TRANSACTIONAL
+
+
+class FilterForm(forms.Form):
+    """What a list of templates shows. A value that isn't offered doesn't filter."""
+
+    channel = forms.ChoiceField(choices=[("", "All"), *CHANNELS], required=False)
+
+    def __init__(self, viewer: Viewer, data: QueryDict) -> None:
+        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        self.fields["category"] = _category(viewer, "", is_filter=True)
+        self.full_clean()
 
 
 class AnotherForm(forms.Form):
@@ -79,6 +96,15 @@ class AnotherForm(forms.Form):
         self.fields["to_channel"] = forms.ChoiceField(
             choices=CHANNELS, initial=template.channel, label="Channel"
         )
+
+
+class CategoryForm(forms.Form):
+    """The category of a template."""
+
+    def __init__(self, viewer: Viewer, template: Template, data: QueryDict | None = None) -> None:
+        super().__init__(data, auto_id="category_%s", label_suffix="")
+        self.fields["to_category"] = _category(viewer, template.category, template.category)
+        self.fields["to_category"].label = "Category"
 
 
 class PublishForm(forms.Form):

@@ -1,11 +1,14 @@
 """The list of templates, by name, with the state of each language and channel."""
 
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import variants
-from messaging.console.studio.studio_forms import NewTemplateForm
+from messaging.console.studio.studio_forms import FilterForm, NewTemplateForm
 from messaging.content import drafts
 from messaging.models import Template
 from rme.core import errors
@@ -23,11 +26,13 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer.require(Permission.CHANGE_TEMPLATES)
         form = NewTemplateForm(viewer, request.POST)
         if form.is_valid() and (template := _add(viewer, form)):
-            to = variants.url(viewer, template.name, template.language, template.channel)
-            return HttpResponseRedirect(to)
+            return HttpResponseRedirect(variants.url_of(template))
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
     state = request.GET.get("show", "")
-    names = _names(viewer, term, state, request.GET.get("after", "").replace("\0", ""))
+    filters = FilterForm(viewer, request.GET)
+    chosen = {name: value for name, value in filters.cleaned_data.items() if value}
+    names = _names(viewer, term, state, chosen, request.GET.get("after", "").replace("\0", ""))
+    following = {"q": term, "show": state, **chosen, "after": names[SHOWN - 1 :][:1]}
     variants_by_name = variants.find(viewer, names[:SHOWN])
     return access.show(
         request,
@@ -36,7 +41,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Templates",
         others_page="console:templates",
         templates=variants_by_name.items(),
-        following=names[SHOWN - 1] if len(names) > SHOWN else "",
+        following=urlencode(following, doseq=True) if len(names) > SHOWN else "",
+        is_filtered=bool(term or state or chosen),
+        filters=filters,
         term=term,
         shown=state,
         form=form,
@@ -44,9 +51,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     )
 
 
-def _names(viewer: Viewer, term: str, state: str, cursor: str) -> list[str]:
+def _names(
+    viewer: Viewer, term: str, state: str, chosen: Mapping[str, str], cursor: str
+) -> list[str]:
     """Return the names of a page of templates, and one more if there are more; one query."""
-    rows = Template.objects.filter(organization_id=viewer.organization_id)
+    rows = Template.objects.filter(organization_id=viewer.organization_id, **chosen)
     if state == "review":
         rows = rows.filter(variants.waiting())
     else:

@@ -3,20 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import actions, live, variants, versions, written
-from messaging.console.studio.studio_forms import AnotherForm, PublishForm
+from messaging.console.studio.studio_forms import AnotherForm, CategoryForm, PublishForm
 from messaging.console.studio.variants import Variant
 from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts, publishing
 from messaging.models import Template, TemplateVersion
-from rme.core import errors
 from rme.tenants.access.roles import Permission
 
 ONE_LINE = ("subject", "title", "image", "link", "badge")
@@ -41,26 +39,15 @@ def publish(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
 
 
 def _act(
-    request: HttpRequest, viewer: Viewer, name: str, acts: dict[str, actions.Act]
+    request: HttpRequest, viewer: Viewer, name: str, acts: actions.Acts[Template]
 ) -> HttpResponseBase:
-    """Do one action, and lead back to the page; a reload does not do it twice."""
     template = live.template_of(request, viewer, name)
-    do = acts.get(request.POST.get("do", ""))
-    to = variants.url(viewer, name, template.language, template.channel)
-    if do is None:
-        messages.error(request, "Nothing was done: choose one of the buttons.")
-        return HttpResponseRedirect(to)
-    try:
-        result = do(request, viewer, template)
-    except errors.ApiError as error:
-        lines = [f"{each.field}: {each.message}" for each in error.details] or [error.message]
-        return _page(request, viewer, name, problems=lines)
-    except drafts.DraftChanged as error:
-        by = (error.row and error.row.edited_by) or "Somebody else"
-        line = f"{by} has changed it meanwhile. Nothing was overwritten; this is how it is now."
-        return _page(request, viewer, name, problems=[line])
-    messages.success(request, result.text)
-    return HttpResponseRedirect(result.url or to)
+    url = variants.url_of(template)
+
+    def page(problems: Sequence[str]) -> HttpResponseBase:
+        return _page(request, viewer, name, problems)
+
+    return actions.carry_out(request, viewer, template, acts, url=url, page=page)
 
 
 def _page(
@@ -69,10 +56,11 @@ def _page(
     template = live.template_of(request, viewer, name)
     every = variants.find(viewer, [name])[name]
     variant = next(each for each in every if each.id == template.pk)
-    version = live.shown_version(template, _number(request.GET.get("version", "")))
+    version = live.shown_version(template, written.version_number(request.GET.get("version", "")))
     if version is None and request.GET.get("version"):
         raise Http404
     may_change = viewer.may(Permission.CHANGE_TEMPLATES)
+    history = versions.history(template)
     return access.show(
         request,
         viewer,
@@ -86,12 +74,15 @@ def _page(
         problems=problems,
         may_change=may_change,
         may_publish=viewer.may(Permission.PUBLISH_TEMPLATES),
-        history=versions.history(template),
+        history=history,
+        was_active=any(line.row.state != TemplateVersion.State.DRAFT for line in history),
+        may_send=viewer.may(Permission.OPERATE),
         fields=_fields(template, version, request),
         rows=written.schema_rows(version.variables if version else {}),
         kinds=written.KIND_LABELS.items(),
         data=version.data.items() if version and template.channel == "PUSH" else None,
         another=AnotherForm(template),
+        category_form=CategoryForm(viewer, template),
         publish_form=PublishForm(),
         review=_review(viewer, every, version),
         forms_of_rendering=FORMS,
@@ -158,7 +149,3 @@ def _studio(
         "isDraft": is_draft,
         "completion": versions.completion(viewer.organization_id),
     }
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else 0

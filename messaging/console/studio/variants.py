@@ -144,7 +144,7 @@ def _variant(viewer: Viewer, row: Mapping[str, object], default_at: object) -> V
         edited_by=str(draft["edited_by"] or ""),
         is_archived=row["archived_at"] is not None,
         lags=lags,
-        url=url(viewer, name, language, channel),
+        url=url(viewer.organization_id, name, language, channel),
     )
 
 
@@ -152,10 +152,16 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def url(viewer: Viewer, name: str, language: str, channel: str, **parameters: object) -> str:
+def url(organization_id: str, name: str, language: str, channel: str, **parameters: object) -> str:
     """Return the address of a variant's page."""
     query = urlencode({"language": language, "channel": channel, **parameters})
-    return f"{reverse('console:template', args=[viewer.organization_id, name])}?{query}"
+    return f"{reverse('console:template', args=[organization_id, name])}?{query}"
+
+
+def url_of(template: Template, **parameters: object) -> str:
+    """Return the address of a template's page."""
+    owner, name = template.organization_id, template.name
+    return url(owner, name, template.language, template.channel, **parameters)
 
 
 def choose(variants: Iterable[Variant], language: str, channel: str) -> Variant | None:

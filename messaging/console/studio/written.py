@@ -205,11 +205,14 @@ def sample_values(form: QueryDict) -> dict[str, str]:
 def seen(form: QueryDict) -> drafts.Seen:
     """Return the version that the person has before them."""
     return drafts.Seen(
-        _int(form.get("version", "")), _int(form.get("revision", "")), form.get("anew") == "1"
+        version_number(form.get("version", "")),
+        version_number(form.get("revision", "")),
+        form.get("anew") == "1",
     )
 
 
-def _int(text: str) -> int:
+def version_number(text: str) -> int:
+    """Return the number of a version, or 0, which none has."""
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 

@@ -130,7 +130,16 @@ function offerCopies(root) {
   }
 }
 
+// A form with `data-warns` asks before the person leaves the page without what they typed.
+function warnOfLoss(form) {
+  let isChanged = form.querySelector("[role=alert]") !== null;
+  form.addEventListener("input", () => { isChanged = true; });
+  form.addEventListener("submit", () => { isChanged = false; });
+  window.addEventListener("beforeunload", (event) => { if (isChanged) event.preventDefault(); });
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  for (const each of document.querySelectorAll("form[data-warns]")) warnOfLoss(each);
   for (const each of document.querySelectorAll("[data-move]")) {
     each.hidden = false;
     each.addEventListener("click", moveAccount);

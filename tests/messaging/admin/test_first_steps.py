@@ -2,12 +2,12 @@
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from messaging.models import (
     Delivery,
-    Message,
     ProviderAccount,
     SenderDomain,
     Template,
@@ -18,10 +18,10 @@ from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
 from rme.tenants.oauth import api_keys
 from tests import factories
-from tests.messaging.admin.templates.test_templates import VERSION
-from tests.messaging.console.conftest import url as console_url
+from tests.messaging.console.conftest import url
+from tests.messaging.console.studio.scene import client_of, do, save
 from tests.rest import work
-from tests.tenants.admin.scene import button, page, person
+from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db
 
@@ -86,48 +86,19 @@ def test_the_simulator_is_a_provider(new):
 
 
 def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
-    owner = person("o", org, "OWNER")
-    own = {"organization": org.pk}
-    owner.post(console_url("contact_new"), {"last_name": "Me", "email": "me@company.example"})
-    form = {**own, "name": "hello", "language": "en_US", "channel": "EMAIL"}
-    owner.post(page(Template, "add"), {**form, "category": "TRANSACTIONAL"})
-    template = Template.objects.get(name="hello")
-    owner.post(page(TemplateVersion, "add"), {"template": template.pk, **VERSION})
-    version = template.versions.get()
-    url = button(TemplateVersion, version, "send-test")
-    early = owner.post(url, {"contact": "me@company.example"}, follow=True)
-    assert "Messages are sent by the active version" in early.content.decode()
-    owner.post(button(TemplateVersion, version, "activate"))
-    assert owner.get(url).status_code == 200
-    sent = owner.post(url, {"contact": "Me@Company.example", "variables": "{}"})
-    message = Message.objects.get()
-    shown = f"/admin/console/{org.pk}/messages/{message.pk}/"
-    assert (sent.status_code, sent["Location"]) == (302, shown)
+    owner = client_of(Client, org, "o")
+    owner.post(url("contact_new"), {"last_name": "Me", "email": "o@example.com"})
+    new = {"name": "hello", "language": "en_US", "channel": "EMAIL", "category": "TRANSACTIONAL"}
+    owner.post(url("templates"), new)
+    save(owner, TemplateVersion.objects.get(template__name="hello"), subject="Hi", text="Hello")
+    version = TemplateVersion.objects.get(template__name="hello")
+    do(owner, "test", version, publish=False)
+    do(owner, "publish", version)
     work()
     delivery = Delivery.objects.get()
-    assert (delivery.status, delivery.address) == ("DELIVERED", "me@company.example")
+    assert (delivery.status, delivery.address) == ("DELIVERED", "o@example.com")
     api_keys.issue(org, "bot")
     assert owner.get("/admin/").context["first_steps"] == []
-
-
-@pytest.mark.parametrize(
-    ("contact", "variables", "why"),
-    [
-        ("nobody@x.example", "{}", "No contact has this email address."),
-        ("", "{}", "This field is required."),
-        ("twin@x.example", "{}", "Several contacts have this email address."),
-        ("00000000-0000-7000-8000-000000000000", "{}", "There is no such contact."),
-        ("blocked@x.example", "{}", "suppression"),
-    ],
-)
-def test_failed_test_send_says_why(root, org, contact, variables, why):
-    for email in ("twin@x.example", "twin@x.example", "blocked@x.example"):
-        factories.contact(org, email=email)
-    org.suppression_set.create(channel="EMAIL", address="blocked@x.example", reason="MANUAL")
-    version = TemplateVersion.objects.get(template__channel="EMAIL")
-    url = button(TemplateVersion, version, "send-test")
-    shown = root.post(url, {"contact": contact, "variables": variables}).content.decode()
-    assert why in shown
 
 
 def test_only_people_of_the_organization_see_its_checklist(new):
@@ -135,11 +106,6 @@ def test_only_people_of_the_organization_see_its_checklist(new):
     assert checklist(stranger, new).status_code == 404
     assert checklist(person("support", new, "SUPPORT"), new).status_code == 404
     assert checklist(person("v", new, "VIEWER"), new).status_code == 200
-    version = factories.template(new)
-    url = button(TemplateVersion, version, "send-test")
-    assert stranger.post(url).status_code == 404
-    for role in ("VIEWER", "TEMPLATE_EDITOR", "APPROVER"):
-        assert person(f"{role}-2", new, role).post(url).status_code in (403, 404)
 
 
 def test_organizations_are_read_by_one_statement(new):

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from messaging.models import Delivery, Message, ProviderAccount, Suppression
+from messaging.models import Delivery, Message, Partial, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
 from rme.crm import people
 from rme.crm.models import Contact
@@ -58,9 +58,11 @@ def test_results_are_listed_by_kind(root, org):
     ProviderAccount.objects.create(
         organization=org, name="welcome-mail", kind="simulator", channel="EMAIL"
     )
+    Partial.objects.create(organization=org, name="welcome-footer", text="x")
     assert found(root, "welcome") == {
         "People": ["Ada Welcome", "Welcome Lovelace"],
         "Templates": ["welcome", "welcome", "welcome"],
+        "Partials": ["welcome-footer"],
         "Provider accounts": ["welcome-mail"],
     }
 
@@ -123,7 +125,7 @@ def test_a_search_asks_as_often_for_many_results_as_for_few(root, org):
         with CaptureQueriesContext(connection) as captured:
             search(root, "first")
         counts.append(len(captured))
-    assert counts == [10, 10]
+    assert counts == [11, 11]
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ class Addresses:
             return self._key(self.models[prefix])
         if name == "name" and "/templates/" in prefix:
             return "welcome"
+        if name == "name" and "/partials/" in prefix:
+            return "footer"
         if name == "run_id":
             return self._run(prefix)
         if name == "token" and prefix.endswith("/invitation/"):

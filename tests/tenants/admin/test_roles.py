@@ -14,7 +14,6 @@ from messaging.models import (
     ProviderAccount,
     SenderDomain,
     Suppression,
-    Template,
     TemplateVersion,
     WebhookEndpoint,
 )
@@ -68,9 +67,7 @@ class TestFilled:
 
     @pytest.mark.parametrize(
         ("model", "name"),
-        [(ApiKey, "revoke"), (Application, "rotate"),
-         (Template, "new_version"), (TemplateVersion, "activate"), (TemplateVersion, "studio"),
-         (TemplateVersion, "copy"), (ApiKey, "secret"), (Application, "secret")],
+        [(ApiKey, "revoke"), (Application, "rotate"), (ApiKey, "secret"), (Application, "secret")],
     )  # fmt: skip
     def test_strangers_have_no_buttons(self, filled, model, name):
         stranger = person("stranger", factories.organization("other"), Role.OWNER)
@@ -110,8 +107,6 @@ ADD = {
     ApiKey: {"OWNER", "DEVELOPER"},
     Application: {"OWNER", "DEVELOPER"},
     WebhookEndpoint: {"OWNER", "DEVELOPER"},
-    Template: {"OWNER", "OPERATOR", "TEMPLATE_EDITOR"},
-    TemplateVersion: {"OWNER", "OPERATOR", "TEMPLATE_EDITOR"},
     Contact: {"OWNER", "OPERATOR"},
     ConsentEntry: {"OWNER", "OPERATOR"},
     Suppression: {"OWNER", "OPERATOR"},
@@ -160,16 +155,6 @@ def test_support_sees_masked_addresses(org):
         shown = person(role, org, role).get(record).content.decode()
         seen[role] = (ada.email in shown, mask(ada.email) in shown)
     assert seen == {"SUPPORT": (False, True), "DEVELOPER": (False, True), "VIEWER": (True, False)}
-
-
-def test_template_editor_cannot_activate_drafts(org):
-    fill(org)
-    version = first_of(TemplateVersion, org)
-    got = {
-        role: person(role, org, role).get(button(TemplateVersion, version, "activate")).status_code
-        for role in (Role.OPERATOR, Role.TEMPLATE_EDITOR, Role.APPROVER)
-    }
-    assert got == {"OPERATOR": 200, "TEMPLATE_EDITOR": 403, "APPROVER": 200}
 
 
 def exhibitor(org, **fields):

@@ -66,6 +66,22 @@ def drafts_of(row):
     return ",".join(f"{each.template_id}.{each.version}.{each.revision}" for each in rows)
 
 
+def save_partial(client, partial, text, **fields):
+    """Save a partial's text over what the page shows; return the page that follows."""
+    return press(client, partial, "save", publish=False, text=text, **fields)
+
+
+def press(client, partial, do, *, publish=None, **fields):
+    """Press a button of a partial's page about its newest version; return the page that follows."""
+    newest = partial.versions.order_by("-version").first()
+    seen = {name: getattr(newest, name, 0) for name in ("version", "revision")}
+    if publish is None:
+        publish = do not in ("request_review", "discard")
+    args = ["partial_publish" if publish else "partial", partial.name]
+    address = url(*args, org=partial.organization_id)
+    return client.post(address, {**seen, "do": do, **fields}, follow=True)
+
+
 def words(answer):
     """Return what a page says: the messages, or the problems."""
     told = [str(each) for each in answer.context["messages"]]

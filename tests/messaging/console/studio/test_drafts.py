@@ -1,12 +1,18 @@
 """A draft is saved while a person types, and no other person's text is overwritten."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from messaging.console.studio import actions
+from messaging.content import drafts, publishing, templates
 from messaging.models import Template, TemplateVersion
 from rme.core.db import clock
+from rme.tenants.audit import COMMAND_LINE
+from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.messaging.console.conftest import url
 from tests.messaging.console.studio.scene import at, client_of, do, draft_of, form, save, words
@@ -30,6 +36,12 @@ def test_new_template_starts_with_an_empty_draft(ann, org):
     assert set(ann.post(url("templates"), wrong).context["form"].errors) == {
         "name", "language", "category",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["xx", "de_ZZ", "qqq", "en_XX"])
+def test_new_template_of_an_unknown_language_is_refused(ann, org, language):
+    new = {"name": "x", "language": language, "channel": "SMS", "category": "MARKETING"}
+    assert set(ann.post(url("templates"), new).context["form"].errors) == {"language"}
 
 
 def test_first_change_of_an_active_version_creates_a_draft_and_later_ones_update_it(ann, row):
@@ -175,6 +187,82 @@ def test_a_draft_is_deleted_and_an_active_version_never(ann, row):
     assert draft_of(row) == row
 
 
+def test_only_a_template_that_was_never_active_is_deleted(ann, org, row):
+    save(ann, row, subject="New")
+    assert "Delete en_US, EMAIL" not in ann.get(at(row)).content.decode()
+    (refused,) = words(do(ann, "delete", row, publish=False))
+    assert refused.startswith("template: A version is or was active, and messages refer to it.")
+    do(ann, "another", row, publish=False, to_language="de", to_channel="EMAIL")
+    german = TemplateVersion.objects.get(template__language="de")
+    assert "Delete de, EMAIL" in ann.get(at(german)).content.decode()
+    shown = do(ann, "delete", german, publish=False)
+    assert words(shown) == ["order (de, EMAIL) is deleted."]
+    assert shown.redirect_chain == [(at(row), 302)]
+    assert Template.objects.filter(name="order").count() == 1
+    do(ann, "archive", row)
+    do(ann, "delete", row, publish=False)
+    assert Template.objects.filter(name="order").count() == 1
+    alone = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
+    ann.post(url("templates"), alone)
+    shown = do(ann, "delete", TemplateVersion.objects.get(template__name="note"), publish=False)
+    assert shown.redirect_chain == [(url("templates"), 302)]
+    assert "name: note → –" in audited.lines(action="DELETED")
+
+
+@pytest.mark.parametrize("how", ["active", "ordered", "approved", "draft"])
+def test_draft_writer_cannot_change_the_category_of_a_live_template(ann, org, how):
+    editor = client_of(Client, org, "editor", Membership.Role.TEMPLATE_EDITOR)
+    new = Template(
+        organization=org, name="news", language="en_US", channel="EMAIL", category="MARKETING"
+    )
+    version = drafts.add_template(new, COMMAND_LINE, {"subject": "Hi", "text": "x"})
+    if how == "active":
+        templates.activate(version)
+    elif how == "ordered":
+        publishing.publish_at(version, COMMAND_LINE, clock.now() + timedelta(days=1))
+    elif how == "approved":
+        TemplateVersion.objects.filter(pk=version.pk).update(approved_by="boss")
+
+    def change(client):
+        told = words(do(client, "category", version, publish=False, to_category="TRANSACTIONAL"))
+        new.refresh_from_db()
+        return new.category, told
+
+    changed = ("TRANSACTIONAL", ["The category of news (en_US, EMAIL) is TRANSACTIONAL."])
+    if how == "draft":
+        assert change(editor) == changed
+        return
+    assert change(editor) == ("MARKETING", [f"category: {publishing.COMMITTED}"])
+    assert change(ann) == changed
+    assert "category: MARKETING → TRANSACTIONAL" in audited.lines(action="CHANGED")
+
+
+def test_unknown_category_is_refused(ann, row):
+    told = words(do(ann, "category", row, publish=False, to_category="NONSENSE"))
+    assert [each.partition(":")[0] for each in told] == ["Category"]
+    assert Template.objects.get(name="order").category == "TRANSACTIONAL"
+
+
+def test_editor_of_templates_changes_nothing_live(ann, org, row):
+    """Each button of the page is pressed, by the route of writers and by that of publishers."""
+    editor = client_of(Client, org, "editor", Membership.Role.TEMPLATE_EDITOR)
+    save(editor, row, subject="Buy at evil.example")
+    draft = draft_of(row)
+
+    def live():
+        templates.forget(row.template)
+        found = templates.find_active(org.pk, ["order"])
+        return [(each.version, each.category, each.texts["subject"]) for each in found.values()]
+
+    before = live()
+    fields = {"to_category": "MARKETING", "to_language": "de", "to_channel": "EMAIL"}
+    for action in {**actions.PUBLISHING, **actions.WRITING}:
+        for version in (draft, row):
+            assert do(editor, action, version, **fields).status_code == 403
+            do(editor, action, version, publish=False, **fields)
+    assert live() == before
+
+
 def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     factories.template(org, name="order", language="de")
     factories.template(org, name="order", language="en_US", channel="SMS")
@@ -186,6 +274,10 @@ def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     ]  # fmt: skip
     assert list(dict(ann.get(url("templates") + "?q=rde").context["templates"])) == ["order"]
     assert list(ann.get(url("templates") + "?after=order").context["templates"]) != []
+    for query in ("channel=SMS", "category=TRANSACTIONAL", "channel=FAX&category=NONE"):
+        assert "order" in dict(ann.get(f"{url('templates')}?{query}").context["templates"])
+    for query in ("channel=PUSH", "category=MARKETING"):
+        assert "order" not in dict(ann.get(f"{url('templates')}?{query}").context["templates"])
 
 
 def test_the_list_and_the_page_ask_no_more_for_more(ann, org, row):
