@@ -24,7 +24,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     post_deploy = {post_deploy}
-    dependencies = [("messaging", "{after}")]
+    dependencies = [("messaging", name) for name in {after}]
     operations = [migrations.RunSQL("ALTER TABLE {table} {change}")]
 """
 READY_SECONDS = STOP_SECONDS = 120
@@ -81,10 +81,17 @@ def copy_with_staged_column(folder: Path) -> Path:
     )
     names = [each for each in listed.decode().split("\0") if (ROOT / each).is_file()]
     _unpack(["tar", "-c", "--", *names], folder)
-    [(_, leaf)] = MigrationLoader(None).graph.leaf_nodes("messaging")
+    loader = MigrationLoader(None)
+    [leaf] = loader.graph.leaf_nodes("messaging")
+    before_deploy = [
+        name
+        for app, name in loader.graph.forwards_plan(leaf)
+        if app == "messaging" and not getattr(loader.graph.nodes[app, name], "post_deploy", False)
+    ]
+    # The first must not wait for this release's own post-deploy migrations.
     for name, after, post_deploy, change in (
-        ("9998_staged", leaf, False, f"ADD COLUMN {STAGED_COLUMN} integer"),
-        ("9999_staged", "9998_staged", True, f"DROP COLUMN {STAGED_COLUMN}"),
+        ("9998_staged", before_deploy[-1:], False, f"ADD COLUMN {STAGED_COLUMN} integer"),
+        ("9999_staged", ["9998_staged", leaf[1]], True, f"DROP COLUMN {STAGED_COLUMN}"),
     ):
         text = _STAGED.format(
             after=after, post_deploy=post_deploy, table=STAGED_TABLE, change=change
