@@ -1,113 +1,103 @@
-"""What counting a message on its way costs: by our counters, and by prometheus-client's files.
+"""What counting a message on its way costs, and what a scrape costs that reads many processes.
 
-`python -m bench metrics`. Both count the same values: of messages accepted in sets, and sent in
-windows. Ours adds to Redis once a second, as in the service.
+`python -m bench metrics`. The values are those of messages accepted in sets, and sent in windows.
 """
 
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bench.report import say
 from bench.scene import ROOT, Scene
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 COUNT = 40_000
-SETS = {"sent in windows of 50": 50, "accepted in sets of 8": 8}
 ROUTE = ("POST", "/rme/v1/messages")
+PROCESSES = 20
+ROUTES = 40
+"""The routes that programs call, of each scraped process."""
 
 
 def metrics(scene: Scene) -> None:
-    """Measure in processes of their own, since prometheus-client reads its folder at import."""
+    """Measure in processes of their own, which count nothing else."""
     runs = []
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            done = subprocess.run(
-                [sys.executable, "-m", "bench.metrics"],
-                cwd=ROOT,
-                env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": folder},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
+            command = [sys.executable, "-m", "bench.metrics", folder]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         runs.append(json.loads(done.stdout.splitlines()[-1]))
     for name in runs[0]:
-        say(f"metrics: {name}", statistics.median(run[name] for run in runs), "µs of CPU")
+        say(f"metrics: {name}", statistics.median(run[name] for run in runs), "ns of CPU")
 
 
-def _measure() -> dict[str, float]:
+def _measure(folder: Path) -> dict[str, float]:
     import django
 
     django.setup()
-    from prometheus_client import CollectorRegistry, Counter
-    from prometheus_client import Histogram as FileHistogram
+    from django.test import RequestFactory
 
     from messaging.telemetry.timings import PROVIDER_SECONDS, TIME_TO_PROVIDER
-    from rme.core.redis import counters
-    from rme.core.telemetry.histograms import Histogram
-    from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
+    from rme.core.telemetry import meters
+    from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS, REQUESTS, SECONDS
+    from rme.metrics import show_processes
 
-    registry = CollectorRegistry()
-
-    def in_files(ours: Histogram) -> FileHistogram:
-        return FileHistogram(
-            ours.name, ours.help, ours.labels, buckets=ours.bounds, registry=registry
-        )
-
-    requests = Counter("rme_requests_total", "-", ["method", "path", "status"], registry=registry)
-    seconds = Counter("rme_request_seconds_total", "-", ["method", "path"], registry=registry)
-    request_files, accept_files = in_files(REQUEST_SECONDS), in_files(ACCEPT_SECONDS)
-    waiting_files, provider_files = in_files(TIME_TO_PROVIDER), in_files(PROVIDER_SECONDS)
+    meters.share(folder)
     values = [random.expovariate(20) for _ in range(50)]
 
     def sent(size: int) -> None:
         TIME_TO_PROVIDER.observe_each((value, ("EMAIL", "0")) for value in values[:size])
         PROVIDER_SECONDS.observe_each((value, ("smtp", "Accepted")) for value in values[:size])
 
-    def sent_by_files(size: int) -> None:
-        for histogram in (
-            waiting_files.labels("EMAIL", "0"),
-            provider_files.labels("smtp", "Accepted"),
-        ):
-            for value in values[:size]:
-                histogram.observe(value)
-
     def accepted(size: int) -> None:
-        counters.add("rme_requests_total", *ROUTE, "202", by=size)
-        counters.add("rme_request_seconds_total", *ROUTE, by=1.0)
+        REQUESTS.add(*ROUTE, "202", by=size)
+        SECONDS.add(*ROUTE, by=1.0)
         REQUEST_SECONDS.observe_each((value, ROUTE) for value in values[:size])
         ACCEPT_SECONDS.observe_each((value, ROUTE[1:]) for value in values[:size])
 
-    def accepted_by_files(size: int) -> None:
-        requests.labels(*ROUTE, "202").inc(size)
-        seconds.labels(*ROUTE).inc(1.0)
-        for histogram in (request_files.labels(*ROUTE), accept_files.labels(*ROUTE[1:])):
-            for value in values[:size]:
-                histogram.observe(value)
-
-    steps = ((sent, sent_by_files), (accepted, accepted_by_files))
-    return {
-        f"{name}, {kind}": _cost(step, size)
-        for (name, size), pair in zip(SETS.items(), steps, strict=True)
-        for kind, step in zip(("ours", "prometheus-client"), pair, strict=True)
+    costs = {
+        "sent in windows of 50": _cost(sent, 50, COUNT // 50) / 50,
+        "accepted in sets of 8": _cost(accepted, 8, COUNT // 8) / 8,
     }
+    children = [_counting_child() for _ in range(PROCESSES)]
+    request = RequestFactory(HTTP_HOST="127.0.0.1").get("/metrics")
+    costs[f"a scrape of {PROCESSES} processes"] = _cost(lambda _: show_processes(request), 0, 20)
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+    return costs
 
 
-def _cost(step: Callable[[int], None], size: int) -> float:
-    """Return the CPU of one message of a set, in µs."""
-    times = COUNT // size
+def _counting_child() -> int:
+    """Fork a process that has counted requests of all routes, and lives on."""
+    from rme.core.telemetry.request_times import REQUEST_SECONDS, REQUESTS
+
+    ready, write = os.pipe()
+    child = os.fork()
+    if not child:
+        for number in range(ROUTES):
+            REQUESTS.add("GET", f"/rme/v1/{number}", "200")
+            REQUEST_SECONDS.observe(0.01, "GET", f"/rme/v1/{number}")
+        os.write(write, b".")
+        signal.pause()
+    os.read(ready, 1)
+    return child
+
+
+def _cost(step: Callable[[int], object], size: int, times: int) -> float:
+    """Return the CPU of one step, in ns."""
     step(size)
     began = time.process_time()
     for _ in range(times):
         step(size)
-    return (time.process_time() - began) / (times * size) * 1e6
+    return (time.process_time() - began) / times * 1e9
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measure()))
+    print(json.dumps(_measure(Path(sys.argv[1]))))

@@ -22,12 +22,13 @@ from rme.core import errors, logs
 from rme.core.db import statement_timeout
 from rme.core.http.api import JsonView, id_of
 from rme.core.http.parsing import IDEMPOTENCY_KEY, read_idempotency_key
-from rme.core.redis import counters
+from rme.core.telemetry.meters import Counter
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.contacts import connector_of
 from rme.tenants.oauth.api_keys import KeyRecord
 
 A = TypeVar("A", actions.Confirm, actions.Create)
+CALLS = Counter("rme_bot_calls_total", "Bot calls.", ["action", "code"])
 
 
 class BotCall:
@@ -170,7 +171,7 @@ def _count(call: BotCall, code: int) -> None:
     """Count a call, and add the action and code to its log line."""
     action = call.action or "(none)"
     logs.caller.set({**logs.caller.get(), "action": action, "code": code})
-    counters.add("rme_bot_calls_total", action, str(code))
+    CALLS.add(action, str(code))
 
 
 def _idempotency_key(request: HttpRequest) -> str:

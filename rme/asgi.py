@@ -12,7 +12,6 @@ from messaging.api.urls import SETS
 from rme.core.db import availability
 from rme.core.http.gateway import Bounds, Gateway
 from rme.core.process import memory
-from rme.core.redis import counters
 from rme.core.telemetry import process_gauges, tracing
 from rme.tenants.audit import request_log
 
@@ -36,5 +35,4 @@ process_gauges.start(process_gauges.WEB)
 tracing.start()
 # granian's processes are multiprocessing's, which run no handlers of `atexit`.
 Finalize(None, tracing.stop, exitpriority=1)
-Finalize(None, counters.flush, exitpriority=1)
 memory.freeze_startup_objects()

@@ -1,10 +1,11 @@
 """`/metrics` in Prometheus's text format, for requests from this machine or with the token.
 
-The web processes keep nothing for it, because there are several: the backlog is read from
-PostgreSQL, and the counters of processes are summed up in Redis (`rme.core.redis.counters`).
+A web process shows what the processes of its machine have counted (`rme.core.telemetry.meters`),
+the backlog, which it reads from PostgreSQL, and whether the parts of the service work. A worker's
+own port shows what was counted there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from secrets import compare_digest
 from urllib.parse import urlsplit
@@ -16,70 +17,57 @@ from django.db import Error
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from django.views.decorators.http import require_safe
-from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CollectorRegistry, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from redis import RedisError
 
-from messaging.providers import unknown_codes
 from messaging.reports import checks, metrics
-from messaging.telemetry import timings
 from rme.core.db import availability
 from rme.core.errors import ApiError
 from rme.core.http import edge, request_records
 from rme.core.http.forwarded import is_loopback
 from rme.core.process import worker
-from rme.core.redis import counters, heartbeats
+from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
-from rme.core.redis.counters import Labels
-from rme.core.telemetry import process_gauges, request_times
+from rme.core.telemetry import meters, process_gauges
+from rme.core.telemetry.meters import Labels, Meter
 
 log = structlog.get_logger(__name__)
 
-COUNTED = {
-    "rme_requests_total": ("Requests that were answered.", ["method", "path", "status"]),
-    "rme_bot_calls_total": ("Bot calls.", ["action", "code"]),
-    unknown_codes.NAME: (
-        "Codes of receipts that no table of a provider lists.",
-        ["provider", "code"],
-    ),
-    "rme_tasks_total": ("Tasks that workers ended, by outcome.", ["task", "outcome"]),
-    request_records.LOST: ("Requests that are missing in the request log.", []),
-    "rme_request_seconds_total": ("Time spent on answering requests.", ["method", "path"]),
-    availability.FAILURES: ("Statements that failed since the database was away.", ["kind"]),
-    process_gauges.POOL_ERRORS: ("Waits that ended without a database connection.", ["role"]),
-    process_gauges.POOL_WAITS: ("Time spent on waiting for database connections.", ["role"]),
-}
-FROM_THE_START: Mapping[str, Sequence[Labels]] = {
+FROM_THE_START: Mapping[Meter, Sequence[Labels]] = {
     request_records.LOST: [()],
     availability.FAILURES: [(kind,) for kind in availability.FAILURE_KINDS],
     process_gauges.POOL_ERRORS: [(process_gauges.WEB,), (process_gauges.WORKER,)],
-    "rme_tasks_total": [
+    process_gauges.QUEUE_WORKERS: [(queue,) for queue in sorted(current_app.amqp.queues)],
+    worker.TASKS: [
         (entry["task"], outcome)
         for entry in current_app.conf.beat_schedule.values()
         for outcome in ("succeeded", "failed")
     ],
 }
-"""Counters that are there before they have counted: their first increase is to be seen."""
+"""Series that are there before they have counted: their first increase is to be seen."""
 GAUGES = "rme:gauges"
 """The key in Redis of the gauges that a process has read from the database, as text."""
 SHARED_SECONDS = 10.0
 """How long they are shared: less than the interval of scrapes, so that each shows new ones."""
-HISTOGRAMS = (
-    request_times.REQUEST_SECONDS,
-    request_times.ACCEPT_SECONDS,
-    worker.TASK_SECONDS,
-    timings.TIME_TO_PROVIDER,
-    timings.PROVIDER_SECONDS,
-    timings.WEBHOOK_SECONDS,
-)
 
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Return the metrics; 404 for all but this machine and holders of the token."""
+    return _show(request, _text)
+
+
+@require_safe
+def show_processes(request: HttpRequest) -> HttpResponse:
+    """Return what the processes of this machine have counted; 404 likewise."""
+    return _show(request, _counted)
+
+
+def _show(request: HttpRequest, text: Callable[[], bytes]) -> HttpResponse:
     if not (_is_local(request) or _has_token(request)):
         raise Http404
-    return HttpResponse(_text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return HttpResponse(text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def _is_local(request: HttpRequest) -> bool:
@@ -140,14 +128,12 @@ def _text() -> bytes:
     try:
         works = any(each.works for each in heartbeats.read())
         (scheduler,) = heartbeats.are_alive(("scheduler",))
-        families = list(_counted())
         up.add_metric(["redis"], 1)
         up.add_metric(["workers"], works)
         up.add_metric(["scheduler"], scheduler)
     except RedisError:
-        families = []
         up.add_metric(["redis"], 0)
-    return _as_text([up]) + gauges + _as_text(families)
+    return _as_text([up]) + gauges + _counted()
 
 
 def _database_answers() -> bool:
@@ -187,16 +173,8 @@ def _read_gauges() -> bytes:
         return b""
 
 
-def _counted() -> Iterator[Metric]:
-    counters.flush()
-    read_amounts = counters.read()
-    for name, (help_text, labels) in COUNTED.items():
-        family = CounterMetricFamily(name, help_text, labels=labels)
-        amounts = dict.fromkeys(FROM_THE_START.get(name, ()), 0.0) | read_amounts.get(name, {})
-        for values, amount in sorted(amounts.items()):
-            if len(values) == len(labels):  # another release may have counted by others
-                family.add_metric(list(values), amount)
-        yield family
-    for histogram in HISTOGRAMS:
-        yield histogram.family(read_amounts)
-    yield from process_gauges.families(process_gauges.read(), sorted(current_app.amqp.queues))
+def _counted() -> bytes:
+    for meter, series in FROM_THE_START.items():
+        for labels in series:
+            meter.show(labels)
+    return _as_text(meters.read())

@@ -286,6 +286,10 @@ CONTENT_SECURITY_POLICY = {
 # --- logs ---------------------------------------------------------------------------------------
 LOGGING_CONFIG = None
 LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
+METRICS_DIR = Path(ENV.get("METRICS_DIR", VAR / "metrics"))
+"""Where the processes of a machine keep their metrics; whoever is scraped shows all of them."""
+METRICS_PORT = int(ENV.get("METRICS_PORT", "0"))
+"""Where workers answer /metrics, on a machine without a web process; 0: nowhere."""
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
 TRACING = tracing_settings.check(is_on=flag("TRACING"))

@@ -9,12 +9,14 @@ import multiprocessing
 import sys
 from functools import partial
 
+from django.conf import settings
 from django.urls import get_resolver
 from granian.cli import cli
 
 from rme import wsgi  # sets Django up
 from rme.core.process import memory
 from rme.core.redis.connection import refuse_cluster
+from rme.core.telemetry import meters
 from rme.run import forks
 
 __all__ = ["load", "main", "wsgi"]
@@ -28,6 +30,7 @@ def load() -> None:
 
 def main() -> None:
     refuse_cluster()
+    meters.share(settings.METRICS_DIR)
     load()
     multiprocessing.set_start_method("fork")  # as on Python before 3.14
     granian = partial(cli, auto_envvar_prefix="GRANIAN")

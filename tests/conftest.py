@@ -27,6 +27,7 @@ from rme.core.process import task_requests
 from rme.core.process.errands import ERRANDS, HOST_ERRANDS, SERVICE_ERRANDS
 from rme.core.redis.connection import redis_client
 from rme.core.redis.rate_limits import limiter
+from rme.core.telemetry import meters
 from rme.run.engines import Postgres
 from rme.tenants.models import AuditEntry, AuditValues, Organization
 from rme.transport import per_thread
@@ -227,6 +228,14 @@ def redis() -> Redis:
     client = redis_client()
     client.flushdb()
     return client
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> Iterator[Path]:
+    """Share this process's metrics in a folder, where they start at 0; return it."""
+    meters.share(tmp_path / "metrics")
+    yield tmp_path / "metrics"
+    meters.reset()
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from messaging.feedback.tasks import request_callbacks
 from rme.core.db import availability
 from rme.core.process import worker
 from rme.core.process.time_budget import ProcessPlace
-from rme.core.redis import counters
 from rme.core.telemetry import tracing
 
 _places: list[ProcessPlace] = []
@@ -55,11 +54,8 @@ def take_place(**_: object) -> None:
 
 @worker_process_shutdown.connect
 def end_process(**_: object) -> None:
-    """Finish the task, store the outcomes in flight and what was counted, and unbind, before the
-    process ends.
-    """
+    """Finish the task, store the outcomes in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
     this_process().late_outcomes.finish(settings.LEASE_SECONDS / 2)
     listeners.stop()
     tracing.stop()
-    counters.flush()

@@ -2,9 +2,13 @@
 
 import re
 
-from rme.core.redis import counters
+from rme.core.telemetry.meters import Counter
 
-NAME = "rme_unknown_report_codes_total"
+CODES = Counter(
+    "rme_unknown_report_codes_total",
+    "Codes of receipts that no table of a provider lists.",
+    ["provider", "code"],
+)
 LIMIT = 100
 """Codes of a process that have their own series; all others share one."""
 OTHER = "other"
@@ -19,4 +23,4 @@ def count(kind: str, code: str) -> None:
         code = OTHER
     else:
         _seen.add((kind, code))
-    counters.add(NAME, kind, code)
+    CODES.add(kind, code)

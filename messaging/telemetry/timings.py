@@ -1,6 +1,6 @@
 """The histograms of a message's way after its acceptance. They name no organization."""
 
-from rme.core.telemetry.histograms import Histogram
+from rme.core.telemetry.meters import Histogram
 
 TIME_TO_PROVIDER = Histogram(
     "rme_time_to_provider_seconds",

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from celery.exceptions import SecurityWarning
+from django.conf import settings
 from django.core.checks import run_checks
 
 from rme.celery import QUEUES, app
 from rme.core.process import memory
 from rme.core.redis.connection import refuse_cluster
+from rme.core.telemetry import meters
 from rme.run.forks import KeptFork, keep
 from rme.run.programs import NUMBERS, refusal
 from rme.workers import queues
@@ -84,9 +86,16 @@ def main() -> None:
         parser.error(f"there is no queue {', '.join(unknown)}; there are {', '.join(QUEUES)}")
     refuse_cluster()
     queues.create()
+    meters.share(settings.METRICS_DIR)
     load()
-    workers = [worker(names, options.concurrency) for names in options.queues]
-    keep([*workers, beat()] if options.beat else workers)
+    children = [worker(names, options.concurrency) for names in options.queues]
+    if options.beat:
+        children.append(beat())
+    if settings.METRICS_PORT:
+        from rme.workers import metrics_server  # which needs the apps
+
+        children.append(KeptFork("metrics", metrics_server.serve))
+    keep(children)
 
 
 if __name__ == "__main__":

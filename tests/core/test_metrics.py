@@ -1,4 +1,4 @@
-"""/metrics: who may read it and what it shows; and the counters behind it."""
+"""/metrics: who may read it and what it shows."""
 
 import re
 import socket
@@ -13,11 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from messaging.models import Attempt, Delivery
 from rme import metrics
 from rme.core import ids
-from rme.core.redis import counters, heartbeats
+from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
-from rme.core.redis.counters import Counters
 from tests import databases, factories
-from tests.clocks import StandingClock
 from tests.rest import Api, message
 from tests.stopwatch import Stopwatch
 
@@ -25,10 +23,7 @@ UNSENT = "rme_transactional_oldest_seconds"
 TOKEN = "a-long-metrics-token"
 
 
-@pytest.fixture(autouse=True)
-def _counted_from_nothing(redis):
-    counters.flush()
-    redis.flushdb()
+pytestmark = pytest.mark.usefixtures("redis", "counting")
 
 
 def scrape():
@@ -245,6 +240,7 @@ def test_without_redis_the_other_metrics_are_shown(db, settings):
         'rme_up{part="redis"}': 0,
     }
     assert 'rme_deliveries_ready{channel="SMS",priority="0"}' in found
+    assert 'rme_queue_workers{queue="sms"}' in found
 
 
 def test_requests_are_counted_by_route_and_never_by_path(org, api):
@@ -298,54 +294,6 @@ def test_slow_gauge_is_not_reported_as_a_database_outage(settings, redis):
 def test_the_first_failure_of_a_periodic_task_is_an_increase(db):
     name = 'rme_tasks_total{{outcome="{}",task="messaging.housekeeping"}}'
     assert {scrape()[name.format(outcome)] for outcome in ("succeeded", "failed")} == {0}
-
-
-def test_counters_with_labels_of_another_release_are_left_out(db):
-    counters.add("rme_bot_calls_total", "a-key", "Confirm_Contact", "200")
-    counters.add("rme_bot_calls_total", "Confirm_Contact", "200")
-    found = {name: value for name, value in scrape().items() if "bot_calls" in name}
-    assert found == {'rme_bot_calls_total{action="Confirm_Contact",code="200"}': 1}
-
-
-def test_counters_of_several_processes_add_up(redis):
-    one, other = Counters(), Counters()
-    for process in (one, other, one):
-        process.add("requests", "GET", "/x", by=2)
-        process.flush()
-    assert counters.read() == {"requests": {("GET", "/x"): 6.0}}
-
-
-def test_sums_are_handed_on_once_a_second(redis, monkeypatch):
-    clock = StandingClock(monkeypatch, counters)
-    process = Counters()
-    for _ in range(5):
-        process.add("n")
-    assert counters.read() == {"n": {(): 1.0}}
-    clock.advance(counters.FLUSH_SECONDS)
-    process.add("n")
-    assert counters.read() == {"n": {(): 6.0}}
-
-
-def test_sums_are_kept_while_redis_is_down(redis, settings):
-    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.cache_clear()
-    process = Counters()
-    process.add("n", by=3)
-    settings.REDIS_URL = address
-    redis_client.cache_clear()
-    process.add("n")
-    assert counters.read() == {}  # left alone for a while
-    process.flush()
-    assert counters.read() == {"n": {(): 4.0}}
-
-
-def test_forked_child_does_not_inherit_sums(redis):
-    process = Counters()
-    process.add("n")
-    process.add("n")
-    process.discard()
-    process.flush()
-    assert counters.read() == {"n": {(): 1.0}}
 
 
 def test_a_program_of_an_organization_cannot_read_the_metrics(org):

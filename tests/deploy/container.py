@@ -45,6 +45,8 @@ class Container:
     """The data folder of the engines."""
     state: Path
     """Takes the place of the tmpfs at RME_VAR: a health check sees what the service wrote."""
+    metrics: Path
+    """Takes the place of the volume that all containers share."""
 
     def command(self, name: str, arguments: list[str]) -> list[str]:
         """Return a command that runs arguments as the service of a name would."""
@@ -53,19 +55,22 @@ class Container:
         assert service["security_opt"] == ["no-new-privileges:true"]
         folders = [each.partition(":")[0] for each in service["tmpfs"]]
         assert folders == ["/tmp", "/var/lib/rme"]
+        metrics = service["environment"]["METRICS_DIR"]
+        assert f"metrics:{metrics}" in service["volumes"]
         words = [sys.executable if each == "python" else each for each in arguments]
         user = ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups"]
         user += ["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
         script = f"""
             set -e
             mount --make-rprivate /
-            mkdir -p /var/lib/rme
+            mkdir -p /var/lib/rme {metrics}
             mount --bind {sockets(self.var)} {ENGINES}
             mount --bind {self.state} /var/lib/rme
+            mount --bind {self.metrics} {metrics}
             mount --bind {self.app} {self.app}
             {_reachable_python()}
             awk '{{print $5}}' /proc/self/mountinfo | while read -r place; do
-              case "$place" in /proc*|/sys*|/dev*|/var/lib/rme) continue ;; esac
+              case "$place" in /proc*|/sys*|/dev*|/var/lib/rme|{metrics}) continue ;; esac
               mount -o remount,bind,ro "$place" 2>/dev/null || true
             done
             mount -t tmpfs -o size=64m,mode=1777 tmpfs /tmp
@@ -78,6 +83,7 @@ class Container:
         return {
             "PATH": os.environ["PATH"],
             "RME_VAR": "/var/lib/rme",
+            "METRICS_DIR": SERVICES["web"]["environment"]["METRICS_DIR"],
             "STATIC_ROOT": str(self.app / "static"),
             "SECRETS_DIR": str(self.secrets),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -13,7 +13,15 @@ from tests.deploy.helm import CHART, DIGEST, VALUES, of_kind, refusal, template
 
 pytestmark = pytest.mark.skipif(not (helm.HELM and helm.SCHEMAS), reason=helm.MISSING)
 
-MANAGED = {"HOST", "PORT", "SECRETS_DIR", "STATIC_ROOT", "WORKER_CONCURRENCY"}
+MANAGED = {
+    "HOST",
+    "METRICS_DIR",
+    "METRICS_PORT",
+    "PORT",
+    "SECRETS_DIR",
+    "STATIC_ROOT",
+    "WORKER_CONCURRENCY",
+}
 """What the image and the chart decide."""
 EVERYTHING = {
     "settings": {"TLS_PROXY": "forwarded"},
@@ -30,7 +38,7 @@ EVERYTHING = {
     "database": {"maxConnections": 400},
     "migrations": {"postDeploy": {"enabled": True}},
 }
-WITHOUT_SCHEMA = {"HTTPRoute", "PrometheusRule", "ScaledObject", "ServiceMonitor"}
+WITHOUT_SCHEMA = {"HTTPRoute", "PodMonitor", "PrometheusRule", "ScaledObject"}
 KEDA = {**EVERYTHING, "worker": {"autoscaling": {"source": "keda"}}}
 
 
@@ -66,13 +74,13 @@ def test_chart_renders_the_expected_kinds():
         "Deployment": 8,
         "PodDisruptionBudget": 8,
         "Job": 2,
-        "NetworkPolicy": 2,
+        "NetworkPolicy": 3,
         "ScaledObject": 4,
         "HorizontalPodAutoscaler": 1,
         "Service": 1,
         "Ingress": 1,
         "HTTPRoute": 1,
-        "ServiceMonitor": 1,
+        "PodMonitor": 1,
         "PrometheusRule": 1,
         "ConfigMap": 2,
     }
@@ -253,22 +261,20 @@ def test_migrations_run_before_the_upgrade_and_post_deploy_ones_after():
     }
 
 
-def test_services_policies_and_monitors_select_the_web_pods():
+def test_services_and_policies_select_the_web_pods():
     manifests = template(**EVERYTHING)
     labels = pods(manifests)["msg-rme-web"]["metadata"]["labels"]
     selectors = [
         *(each["spec"]["selector"] for each in of_kind(manifests, "Service").values()),
         *(
             each["spec"]["podSelector"]["matchLabels"]
-            for each in of_kind(manifests, "NetworkPolicy").values()
+            for name, each in of_kind(manifests, "NetworkPolicy").items()
+            if not name.endswith("-workers")
         ),
     ]
     assert len(selectors) == 3
     assert all(each.items() <= labels.items() for each in selectors)
     (service,) = of_kind(manifests, "Service").values()
-    (monitor,) = of_kind(manifests, "ServiceMonitor").values()
-    selector = monitor["spec"]["selector"]["matchLabels"]
-    assert selector.items() <= service["metadata"]["labels"].items()
     text = str([*of_kind(manifests, "Ingress", "HTTPRoute").values()])
     assert text.count(f"'name': '{service['metadata']['name']}'") == 4
 

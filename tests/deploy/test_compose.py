@@ -18,6 +18,7 @@ from tests.deploy.container import COMPOSE, OWN, SERVICES
 from tests.service import ROOT, free_port, wait_for
 
 ENGINES = {"postgres", "valkey"}
+METRICS = "metrics:/var/lib/rme-metrics"
 
 
 @pytest.mark.parametrize("name", [*OWN, *sorted(ENGINES)])
@@ -48,7 +49,7 @@ def test_secrets_are_files_and_in_no_variable():
         assert f"${{{name}" not in text
     for name in OWN:
         assert SERVICES[name]["environment"]["SECRETS_DIR"] == "/run/secrets/rme"
-        assert SERVICES[name]["volumes"] == ["./secrets:/run/secrets/rme:ro"]
+        assert SERVICES[name]["volumes"] == ["./secrets:/run/secrets/rme:ro", METRICS]
         # so that any setting can be made
         assert SERVICES[name]["env_file"] == [{"path": "settings.env", "required": False}]
 
@@ -60,7 +61,11 @@ def test_env_file_cannot_override_ports_volumes_and_checks():
     own = dict(re.findall(r"(HOST|PORT|RME_VAR|STATIC_ROOT)=(\S+)", image))
     assert own.keys() == {"HOST", "PORT", "RME_VAR", "STATIC_ROOT"}
     for name in OWN:
-        assert SERVICES[name]["environment"] == {"SECRETS_DIR": "/run/secrets/rme", **own}
+        assert SERVICES[name]["environment"] == {
+            "SECRETS_DIR": "/run/secrets/rme",
+            "METRICS_DIR": METRICS.partition(":")[2],
+            **own,
+        }
     assert SERVICES["web"]["ports"][0].endswith(f":{own['PORT']}")
     assert f"{own['RME_VAR']}:size=16m" in SERVICES["web"]["tmpfs"][1]
 
@@ -151,3 +156,4 @@ def test_image_runs_as_a_numeric_user_owning_its_folders():
     (number,) = re.findall(r"--uid (\d+)", dockerfile)
     assert users == [f"{number}:{number}"]
     assert f"uid={number},gid={number}" in json.dumps(SERVICES["web"]["tmpfs"])
+    assert f"uid={number},gid={number}" in COMPOSE["volumes"]["metrics"]["driver_opts"]["o"]

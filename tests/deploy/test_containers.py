@@ -102,7 +102,10 @@ def deployment():
         log.mkdir()
         state.mkdir(mode=0o700)
         os.chown(state, UNPRIVILEGED, UNPRIVILEGED)
-        made = Container(container.image(var), secrets, var, state)
+        metrics = var / "metrics"
+        metrics.mkdir(mode=0o700)
+        os.chown(metrics, UNPRIVILEGED, UNPRIVILEGED)
+        made = Container(container.image(var), secrets, var, state, metrics)
         found = Deployment(made, free_port(), log)
         yield found
         for process in found.processes.values():
@@ -169,6 +172,9 @@ def test_from_nothing_to_the_first_message(deployment, capsys):
         return requests.get(url, headers=headers, timeout=20).json()["status"]
 
     assert wait_for(lambda: status() in ("SENT", "DELIVERED"))
+    # The web shows what the workers have counted in their container.
+    metrics = requests.get(f"{base}/metrics", timeout=20).text
+    assert 'rme_provider_seconds_count{outcome="Accepted",provider="simulator"} 1.0' in metrics
     page = requests.get(f"{base}/admin/login/", timeout=20)
     assert page.status_code == 200
     style = page.text.partition('<link href="/static/')[2].partition('"')[0]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rme.cells.router import metrics as router
-from rme.metrics import HISTOGRAMS
+from rme.core.telemetry import meters
 from tests.deploy.dashboards import MONITORING, dashboards, expressions, panels
 from tests.scrape import families
 
@@ -32,8 +32,10 @@ def test_each_named_metric_exists(client):
     for family in families():
         ends = ("_total",) if family.type == "counter" else ("",)
         names |= {family.name + end for end in ends}
-    for histogram in HISTOGRAMS:
-        names |= {histogram.name + end for end in ("_bucket", "_count", "_sum", "")}
+    for meter in meters.ALL:
+        names.add(meter.name)
+        if isinstance(meter, meters.Histogram):
+            names |= {meter.name + end for end in ("_bucket", "_count", "_sum")}
     for name, kind in re.findall(r"^# TYPE (\w+) (\w+)", router.text().decode(), re.MULTILINE):
         names |= {name, f"{name}_bucket"} if kind == "histogram" else {name}
     texts = [rule["expr"] for name in ("recording.yaml", "alerts.yaml") for rule in rules(name)]

@@ -33,6 +33,7 @@ def service(mail_server):
         "OUTBOUND_OPEN_HOSTS": "127.0.0.1",
         "SMTP_URL": f"smtp+plain://127.0.0.1:{mail_server}",
         "WORKER_CONCURRENCY": "2",
+        "METRICS_PORT": str(free_port()),
     }
     with (
         data_folder() as var,
@@ -55,6 +56,7 @@ EXPECTED = {
     "rme-webhooks": 3,
     "rme-default": 3,
     "rme-beat": 1,
+    "rme-metrics": 1,
 }
 
 

@@ -63,6 +63,44 @@ def test_queues_have_their_own_workers(service):
     assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
 
 
+def metrics(port):
+    """Return the samples of /metrics at a port, by name and labels; none if it does not answer."""
+    try:
+        text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    except requests.ConnectionError:
+        return {}
+    lines = [line.rpartition(" ") for line in text.splitlines() if line[0] != "#"]
+    return {name: float(value) for name, _, value in lines}
+
+
+def test_killed_processes_take_no_count_with_them(service):
+    """Their successors go on counting, in files that are as many as before."""
+    sweeps = 'rme_tasks_total{outcome="succeeded",task="messaging.sweep"}'
+    counters = re.compile(r"rme_\w+_(total|bucket|count|sum)\b")
+    send(service)
+    wait_for(lambda: metrics(service.port).get(sweeps, 0) > 1)
+    before = metrics(service.port)
+    locks = {path.name for path in (service.var / "metrics").glob("process-*")}
+    running = processes(service)
+    for name in ("rme-web", "rme-email", "rme-sweep", "rme-metrics"):
+        for process in running[name]:
+            process.kill()
+    wait_for(lambda: all_there(service))
+    wait_for(lambda: metrics(service.port).get(sweeps, 0) > before[sweeps])
+    after = metrics(service.port)
+    counted = {name: value for name, value in before.items() if counters.match(name)}
+    assert len(counted) > 50
+    assert {name: after.get(name) for name in counted if after.get(name, 0) < counted[name]} == {}
+    host = socket.gethostname()
+    expected = {"web": 2, "worker": 11}  # those that serve and do tasks
+    for port in (service.port, int(service.env["METRICS_PORT"])):
+        for role, number in expected.items():
+            name = f'rme_processes{{host="{host}",role="{role}"}}'
+            wait_for(lambda port=port, name=name, number=number: metrics(port).get(name) == number)
+    now = {path.name for path in (service.var / "metrics").glob("process-*")}
+    assert len(now) <= len(locks) + 2  # one may be locked for a scrape
+
+
 EVERY_QUEUE = ("email", "sms", "push", "sweep", "webhooks", "default")
 
 

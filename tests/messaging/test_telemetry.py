@@ -3,19 +3,12 @@
 import pytest
 
 from messaging.models import Delivery
-from rme.core.redis import counters
 from tests import factories
 from tests.messaging.webhooks.webhook_scene import dispatch_all, endpoint
 from tests.rest import message, work
 from tests.scrape import labels, samples
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_counted(redis):
-    counters.flush()
-    redis.flushdb()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback", "counting")]
 
 
 def test_acceptance_is_measured_without_rejections_and_waiting(api, org):

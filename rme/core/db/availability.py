@@ -31,7 +31,7 @@ from psycopg_pool import PoolTimeout
 
 from rme.core.absence import Absence
 from rme.core.db.postgresql import direct
-from rme.core.redis import counters
+from rme.core.telemetry.meters import Counter
 
 log = structlog.get_logger(__name__)
 
@@ -302,7 +302,11 @@ def is_unavailable(error: BaseException) -> bool:
     return sqlstate == READ_ONLY
 
 
-FAILURES = "rme_database_failures_total"
+FAILURES = Counter(
+    "rme_database_failures_total",
+    "Statements that failed since the database was away.",
+    ["kind"],
+)
 _KINDS = {
     "25006": "read_only",
     "53100": "disk_full",
@@ -322,7 +326,7 @@ def count_failure(error: BaseException) -> None:
         kind = "connection"
     else:
         kind = _KINDS.get(sqlstate, "other")
-    counters.add(FAILURES, kind)
+    FAILURES.add(kind)
 
 
 def _sqlstate(error: BaseException) -> str | None:

@@ -5,10 +5,10 @@ Requests wait for nothing: a record for the request log goes to a buffer of this
 dropped and counted; those of a process that is killed are lost.
 """
 
+import collections
 import logging
 import re
 import time
-from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
@@ -16,14 +16,14 @@ from typing import NamedTuple, cast
 from django.conf import settings
 
 from rme.core import logs
-from rme.core.redis import counters
 from rme.core.telemetry import tracing
-from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS
+from rme.core.telemetry.meters import Counter
+from rme.core.telemetry.request_times import ACCEPT_SECONDS, REQUEST_SECONDS, REQUESTS, SECONDS
 from rme.core.telemetry.spans import Span
 
 SIZE = 20_000
 """The most records that wait: of four seconds at 5,000 requests a second."""
-LOST = "rme_request_log_lost_total"
+LOST = Counter("rme_request_log_lost_total", "Requests that are missing in the request log.")
 REST_PREFIX = "/rme/v1/"
 QUIET = frozenset({"/livez", "/readyz", "/metrics"})
 """Requested by monitoring every few seconds: logged at DEBUG."""
@@ -73,14 +73,14 @@ class RecordBuffer:
         self.size = size
         self.is_on = False
         """Whether records are stored by anybody; otherwise none are kept."""
-        self._records: deque[RequestRecord] = deque()
+        self._records: collections.deque[RequestRecord] = collections.deque()
 
     def add(self, records: Sequence[RequestRecord]) -> None:
         """Keep records as long as there is room."""
         room = max(0, self.size - len(self._records))
         self._records.extend(records[:room])
         if len(records) > room:
-            counters.add(LOST, by=len(records) - room)
+            LOST.add(by=len(records) - room)
 
     def take(self, limit: int) -> list[RequestRecord]:
         """Remove and return the oldest records. One thread alone may call this."""
@@ -120,10 +120,10 @@ def record(route: Route, answered: Sequence[AnsweredRequest]) -> None:
     )
     level = logging.DEBUG if is_quiet or route.path == NO_PATH else logging.INFO
     logs.write_each(LOGGER, level, "request", lines)
-    for status, count in Counter(str(request.status) for request in answered).items():
-        counters.add("rme_requests_total", *route, status, by=count)
+    for status, count in collections.Counter(str(each.status) for each in answered).items():
+        REQUESTS.add(*route, status, by=count)
     seconds = sum(request.seconds for request in answered)
-    counters.add("rme_request_seconds_total", *route, by=seconds)
+    SECONDS.add(*route, by=seconds)
     if not is_quiet and route.path.startswith(settings.API_PREFIXES):
         REQUEST_SECONDS.observe_each((request.seconds, route) for request in answered)
         ACCEPT_SECONDS.observe_each(

@@ -30,12 +30,13 @@ from django.db import OperationalError, connections
 from rme.core.db import availability, locks
 from rme.core.process import liveness, memory, threads
 from rme.core.process.turns import ThreadTurn
-from rme.core.redis import counters, heartbeats, hints
+from rme.core.redis import heartbeats, hints
 from rme.core.telemetry import process_gauges
-from rme.core.telemetry.histograms import Histogram
+from rme.core.telemetry.meters import Counter, Histogram
 
 log = structlog.get_logger(__name__)
 
+TASKS = Counter("rme_tasks_total", "Tasks that workers ended, by outcome.", ["task", "outcome"])
 TASK_SECONDS = Histogram(
     "rme_task_seconds",
     "How long tasks ran, those that failed included.",
@@ -111,13 +112,13 @@ class TaskRecord:
         self._works = True
 
     def succeeded(self, task: str) -> None:
-        counters.add("rme_tasks_total", task, "succeeded")
+        TASKS.add(task, "succeeded")
         with self._lock:
             self._failures.pop(task, None)
             self._works = True
 
     def failed(self, task: str, error: BaseException) -> None:
-        counters.add("rme_tasks_total", task, "failed")
+        TASKS.add(task, "failed")
         with self._lock:
             self._failures[task] = (type(error).__name__, time.monotonic())
             self._works = False

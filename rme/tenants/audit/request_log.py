@@ -22,7 +22,6 @@ from rme.core.db import availability, keyset, partitions
 from rme.core.db.periods import Period
 from rme.core.http import request_records
 from rme.core.http.request_records import LOST, RequestRecord
-from rme.core.redis import counters
 from rme.tenants.models import RequestLogEntry
 
 log = structlog.get_logger(__name__)
@@ -60,7 +59,7 @@ def store_pending() -> None:
         try:
             _store(records)
         except Error as error:
-            counters.add(LOST, by=len(records))
+            LOST.add(by=len(records))
             log.warning("request_log.lost", count=len(records), error=type(error).__name__)
             availability.discard(error)
         availability.give_back()

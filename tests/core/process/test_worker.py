@@ -14,10 +14,11 @@ from psycopg import errors
 from messaging.delivery import tasks
 from rme.celery import app
 from rme.core.process import worker
-from rme.core.redis import counters, heartbeats, hints
+from rme.core.redis import heartbeats, hints
 from rme.core.redis.connection import redis_client
 from tests.clocks import StandingClock
 from tests.core.db.test_availability import end, pid
+from tests.scrape import counted, labels
 from tests.service import ROOT, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,10 +111,7 @@ def test_process_without_memory_for_a_connection_ends(megabytes, code):
     assert ("a task had no memory" in done.stdout + done.stderr) == (code != os.EX_OK)
 
 
-def test_a_bug_is_raised_and_reported(record, redis):
-    counters.flush()
-    redis.flushdb()
-
+def test_a_bug_is_raised_and_reported(record, counting):
     def job():
         raise KeyError
 
@@ -124,9 +122,9 @@ def test_a_bug_is_raised_and_reported(record, redis):
     assert state_of(record()) == ({"t": "KeyError"}, True)
     worker.perform("t", lambda: None)
     assert state_of(record()) == ({}, True)
-    counters.flush()
-    counted = counters.read()["rme_tasks_total"]
-    assert counted["t", "failed"] == counted["t", "succeeded"] == 1
+    tasks = counted("rme_tasks_total")
+    for outcome in ("failed", "succeeded"):
+        assert tasks[labels(task="t", outcome=outcome)] == 1
 
 
 def test_each_process_has_its_own_heartbeat(redis):

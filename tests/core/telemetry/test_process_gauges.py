@@ -1,72 +1,74 @@
-"""The gauges of processes: stored by each, shown by any."""
+"""The gauges of processes: set by each, shown by any."""
 
-from dataclasses import asdict, replace
+import os
+import subprocess
+import sys
 
-import orjson
 import pytest
 from django.db import connection
 
-from rme.core.redis import counters
-from rme.core.redis.connection import redis_client
 from rme.core.telemetry import process_gauges
-from rme.core.telemetry.process_gauges import WEB, WORKER, PoolUse, ProcessGauges
-from tests.scrape import labels, samples
+from rme.core.telemetry.process_gauges import WEB, WORKER
+from tests.scrape import counted, labels, samples
+from tests.service import ROOT
 
 pytestmark = pytest.mark.django_db
-WEB_GAUGES = ProcessGauges("a", WEB, [], 1000, in_use=9, idle=1, waiting=2, most=10)
+_OTHER = """
+import sys
+from pathlib import Path
+import django
+django.setup()
+from rme.core.telemetry import meters, process_gauges
+meters.share(Path(sys.argv[1]))
+process_gauges.store("worker", ["sms", "default"])
+process_gauges.FULLEST.set(0.75, "worker")
+print("done", flush=True)
+sys.stdin.read()
+"""
 
 
-@pytest.fixture(autouse=True)
-def _nothing_counted(redis):
-    counters.flush()
-    redis.flushdb()
+def test_gauges_of_processes_are_added_up_until_they_end(counting):
+    process_gauges.store(WEB)
+    process_gauges.store(WORKER, ["sms"])
+    process_gauges.FULLEST.set(0.5, WORKER)
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "rme.settings"}
+    command, pipe = [sys.executable, "-c", _OTHER, str(counting)], subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"done\n"
+        assert counts() == {WEB: 1, WORKER: 2}
+        assert samples("rme_queue_workers") == {
+            labels(queue=name): {"sms": 2.0, "default": 1.0}.get(name, 0.0)
+            for name in ("default", "email", "push", "sms", "sweep", "webhooks")
+        }
+        # of the fullest process, which a sum would hide
+        assert counted("rme_database_pool_used_ratio")[labels(role=WORKER)] == 0.75
+        other.kill()
+    assert counts() == {WEB: 1, WORKER: 1}
+    assert samples("rme_queue_workers")[labels(queue="default")] == 0
+    assert counted("rme_database_pool_used_ratio")[labels(role=WORKER)] == 0.5
 
 
-def store(process: str, gauges: ProcessGauges) -> None:
-    stored = {**asdict(gauges), "later": "a field of the next release"}
-    redis_client().set(f"rme:process:{process}", orjson.dumps(stored), ex=15)
-    redis_client().sadd("rme:processes", process)
+def counts() -> dict[str, float]:
+    return {dict(names)["role"]: count for names, count in counted("rme_processes").items()}
 
 
-def test_gauges_are_summed_by_role_and_host():
-    mail = replace(WEB_GAUGES, role=WORKER, queues=["email", "sweep"], in_use=1, waiting=0)
-    for place, gauges in enumerate([WEB_GAUGES, replace(WEB_GAUGES, in_use=2), mail]):
-        store(f"a:{place}", gauges)
-    redis_client().sadd("rme:processes", "a:9")  # which has ended
-    web, worker = labels(role="web", host="a"), labels(role="worker", host="a")
-    assert samples("rme_processes") == {web: 2, worker: 1}
-    assert samples("rme_process_memory_bytes") == {web: 2000, worker: 1000}
-    assert samples("rme_database_pool_waiting") == {web: 4, worker: 0}
-    assert samples("rme_database_connections") == {
-        web | labels(state="in_use"): 11,
-        web | labels(state="idle"): 2,
-        worker | labels(state="in_use"): 1,
-        worker | labels(state="idle"): 1,
-    }
-    # of the fullest process, which a sum would hide
-    assert samples("rme_database_pool_used_ratio") == {
-        labels(role="web"): 0.9,
-        labels(role="worker"): 0.1,
-    }
-    assert samples("rme_queue_workers") == {
-        labels(queue=name): float(name in mail.queues)
-        for name in ("default", "email", "push", "sms", "sweep", "webhooks")
-    }
-    assert redis_client().scard("rme:processes") == 3
-
-
-def test_a_process_stores_its_memory_and_its_connections():
+def test_a_process_stores_its_memory_and_its_connections(counting):
     connection.ensure_connection()
     process_gauges.store(WORKER, {"sms"})
-    (found,) = process_gauges.read()
-    assert (found.role, found.queues) == (WORKER, ["sms"])
-    assert 10_000_000 < found.memory < 10_000_000_000
-    stats = connection.pool.get_stats() if connection.pool else {}
-    assert found.most == stats.get("pool_max", 0)
-    assert PoolUse(found.in_use, found.idle, found.waiting, found.most).in_use >= bool(stats)
+    (memory,) = counted("rme_process_memory_bytes").values()
+    assert 10_000_000 < memory < 10_000_000_000
+    stats = connection.pool.get_stats()
+    states = {
+        dict(names)["state"]: count for names, count in counted("rme_database_connections").items()
+    }
+    assert states["in_use"] >= 1
+    assert sum(states.values()) == stats["pool_size"]
+    (ratio,) = counted("rme_database_pool_used_ratio").values()
+    assert ratio == states["in_use"] / stats["pool_max"]
 
 
-def test_pool_counts_are_handed_on_once():
+def test_pool_counts_are_handed_on_once(counting):
     sums = process_gauges._PoolSums()
     for errors, waited in ((2, 500), (2, 500), (3, 1500), (1, 100), (2, 100)):  # a new pool: 1
         sums.hand_on(WEB, errors, waited)

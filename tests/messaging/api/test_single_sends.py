@@ -15,14 +15,14 @@ from rme.core.http.chunked import ChunkedBodies
 from rme.core.http.gateway import Gateway
 from rme.core.http.set_frame import FramedSets
 from rme.core.process.admission import NOBODY
-from rme.core.redis import counters
-from rme.core.redis.connection import redis_client
+from rme.core.telemetry import meters
 from rme.tenants.models import Application, Organization
 from rme.tenants.oauth import authentication
 from tests import factories
 from tests.messaging.api.requests_corpus import Sample, quick_samples, samples
 from tests.messaging.delivery.slow_scene import database_away, wait_for
 from tests.rest import Api, message
+from tests.scrape import counted, labels
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -228,18 +228,17 @@ def test_requests_get_503_while_the_database_is_down(callers):
     wait_for(lambda: [status for status, *_ in by_set.answers([good])] == [202])
 
 
-def test_each_request_is_counted_for_metrics(callers):
+def test_each_request_is_counted_for_metrics(callers, counting):
     assert callers
     for caller in callers:
-        counters.flush()
-        redis_client().delete(counters.KEY)
+        meters.share(counting)
         caller.answers([Sample(usual(caller)), Sample(b"{"), Sample(b"[")])
-        counters.flush()
-        found = counters.read()
-        path = "/rme/v1/messages"
-        counted = {("POST", path, "202"): 1.0, ("POST", path, "400"): 2.0}
-        assert found["rme_requests_total"] == counted
-        assert sum(found["rme_accept_seconds_bucket"].values()) == 1
+        route = labels(method="POST", path="/rme/v1/messages")
+        assert counted("rme_requests_total") == {
+            route | labels(status="202"): 1.0,
+            route | labels(status="400"): 2.0,
+        }
+        assert counted("rme_accept_seconds_count") == {labels(path="/rme/v1/messages"): 1}
 
 
 def test_call_outside_of_a_set_waits_for_a_thread_in_bounded_time(callers, settings):

@@ -7,11 +7,11 @@ import pytest
 from messaging.consent import soft_bounces
 from messaging.models import Attempt, Callback, Delivery, Event, Suppression
 from rme.core import ids
-from rme.core.redis import counters
 from tests import factories
 from tests.fakes import providers as fakes
 from tests.messaging.feedback.sms_scene import attempt, settle, state
 from tests.rest import events
+from tests.scrape import counted, labels
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -123,12 +123,12 @@ def test_batch_of_any_size_needs_one_query(org, api, count, django_assert_num_qu
 
 
 @pytest.mark.promise("webhooks-4")
-def test_unknown_code_is_stored_and_counted(org, api, scene, redis):
+def test_unknown_code_is_stored_and_counted(org, api, scene, counting):
     message_id = scene.send(api, factories.contact(org))
     report(scene, "failed", "30999")
     assert (state(), events(message_id)) == ("FAILED", ["accepted", "sent", "failed"])
     assert api.get(message_id)["events"][-1]["detail"] == {"reason": "Twilio 30999"}
     assert b"30999" in bytes(Callback.objects.get().body)
-    counters.flush()
-    assert counters.read()["rme_unknown_report_codes_total"] == {("twilio", "30999"): 1.0}
+    code = labels(provider="twilio", code="30999")
+    assert counted("rme_unknown_report_codes_total") == {code: 1.0}
     assert Attempt.objects.count() == 1

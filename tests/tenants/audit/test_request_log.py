@@ -12,12 +12,12 @@ from rme.core.db import clock, partitions
 from rme.core.db.periods import Period
 from rme.core.http import request_records
 from rme.core.http.request_records import LOST, Details, RecordBuffer, RequestRecord
-from rme.core.redis import counters
 from rme.tenants.audit import request_log
 from rme.tenants.audit.request_log import RequestFilter
 from rme.tenants.models import RequestLogEntry
 from tests import factories
 from tests.rest import REQUEST_ID, Api, message
+from tests.scrape import counted, labels
 
 pytestmark = pytest.mark.django_db
 NOBODY = "00000000-0000-7000-8000-000000000000"
@@ -103,26 +103,24 @@ def test_batch_of_any_size_is_one_statement(org, recording):
     assert RequestLogEntry.objects.count() == 301
 
 
-def test_records_without_room_are_dropped_and_counted(org):
+def test_records_without_room_are_dropped_and_counted(org, counting):
     buffer = RecordBuffer(size=3)
     buffer.add([record(org, status=n) for n in (201, 202)])
     buffer.add([record(org, status=n) for n in (203, 204, 205)])
     assert [each.status for each in buffer.take(2)] == [201, 202]
     buffer.add([record(org, status=206)])
     assert [each.status for each in buffer.take(9)] == [203, 206]
-    counters.flush()
-    assert counters.read()[LOST] == {(): 2.0}
+    assert counted(LOST.name) == {labels(): 2.0}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_records_that_cannot_be_stored_are_dropped_and_counted(org, recording):
+def test_records_that_cannot_be_stored_are_dropped_and_counted(org, recording, counting):
     recording.add([record(org, route="x" * 101)])
     request_log.store_pending()
     recording.add([record(org)])
     request_log.store_pending()
     assert RequestLogEntry.objects.count() == 1
-    counters.flush()
-    assert counters.read()[LOST] == {(): 1.0}
+    assert counted(LOST.name) == {labels(): 1.0}
 
 
 def test_filters_and_pages(org, recording, monkeypatch):

@@ -27,7 +27,7 @@ ARCHIVE_S3_SECRET CELERY_BROKER_URL CELL_SECRET DATABASE_DIRECT_URL DATABASE_URL
 {{- end }}
 {{- end }}
 {{- range .Values.extraEnv }}
-{{- if has .name (list "HOST" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT" "WORKER_CONCURRENCY") }}
+{{- if has .name (list "HOST" "METRICS_DIR" "METRICS_PORT" "PORT" "RME_VAR" "SECRETS_DIR" "STATIC_ROOT" "WORKER_CONCURRENCY") }}
 {{- fail (printf "extraEnv must not have %s: the chart has it." .name) }}
 {{- end }}
 {{- if has (trimSuffix "_FILE" .name) $secrets }}
