@@ -48,6 +48,8 @@ _PLAIN = re.compile(
 )
 """Most addresses: Django's validator accepts them, at five times the cost."""
 _WORD = re.compile(r"\S++")
+_RECIPIENT_LINK = re.compile(r"/[pt]/(?:[uco]/)?[A-Za-z0-9_-]{40}")
+"""A link that only its recipient may have: it begins a token of the preference page or tracking."""
 _ATEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]"
 DOT_ATOM = rf"^{_ATEXT}+(\.{_ATEXT}+)*$"
 """The local part of an address that needs no quotes (RFC 5322 §3.2.3)."""
@@ -135,9 +137,16 @@ def typed_email(text: str) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """Return a text with each word that holds an email address as `…`."""
+    """Return a text with each word that holds an email address or a recipient's link as `…`.
+
+    Servers repeat both in their refusals, and many people and programs see those.
+    """
     # Matches whole words and searches `@` in each: `\S+@\S+` would be quadratic.
-    return _WORD.sub(lambda word: "…" if "@" in word[0][1:-1] else word[0], text)
+    return _WORD.sub(lambda word: "…" if _is_private(word[0]) else word[0], text)
+
+
+def _is_private(word: str) -> bool:
+    return "@" in word[1:-1] or _RECIPIENT_LINK.search(word) is not None
 
 
 def domain(text: str) -> str | None:

@@ -1,6 +1,6 @@
 import pytest
 
-from rme.core.outcomes import Accepted, Rejected, Retryable, Unknown
+from rme.core.outcomes import Accepted, Fault, Rejected, Retryable, Unknown
 from rme.transport import Transport
 from tests.fakes import smtp, tcp
 from tests.fakes.smtp import SmtpServer
@@ -129,6 +129,16 @@ def test_reason_repeats_no_address(transport: Transport) -> None:
         transport, {"RCPT": "550-5.1.1 <to@x.test>:\n550 5.1.1 unknown, to@x.test"}
     )
     assert outcome == Rejected("550 5.1.1 … 5.1.1 unknown, …", hard=True)
+
+
+@pytest.mark.parametrize("path", ["p", "p/u", "p/c", "t/o", "t/c"])
+def test_reason_repeats_no_link_of_the_recipient(transport: Transport, path: str) -> None:
+    token = f"{'a' * 60}.{'b' * 43}"
+    outcome = outcome_of(
+        transport,
+        {"END": f"550 5.7.1 <https://m.test/{path}/{token}> is listed, see https://list.test/p/1"},
+    )
+    assert outcome == Rejected("550 5.7.1 … is listed, see https://list.test/p/1", Fault.CONTENT)
 
 
 @pytest.mark.parametrize("stage", ["GREETING", "EHLO", "MAIL", "RCPT", "DATA", "END"])
