@@ -96,7 +96,8 @@ def _erase_requests(person: Mapping[str, Any]) -> int:
     # First, so that this waits for an export that is storing its file.
     requests.filter(kind=PrivacyRequest.Kind.EXPORT, state="RUNNING").update(erased_at=Now())
     PrivacyFile.objects.filter(request__in=requests).delete()
-    return requests.exclude(note="", reason="").update(note="", reason="")
+    texts = dict.fromkeys(("note", "reason", "address"), "")
+    return requests.exclude(**texts).update(**texts)
 
 
 def preview(organization_id: str, contact_id: str) -> dict[str, int]:

@@ -39,11 +39,13 @@ def carry_out(request_id: UUID) -> bool:
     with locks.alone(f"privacy_request {request_id}") as is_alone:
         if not is_alone:
             return False
-        row = PrivacyRequest.objects.get(pk=request_id)
-        if row.state != State.RUNNING:
+        row = PrivacyRequest.objects.filter(pk=request_id, state=State.RUNNING).first()
+        if row is None:  # answered, or deleted with its organization
             return True
         try:
             contact_id = row.contact_id or _contact_of(row)
+            # before anything is read: by this id an erasure finds the request
+            PrivacyRequest.objects.filter(pk=row.pk).update(contact_id=contact_id)
             if row.kind == Kind.EXPORT:
                 return _export(row, contact_id)
             return _erase(row, contact_id)
@@ -78,7 +80,9 @@ def _export(row: PrivacyRequest, contact_id: str) -> bool:
     )
     with transaction.atomic():
         # Under the lock of the row, for which an erasure waits: it must leave no file.
-        current = PrivacyRequest.objects.select_for_update().get(pk=row.pk)
+        current = PrivacyRequest.objects.select_for_update().filter(pk=row.pk).first()
+        if current is None:
+            return True  # deleted with its organization
         if current.erased_at != row.erased_at:
             return False  # what was read is erased: another turn reads again
         if sections is not None:

@@ -96,24 +96,36 @@ def test_messages_being_sent_are_erased_by_a_later_run(api, org, ada):
     )  # fmt: skip
 
 
-def test_erasure_during_an_export_leaves_no_file(org, ada):
-    row = opened(org, "EXPORT", ada)
-    has_erased = False
+def carried_out_while(row, change):
+    """Carry an export out, and make a change between its reading and its storing."""
+    assert requests.order(row, OLGA)
+    changes = [change]
 
-    def erase_before_the_lock(execute, sql, *arguments):
-        nonlocal has_erased
-        if "FOR UPDATE" in sql and PrivacyRequest._meta.db_table in sql and not has_erased:
-            has_erased = True
-            erasure.erase(org.pk, str(ada.pk))
+    def change_before_the_lock(execute, sql, *arguments):
+        if "FOR UPDATE" in sql and PrivacyRequest._meta.db_table in sql and changes:
+            changes.pop()()
         return execute(sql, *arguments)
 
-    assert requests.order(row, OLGA)
-    with connection.execute_wrapper(erase_before_the_lock):
-        assert not answers.carry_out(row.pk)
-    assert has_erased
+    with connection.execute_wrapper(change_before_the_lock):
+        is_done = answers.carry_out(row.pk)
+    assert not changes
     assert not PrivacyFile.objects.exists()
+    return is_done
+
+
+@pytest.mark.parametrize("by_address", [False, True], ids=["by contact", "by address"])
+def test_erasure_during_an_export_leaves_no_file(org, ada, by_address):
+    row = opened(org, "EXPORT", address=ada.email) if by_address else opened(org, "EXPORT", ada)
+    assert not carried_out_while(row, lambda: erasure.erase(org.pk, str(ada.pk)))
     assert answers.carry_out(row.pk)  # what is left: the request itself, and the audit's ids
     assert ada.email not in json.dumps(content_of(row))
+
+
+def test_organization_deleted_during_an_export_leaves_nothing(org, ada):
+    row = opened(org, "EXPORT", ada)
+    assert carried_out_while(row, org.delete)
+    assert not PrivacyRequest.objects.exists()
+    assert answers.carry_out(row.pk)  # a worker that had chosen it before
 
 
 def test_address_without_a_contact_is_stored_as_a_digest(org):
