@@ -67,11 +67,13 @@ PORT_LIMIT = 65535
 
 
 def check(request: HttpRequest) -> None:
-    """Refuse ambiguous framing, a foreign Host, and secrets in clear.
+    """Refuse ambiguous framing, a foreign Host, NUL in the path, and secrets in clear.
 
-    Raises InvalidPayload, UnsupportedMediaType or Unauthorized.
+    Raises NotFound, InvalidPayload, UnsupportedMediaType or Unauthorized.
     """
     path = request.path_info
+    if "\0" in path:  # which PostgreSQL can't look up
+        raise errors.NotFound("There is no such path.")
     _check_framing(request)
     if path in ANY_HOST:
         return
