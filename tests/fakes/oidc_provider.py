@@ -2,6 +2,7 @@
 
 `python -m tests.fakes.oidc_provider PORT REDIRECT_URI EMAIL VERIFIED` serves it with one person,
 who is logged in already, and one client that needs no consent: `console`, `console-secret`.
+VERIFIED is the claim `email_verified` as JSON; empty: there is none.
 """
 
 import sys

@@ -1,5 +1,6 @@
 """The paths, the person and the claims of `tests.fakes.oidc_provider`."""
 
+import json
 import sys
 
 from django.contrib.auth import get_user_model
@@ -15,8 +16,8 @@ class Validator(OAuth2Validator):
     oidc_claim_scope = None
 
     def get_additional_claims(self, request):
-        email, verified = sys.argv[3], sys.argv[4] == "yes"
-        return {"email": email, "email_verified": verified, "name": "Sam"}
+        verified = {"email_verified": json.loads(sys.argv[4])} if sys.argv[4] else {}
+        return {"email": sys.argv[3], "name": "Sam", **verified}
 
 
 class LoggedIn:

@@ -9,9 +9,11 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.providers.base import AuthProcess
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
@@ -90,18 +92,30 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         If several accounts share the address, it identifies none of them. An unproven account may
         have been another person's until now, so everything that opened it before is removed.
         """
-        verified = [each.email for each in sociallogin.email_addresses if each.verified]
-        if sociallogin.is_existing:
-            user: User = sociallogin.user
-            if verified and proven_addresses.is_same(user.email, verified[0]):
+        if sociallogin.state.get("process") != AuthProcess.LOGIN:
+            raise ImmediateHttpResponse(HttpResponseRedirect(reverse("admin:login")))
+        verified = _verified_address(sociallogin)
+        with transaction.atomic():
+            if not sociallogin.is_existing:
+                found = self._account_with(request, verified)
+                sociallogin.lookup()  # the same person's sign-on may have connected it meanwhile
+                if not sociallogin.is_existing:
+                    self._prove(request, found)
+                    sociallogin.connect(request, found)
+                    return
+            user = User.objects.select_for_update().get(pk=sociallogin.user.pk)
+            sociallogin.user = user  # as it is under the lock: the session holds its password
+            if verified and proven_addresses.is_same(user.email, verified):
                 self._prove(request, user, keep_sign_on=sociallogin.account.pk)
-            return
-        users = proven_addresses.with_address(verified[0]) if verified else []
+
+    @staticmethod
+    def _account_with(request: HttpRequest, address: str) -> User:
+        """Lock and return the one account with an address. Raise the way back."""
+        users = proven_addresses.with_address(address) if address else []
         if len(users) != 1 or not users[0].is_active or not users[0].is_staff:
             messages.error(request, NO_ACCOUNT)
             raise ImmediateHttpResponse(HttpResponseRedirect(reverse("admin:login")))
-        self._prove(request, users[0])
-        sociallogin.connect(request, users[0])
+        return User.objects.select_for_update().get(pk=users[0].pk)
 
     @staticmethod
     def _prove(request: HttpRequest, user: User, keep_sign_on: int = 0) -> None:
@@ -110,6 +124,19 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         how = "the address was proven by single sign-on"
         proven_addresses.take_over(request, user, how, keep_sign_on=keep_sign_on)
         messages.info(request, REMOVED)
+
+
+def _verified_address(sociallogin: SocialLogin) -> str:
+    """Return the address that the provider has verified, as it wrote it; empty: there is none.
+
+    allauth has it in lower case, in which `K` (the sign of Kelvin) is `k`, and takes any text, also
+    `"false"`, for true. Some providers send the text `"true"`.
+    """
+    if not sociallogin.email_addresses:
+        return ""  # it isn't an address
+    data = sociallogin.account.extra_data
+    claims = data.get("userinfo") or data.get("id_token") or {}
+    return str(claims["email"]) if claims.get("email_verified") in (True, "true") else ""
 
 
 def reencrypt_factors(*, change: bool = True) -> Count:

@@ -11,7 +11,7 @@ from allauth.socialaccount.models import SocialAccount
 
 from rme.tenants.models import User
 from tests.service import ROOT, free_port
-from tests.tenants.access.scene import CODE, browser, is_in, member, with_totp
+from tests.tenants.access.scene import CODE, PASSWORD, browser, is_in, log_in, member, with_totp
 
 pytestmark = pytest.mark.django_db
 START = "/admin/account/oidc/sso/login/"
@@ -19,8 +19,11 @@ CALLBACK = f"http://testserver{START}callback/"
 
 
 @contextmanager
-def provider(settings, email="sam@example.com", verified="yes", callback=CALLBACK):
-    """Run a provider and set it up; it logs a person with this address in."""
+def provider(settings, email="sam@example.com", verified="true", callback=CALLBACK):
+    """Run a provider and set it up; it logs a person with this address in.
+
+    `verified` is the claim `email_verified` as JSON; empty: there is none.
+    """
     port = free_port()
     command = [
         sys.executable,
@@ -57,13 +60,18 @@ def wait_for(url):
             time.sleep(0.1)
 
 
-def sign_on(client):
-    """Go to the provider, and come back; return the answer to what it sent along."""
-    there = client.post(START)
+def back_from(client, start=START):
+    """Go to the provider; return the path to which it sends the browser back."""
+    there = client.post(start)
     back = requests.get(there["Location"], allow_redirects=False, timeout=20)
     assert back.status_code == 302, back.text
     assert back.headers["Location"].startswith(CALLBACK)
-    return client.get(back.headers["Location"].removeprefix("http://testserver"))
+    return back.headers["Location"].removeprefix("http://testserver")
+
+
+def sign_on(client, start=START):
+    """Go to the provider, and come back; return the answer to what it sent along."""
+    return client.get(back_from(client, start))
 
 
 def test_people_are_found_by_their_verified_address_and_then_by_their_id(org, settings):
@@ -88,8 +96,14 @@ def test_people_are_found_by_their_verified_address_and_then_by_their_id(org, se
 
 @pytest.mark.parametrize(
     ("verified", "fields"),
-    [("no", {}), ("yes", {"email": "else@example.com"}), ("yes", {"is_staff": False})],
-    ids=["not verified", "unknown", "a program's user"],
+    [
+        ("false", {}),
+        ('"false"', {}),
+        ("", {}),
+        ("true", {"email": "else@example.com"}),
+        ("true", {"is_staff": False}),
+    ],
+    ids=["not verified", "not verified, as a text", "no claim", "unknown", "a program's user"],
 )
 def test_unknown_or_unverified_person_cannot_sign_on(org, settings, verified, fields):
     member(org, **fields)
@@ -100,6 +114,35 @@ def test_unknown_or_unverified_person_cannot_sign_on(org, settings, verified, fi
         assert b"Ask an owner" in client.get("/admin/login/").content
         assert not is_in(client)
     assert (User.objects.count(), SocialAccount.objects.count()) == (1, 0)
+
+
+@pytest.mark.parametrize("email", ["\u017fam@example.com", "sam\u212a@example.com"])
+def test_lookalike_of_the_provider_is_another_address(org, settings, email):
+    user = member(org, email=email.replace("\u017f", "s").replace("\u212a", "k"))
+    with provider(settings, email=email):
+        client = browser()
+        assert sign_on(client)["Location"] == "/admin/login/"
+        assert not is_in(client)
+    user.refresh_from_db()
+    assert (user.proven_email, user.check_password(PASSWORD)) == ("", True)
+
+
+@pytest.mark.parametrize("process", ["connect", "redirect"])
+def test_sign_on_only_logs_in(org, settings, process):
+    member(org)
+    with provider(settings):
+        client = browser()
+        log_in(client)
+        assert sign_on(client, f"{START}?process={process}")["Location"] == "/admin/login/"
+    assert not SocialAccount.objects.exists()
+
+
+def test_providers_say_in_words_that_an_address_is_verified(org, settings):
+    member(org)
+    with provider(settings, verified='"true"'):
+        client = browser()
+        sign_on(client)
+        assert is_in(client)
 
 
 def test_address_of_two_accounts_matches_neither(org, settings):
