@@ -152,6 +152,10 @@ MFA_FORMS = {
     "activate_totp": "rme.tenants.access.forms.FirstCode",
     "authenticate": "rme.tenants.access.forms.LimitedCode",
     "reauthenticate": "rme.tenants.access.forms.LimitedCodeAgain",
+    "add_webauthn": "rme.tenants.access.forms.NewPasskey",
+    "authenticate_webauthn": "rme.tenants.access.forms.PasskeyAsFactor",
+    "login_webauthn": "rme.tenants.access.forms.PasskeyLogin",
+    "reauthenticate_webauthn": "rme.tenants.access.forms.PasskeyAgain",
 }
 # There is no sign-up, so an address cannot be blocked by another person.
 MFA_ALLOW_UNVERIFIED_EMAIL = True

@@ -11,8 +11,8 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import live, variants, written
 from messaging.content import drafts
+from rme.core.http.json_field import JsonField
 from rme.tenants.access.roles import Permission
-from rme.tenants.admin.form_fields import JsonField
 
 CHANGED = (
     "{} has changed the draft meanwhile, and nothing was overwritten. Copy your schema, open the "

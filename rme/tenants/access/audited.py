@@ -20,7 +20,7 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 from rme.tenants import audit
-from rme.tenants.access import acting, proven_addresses
+from rme.tenants.access import acting, proven_addresses, sessions
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
@@ -71,7 +71,8 @@ def of_factors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
             return view(request, *args, **kwargs)
         with transaction.atomic():
             # One change after the other: each compares the old rights with the new ones.
-            User.objects.select_for_update().get(pk=user.pk)
+            if not sessions.hold(user):
+                return sessions.end(request)
             old_factors = _factors(user)
             response = view(request, *args, **kwargs)
             _record_factors(request, user, old_factors, _factors(user))

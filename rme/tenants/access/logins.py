@@ -22,13 +22,14 @@ import structlog
 from allauth.core.internal.cryptokit import normalize_user_code
 from django.conf import settings
 from django.contrib import admin
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
 from rme.core.db import clock
 from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, Script, limiter
 from rme.tenants import audit
-from rme.tenants.access import guess_limits, single_use
+from rme.tenants.access import guess_limits, sessions, single_use
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
@@ -114,11 +115,14 @@ def change_password(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, User)  # admin_view requires a logged-in user
     attempt = LoginAttempt(request, request.user.get_username())
     attempt.begin()
-    response = admin.site.password_change(request)
-    if response.status_code == 302:
-        attempt.succeed()
-        entries = audit.about_person(request.user, Action.PASSWORD_CHANGED)
-        audit.record(audit.actor_of(request), entries)
+    with transaction.atomic():
+        if not sessions.hold(request.user):
+            return sessions.end(request)
+        response = admin.site.password_change(request)
+        if response.status_code == 302:
+            attempt.succeed()
+            entries = audit.about_person(request.user, Action.PASSWORD_CHANGED)
+            audit.record(audit.actor_of(request), entries)
     return response
 
 
@@ -182,3 +186,13 @@ def is_first_use(user_id: int, code: str) -> bool:
     text = f"second factor {user_id}\n{normalize_user_code(code)}"
     digest = hashlib.sha256(text.encode()).hexdigest()
     return single_use.store_once(digest, clock.now() + timedelta(seconds=CODE_SECONDS))
+
+
+def is_first_answer(challenge: str) -> bool:
+    """Return whether a passkey's challenge is answered for the first time, in any process.
+
+    PostgreSQL remembers it for as long as a session can hold it.
+    """
+    digest = hashlib.sha256(f"passkey challenge\n{challenge}".encode()).hexdigest()
+    until = clock.now() + timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    return single_use.store_once(digest, until)

@@ -90,12 +90,30 @@ def began(request: HttpRequest) -> int:
     return int(request.session.get(BEGAN, time.time()))
 
 
+def hold(user: User) -> bool:
+    """Lock a person's account until the transaction ends; return whether the session still lives.
+
+    A session ends when the account's password changes. A request that began before must not change
+    the account afterwards: it may be another person's by then (`proven_addresses.take_over`).
+    """
+    locked = User.objects.select_for_update().filter(pk=user.pk, is_active=True).first()
+    return locked is not None and locked.password == user.password
+
+
 def is_required(user: User) -> bool:
     """Return whether the deployment or an organization of a person requires a second factor."""
     if user.is_superuser and settings.SUPERUSER_FACTOR_REQUIRED:
         return True
     rows = Membership.objects.filter(user_id=user.pk, organization__second_factor_required=True)
     return bool(settings.SECOND_FACTOR_REQUIRED or rows.exists())
+
+
+def end(request: HttpRequest) -> HttpResponse:
+    """Log the person of a request out, and lead it to the log-in page."""
+    logout(request)
+    messages.info(request, "Your session has ended. Log in again.")
+    query = urlencode({"next": request.get_full_path()} if request.method == "GET" else {})
+    return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
 
 
 class SessionMiddleware:
@@ -112,10 +130,7 @@ class SessionMiddleware:
         except errors.RateLimited as error:
             return refuse(request, error)
         if self._is_over(request):
-            logout(request)
-            messages.info(request, "Your session has ended. Log in again.")
-            query = urlencode({"next": request.get_full_path()} if request.method == "GET" else {})
-            return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
+            return end(request)
         if self._lacks_factor(request):
             messages.warning(request, "You need a second factor here. Set one up first.")
             return HttpResponseRedirect(reverse("mfa_index"))

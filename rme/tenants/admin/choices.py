@@ -9,8 +9,8 @@ from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
 
 from rme.core import placement
+from rme.core.http.json_field import JsonField
 from rme.tenants.access.roles import Permission, organizations_for, organizations_of
-from rme.tenants.admin.form_fields import JsonField
 from rme.tenants.models import Organization
 
 

@@ -4,8 +4,8 @@ import pytest
 from django import forms
 
 from messaging.models import SendingRules
+from rme.core.http.json_field import JsonField
 from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
-from rme.tenants.admin.form_fields import JsonField
 from rme.tenants.models import ApiKey
 from tests.tenants.admin.scene import fill, page
 
