@@ -1,5 +1,6 @@
 """Admin pages for organizations and people, and the log of former releases."""
 
+from contextlib import suppress
 from typing import Any, ClassVar, cast
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,6 +21,7 @@ from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
+from rme.core import errors
 from rme.tenants import audit
 from rme.tenants.access import invitations
 from rme.tenants.access.roles import grantable
@@ -72,6 +75,11 @@ class OrganizationsInline(TenantInline):
 
 
 ROLES_LINK = "admin/rme/roles_link.html"
+DELETE_TRIES = 3
+IN_USE = (
+    "The organization is in use, so it wasn't deleted. Make it inactive, wait a minute, and delete "
+    "it again."
+)
 SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day")
 
 
@@ -114,6 +122,22 @@ class OrganizationAdmin(OwnerAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return bool(request.user.is_superuser)
+
+    def delete_model(self, request: HttpRequest, obj: Organization) -> None:
+        self.delete_queryset(request, Organization.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Organization]) -> None:
+        """Delete organizations. Raise Unavailable if programs or workers keep adding rows to them.
+
+        A row that is added after its table was emptied breaks a foreign key: then again from the
+        start.
+        """
+        for _ in range(DELETE_TRIES):
+            with suppress(IntegrityError), transaction.atomic():
+                queryset.delete()
+                connection.check_constraints()  # here, and not at the commit
+                return
+        raise errors.Unavailable(IN_USE)
 
 
 @admin.register(Membership)
