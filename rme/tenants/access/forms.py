@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from allauth.mfa.adapter import get_adapter
@@ -107,9 +107,8 @@ class NewPasskey(AddWebAuthnForm):
     credential = JsonField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        if not self.cleaned_data.get("credential"):
-            return super().clean()
-        with _answered_challenge():
+        is_read = bool(self.cleaned_data.get("credential"))
+        with _answered_challenge() if is_read else nullcontext():
             cleaned: dict[str, Any] = super().clean()
         return cleaned
 

@@ -1,8 +1,10 @@
 """Choices in admin forms and filters: only rows of the person's organizations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
@@ -58,11 +60,27 @@ class OrganizationFilter(admin.SimpleListFilter):
         return queryset.filter(**{self.path: self.value()}) if self.value() else queryset
 
 
+class ChoiceSearch(AutocompleteSelect):
+    """A choice by search. A text that can't be an id selects nothing, where Django's would fail."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        return super().optgroups(name, [each for each in value if self._is_id(each)], attr)
+
+    def _is_id(self, text: str) -> bool:
+        try:
+            self.field.target_field.clean(text, None)
+        except ValidationError:
+            return False
+        return True
+
+
 class OwnChoices:
     """Offers only rows of the person's organizations in all choice fields."""
 
     write_permission: Permission
     """The permission that a choice of an organization or of its rows needs."""
+    get_autocomplete_fields: Any
+    admin_site: Any
 
     def formfield_for_dbfield(
         self, db_field: object, request: HttpRequest, **kwargs: object
@@ -95,6 +113,8 @@ class OwnChoices:
                 if has_organization
                 else rows.none()
             )
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", ChoiceSearch(db_field, self.admin_site))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 

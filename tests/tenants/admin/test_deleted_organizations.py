@@ -14,6 +14,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@pytest.fixture
+def org(db):
+    """Return an organization without templates and consent, which can't be deleted."""
+    return Organization.objects.create(id="old", name="Old")
+
+
 def deleted_while_exports_end(client, org, count):
     """Delete an organization; so many times a data export stores its file in the middle of it."""
     row = PrivacyRequest.objects.create(

@@ -2,12 +2,14 @@
 
 import pytest
 from django import forms
+from django.contrib import admin
 
 from messaging.models import SendingRules
 from rme.core.http.json_field import JsonField
 from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
+from rme.crm.models import Speaker
 from rme.tenants.models import ApiKey
-from tests.tenants.admin.scene import fill, page
+from tests.tenants.admin.scene import MODELS, fill, page
 
 pytestmark = pytest.mark.django_db
 
@@ -40,3 +42,17 @@ def test_bad_json_is_refused_at_its_field(root, org, text):
 @pytest.mark.parametrize("text", ["{}", '{"a": [1, 2.5, null, "\\u00e9"]}', "[]", ""])
 def test_good_json_is_read_as_before(text):
     assert JsonField(required=False).clean(text) == forms.JSONField(required=False).clean(text)
+
+
+@pytest.mark.parametrize("text", ["EMAIL", "1e999", "9" * 30, "a\0b", "[]"])
+def test_choice_that_cannot_be_an_id_is_refused_at_its_field(root, org, text):
+    fill(org)
+    wrong = []
+    for model in MODELS:
+        fields = admin.site._registry[model].get_autocomplete_fields(None)
+        answer = root.post(page(model, "add"), dict.fromkeys(fields, text)) if fields else None
+        if answer is not None and answer.status_code not in (200, 302, 403, 404):
+            wrong.append((model._meta.label, answer.status_code))
+    assert wrong == []
+    answer = root.post(page(Speaker, "add"), {"contact": text})
+    assert "contact" in answer.context["adminform"].form.errors
