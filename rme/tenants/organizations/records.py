@@ -50,7 +50,8 @@ def get_many(organization_ids: Collection[str]) -> dict[str, OrganizationRecord]
     """Return organizations by id; one query for those that are not cached."""
 
     def load(ids: list[str]) -> dict[str, OrganizationRecord]:
-        rows = Organization.objects.filter(pk__in=ids).values_list(*FIELDS)
+        possible_ids = [each for each in ids if "\0" not in each]  # PostgreSQL refuses NUL
+        rows = Organization.objects.filter(pk__in=possible_ids).values_list(*FIELDS)
         return {row[0]: OrganizationRecord(*row) for row in rows}
 
     return _records.get_many(organization_ids, load)

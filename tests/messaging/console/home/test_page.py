@@ -216,6 +216,7 @@ def test_one_organization_is_in_focus_and_no_strangers(root, org, sent):
     assert "Acme" not in shown(owner).content.decode()
     assert owner.get(HOME, {"organization": "acme"}).status_code == 404
     assert root.get(HOME, {"organization": "nobody"}).status_code == 404
+    assert root.get(HOME, {"organization": "a\0b"}).status_code == 404
     assert figures_of(shown(root, organization="other"))["EMAIL"]["Accepted"] == "1"
     assert figures_of(shown(root))["EMAIL"]["Accepted"] == "1"  # it is remembered
     root.get(url("messages"))
