@@ -96,7 +96,9 @@ class MessageFilterForm(forms.Form):
         assert isinstance(field, forms.ChoiceField)
         value = self.data.get(name, "")
         # A name that the organization no longer has still filters: its messages are there.
-        if name in ("category", "template", "provider", "reason") and value:
+        # PostgreSQL refuses NUL.
+        is_name = name in ("category", "template", "provider", "reason") and "\0" not in value
+        if is_name and value:
             choices = choices if value in dict(choices) else [*choices, (value, value)]
         field.choices = choices
 

@@ -40,6 +40,13 @@ def test_every_organization_has_the_built_in_ones(root, org):
         assert (shown.status_code, dict(shown.context["form"].errors)) == (200, {})
 
 
+@pytest.mark.parametrize("field", ["category", "template", "provider", "reason"])
+def test_nul_in_a_filter_is_no_choice(root, org, field):
+    form = root.get(url("messages"), {field: "a\0b"}).context["form"]
+    assert list(form.errors) == [field]
+    assert root.get(url("choose", "resend"), {field: "a\0b"}).status_code == 200
+
+
 def test_manual_review_lists_only_held_messages(root, org):
     api = Api(org)
     for each in factories.contacts(org, 4):
