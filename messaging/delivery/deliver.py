@@ -105,57 +105,58 @@ class _SendLoop:
 
     def _fill_window(self, batches: Sequence[BatchProgress]) -> None:
         """Fill the next window: with what fails over, and with a share for each organization."""
-        for each in batches:
-            each.set_decided_apart()
+        for batch in batches:
+            batch.set_decided_apart()
         free = self.process.load.window() - sum(len(each.window) for each in batches)
-        fresh = [each for each in batches if each.fresh]
+        unfilled = [each for each in batches if each.fresh]
         is_full = free <= 0 and not any(each.window for each in batches)
         if is_full or monotonic() > self.turn_until:
-            for each in fresh:
-                each.release_fresh()
+            for batch in unfilled:
+                batch.release_fresh()
         elif free > 0:
-            self._fill_places(fresh, free)
+            self._fill_places(unfilled, free)
 
-    def _fill_places(self, fresh: Sequence[BatchProgress], free: int) -> None:
+    def _fill_places(self, unfilled: Sequence[BatchProgress], free: int) -> None:
         """Fill free places. Rooms are read only for the batches that could fill them."""
         until = monotonic() + FILL_SECONDS
         rooms: dict[str, int] = {}
         with render_limit.running(self.process.render_timers):
-            for place, each in enumerate(fresh):
+            for position, batch in enumerate(unfilled):
                 if free <= 0:
                     break
-                if each.batch.organization_id not in rooms:
-                    nearest = _enough(fresh[place:], free)
+                organization_id = batch.batch.organization_id
+                if organization_id not in rooms:
+                    nearest = _enough(unfilled[position:], free)
                     rooms |= accounts.process_rooms(
                         {each.batch.organization_id: free for each in nearest},
                         self.channel,
                         self.process.load,
                     )
-                room = rooms[each.batch.organization_id]
-                if monotonic() > self.turn_until or not (room or each.window):
-                    each.release_fresh()
-                elif not (place and monotonic() > until):
-                    before = len(each.window)
-                    share = max(SHARE, free // (len(fresh) - place))
-                    each.fill(min(room, free, share), until)
-                    free -= len(each.window) - before
+                room = rooms[organization_id]
+                if monotonic() > self.turn_until or not (room or batch.window):
+                    batch.release_fresh()
+                elif not (position and monotonic() > until):
+                    size = len(batch.window)
+                    share = max(SHARE, free // (len(unfilled) - position))
+                    batch.fill(min(room, free, share), until)
+                    free -= len(batch.window) - size
 
     def _admit(self, batches: Sequence[BatchProgress]) -> None:
         """Take out of the window what the accounts' health makes wait."""
         accounts.admit(_window(batches), self.failing, self.process.load, clock.now())
-        for each in batches:
-            each.set_decided_apart()
+        for progress in batches:
+            progress.set_decided_apart()
 
     def _commit(self, batches: Sequence[BatchProgress]) -> list[str]:
         """Record the window before and the attempts of the next; return the attempts that the gates
         stopped.
         """
         decided = [delivery for each in batches for delivery in each.decided]
-        leaving = [each.batch.organization_id for each in batches if each.window]
+        organization_ids = [each.batch.organization_id for each in batches if each.window]
         window = _window(batches)
         steps = dict(record.outcomes(self.answered))
         with _transaction(decided, window) as batch:
-            gate_lock.take_shared(leaving, batch)
+            gate_lock.take_shared(organization_ids, batch)
             # before the gates, so that frequency caps count it
             steps["attempts"] = record.begin_attempts(window)
             changed = record.record(decided, steps, batch)
@@ -165,22 +166,22 @@ class _SendLoop:
         record.count_sent(decided)
         if receipts := record.receipts(answered):
             self.follow_up.on_receipts(receipts)
-        for each in batches:
-            each.decided = []
+        for progress in batches:
+            progress.decided = []
         return _apply_check(window, check) if check else []
 
     def _remove_attempts(self, batches: Sequence[BatchProgress], stopped: Sequence[str]) -> None:
         """Remove the attempts that the gates stopped, and record their deliveries' statuses."""
         if not stopped:
             return
-        for each in batches:
-            each.set_decided_apart()
+        for progress in batches:
+            progress.set_decided_apart()
         decided = [delivery for each in batches for delivery in each.decided]
         with prepared_statements.transaction() as batch:
             changed = record.record(decided, {"not_made": attempts.removal_step(stopped)}, batch)
         record.log_fenced(decided, changed)
-        for each in batches:
-            each.decided = []
+        for progress in batches:
+            progress.decided = []
 
     def _hand_over(self, batches: Sequence[BatchProgress]) -> list[OutgoingDelivery]:
         """Hand the window over; return what was answered in time, which alone stays in it."""
@@ -189,8 +190,8 @@ class _SendLoop:
             return []
         answered = Window(window, self.until, self.follow_up, self.process).send(self.transport)
         ids = {id(delivery) for delivery in answered}
-        for each in batches:
-            each.window = [delivery for delivery in each.window if id(delivery) in ids]
+        for batch in batches:
+            batch.window = [delivery for delivery in batch.window if id(delivery) in ids]
         return answered
 
     def _apply_outcomes(self, deliveries: Sequence[OutgoingDelivery]) -> None:
@@ -204,19 +205,19 @@ class _SendLoop:
             if attempt.outcome is not None
         ).last
         now, may_fail_over = clock.now(), monotonic() < self.until
-        for place, delivery in enumerate(deliveries):
+        for position, delivery in enumerate(deliveries):
             delivery.apply_outcomes(now=now, may_fail_over=may_fail_over)
-            self.answered[place] = Answered(delivery, delivery.take_attempts())
+            self.answered[position] = Answered(delivery, delivery.take_attempts())
 
 
-def _enough(fresh: Sequence[BatchProgress], places: int) -> list[BatchProgress]:
+def _enough(unfilled: Sequence[BatchProgress], places: int) -> list[BatchProgress]:
     """Return the first batches that could fill the places, each with its least share."""
     enough: list[BatchProgress] = []
-    for each in fresh:
+    for batch in unfilled:
         if places <= 0:
             break
-        enough.append(each)
-        places -= min(SHARE, len(each.fresh))
+        enough.append(batch)
+        places -= min(SHARE, len(batch.fresh))
     return enough
 
 

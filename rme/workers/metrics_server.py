@@ -6,17 +6,14 @@ One scrape at a time, and five seconds for each: a slow client costs no memory.
 import os
 from collections.abc import Iterable
 from socket import AF_INET6
-from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import Http404, HttpResponse
 
 from rme import metrics
-
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIEnvironment
 
 
 class _Handler(WSGIRequestHandler):

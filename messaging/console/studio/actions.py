@@ -13,7 +13,7 @@ from messaging.accept import send
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import live, variants, written
-from messaging.console.studio.studio_forms import AnotherForm, CategoryForm, PublishForm
+from messaging.console.studio.studio_forms import AnotherForm, PublishForm, TemplateCategoryForm
 from messaging.content import drafts, previews, publishing, samples
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template, TemplateVersion
@@ -104,7 +104,7 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
 
 def category(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Move the variant to another category; if it sends, only a publisher may do that."""
-    form = CategoryForm(viewer, template, request.POST)
+    form = TemplateCategoryForm(viewer, template, request.POST)
     if not form.is_valid():
         raise _invalid(form)
     new = form.cleaned_data["to_category"]

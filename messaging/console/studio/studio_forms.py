@@ -75,7 +75,7 @@ class NewTemplateForm(forms.Form):
         self.fields["language"] = _language(viewer.organization.language)
 
 
-class FilterForm(forms.Form):
+class TemplateFilterForm(forms.Form):
     """What a list of templates shows. A value that isn't offered doesn't filter."""
 
     channel = forms.ChoiceField(choices=[("", "All"), *CHANNELS], required=False)
@@ -98,7 +98,7 @@ class AnotherForm(forms.Form):
         )
 
 
-class CategoryForm(forms.Form):
+class TemplateCategoryForm(forms.Form):
     """The category of a template."""
 
     def __init__(self, viewer: Viewer, template: Template, data: QueryDict | None = None) -> None:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import variants
-from messaging.console.studio.studio_forms import FilterForm, NewTemplateForm
+from messaging.console.studio.studio_forms import NewTemplateForm, TemplateFilterForm
 from messaging.content import drafts
 from messaging.models import Template
 from rme.core import errors
@@ -29,7 +29,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             return HttpResponseRedirect(variants.url_of(template))
     term = request.GET.get("q", "").replace("\0", "").strip()[:200]
     state = request.GET.get("show", "")
-    filters = FilterForm(viewer, request.GET)
+    filters = TemplateFilterForm(viewer, request.GET)
     chosen = {name: value for name, value in filters.cleaned_data.items() if value}
     names = _names(viewer, term, state, chosen, request.GET.get("after", "").replace("\0", ""))
     following = {"q": term, "show": state, **chosen, "after": names[SHOWN - 1 :][:1]}

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import actions, live, variants, versions, written
-from messaging.console.studio.studio_forms import AnotherForm, CategoryForm, PublishForm
+from messaging.console.studio.studio_forms import AnotherForm, PublishForm, TemplateCategoryForm
 from messaging.console.studio.variants import Variant
 from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts, publishing
@@ -82,7 +82,7 @@ def _page(
         kinds=written.KIND_LABELS.items(),
         data=version.data.items() if version and template.channel == "PUSH" else None,
         another=AnotherForm(template),
-        category_form=CategoryForm(viewer, template),
+        category_form=TemplateCategoryForm(viewer, template),
         publish_form=PublishForm(),
         review=_review(viewer, every, version),
         forms_of_rendering=FORMS,

@@ -29,6 +29,29 @@ _making = threading.Lock()
 values.ValueClass = values.MutexValue  # until `share`, also below a process that shares
 
 
+@cache
+def _log_loss(error: str) -> None:
+    log.warning("metrics.lost", error=error)
+
+
+class _LosingErrors:
+    """Lets no work stop for a metric: logs that something isn't counted, once for each kind of
+    error. A MemoryError passes, since it ends the process.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if kind is None or not issubclass(kind, Exception) or issubclass(kind, MemoryError):
+            return False
+        _log_loss(kind.__name__)
+        return True
+
+
+_losing_errors = _LosingErrors()
+
+
 class Meter:
     """A metric of all processes. Label values must be few: each is a time series for ever."""
 
@@ -39,10 +62,8 @@ class Meter:
 
     def show(self, labels: Labels = ()) -> None:
         """Show a series before it has counted, so that its first increase can be seen."""
-        try:
+        with _losing_errors:
             self._series(labels)
-        except Exception as error:  # noqa: BLE001 - no work stops for want of a metric
-            _lose(error)
 
     def forget(self) -> None:
         """Forget what this process has counted; its files keep it."""
@@ -67,10 +88,8 @@ class Counter(Meter):
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count occurrences."""
-        try:
+        with _losing_errors:
             self._series(labels).inc(by)
-        except Exception as error:  # noqa: BLE001 - no work stops for want of a metric
-            _lose(error)
 
     def _make(self) -> object:
         return prometheus_client.Counter(self.name, self.help, self.labels, registry=None)
@@ -91,10 +110,8 @@ class Gauge(Meter):
 
     def set(self, value: float, *labels: str) -> None:
         """Store the value of this process."""
-        try:
+        with _losing_errors:
             self._series(labels).set(value)
-        except Exception as error:  # noqa: BLE001 - no work stops for want of a metric
-            _lose(error)
 
     def _make(self) -> object:
         return prometheus_client.Gauge(
@@ -119,13 +136,11 @@ class Histogram(Meter):
     def observe_each(self, measurements: Iterable[tuple[float, Labels]]) -> None:
         """Count values, each with its labels. One below 0, of clocks that differ, counts as 0."""
         series, labels_of_series = None, None
-        try:
+        with _losing_errors:
             for seconds, labels in measurements:
                 if series is None or labels != labels_of_series:  # most of a set have the same
                     series, labels_of_series = self._series(labels), labels
                 series.observe(max(0.0, seconds))
-        except Exception as error:  # noqa: BLE001 - no work stops for want of a metric
-            _lose(error)
 
     def _make(self) -> object:
         return prometheus_client.Histogram(
@@ -140,7 +155,7 @@ class _Shared:
     number: FileNumber | None = None
 
     def leave(self) -> None:
-        """Give the number of the files up: after a fork it is the parent's."""
+        """Release the number of the files: after a fork it is the parent's."""
         if self.number:
             self.number.release()
 
@@ -178,15 +193,3 @@ def reset() -> None:
 def read() -> Iterable[Metric]:
     """Return the metrics of the machine's processes; none if this process shares none."""
     return metric_files.read(_shared.folder) if _shared.folder else ()
-
-
-def _lose(error: Exception) -> None:
-    """Log that something isn't counted. Raise a MemoryError, which ends the process."""
-    if isinstance(error, MemoryError):
-        raise error
-    _log(type(error).__name__)
-
-
-@cache
-def _log(error: str) -> None:
-    log.warning("metrics.lost", error=error)

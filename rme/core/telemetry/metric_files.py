@@ -1,9 +1,10 @@
 """The files in which the processes of a machine keep their metrics, and how a scrape reads them.
 
 prometheus_client's multiprocess mode: each process has files of its own in a folder that all
-processes share, and whoever answers a scrape adds them up. The files are numbered. A process takes
-the lowest number that no process has, by a lock on it, and goes on counting in its files. So a
-process that replaces another one, however that one ended, makes no new files, and no counter falls.
+processes share, and the process that answers a scrape adds them up. The files are numbered. A
+process takes the lowest number that no process has, by a lock on it, and goes on counting in its
+files. So a process that replaces another one, however that one ended, makes no new files, and no
+counter falls.
 A lock ends with its process, also if that was killed, and holds across containers with the folder
 on one volume, whose process ids are the same.
 """
@@ -34,7 +35,7 @@ class FileNumber:
         self._number = ""
 
     def __call__(self) -> str:
-        """Return the number; take one first if this process has none. Raises OSError."""
+        """Return the number; take one if this process has no number yet. Raises OSError."""
         return self._number or self._take()
 
     def _take(self) -> str:
@@ -53,7 +54,7 @@ class FileNumber:
         return number
 
     def release(self) -> None:
-        """Give the number up. In a forked child: leave it to the parent."""
+        """Release the number. In a forked child: leave it to the parent."""
         if self._lock is not None:
             os.close(self._lock)
         self._lock, self._number = None, ""
