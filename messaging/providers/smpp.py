@@ -1,8 +1,9 @@
 """SMS by SMPP 3.4, straight to an SMSC (SMPP v3.4 specification, issue 1.2, §5.1.3).
 
 CODES is the table of what a `command_status` means, in a bind and in `submit_sm_resp`. A code that
-it lacks is a refusal for an unknown reason: Retryable, as the SMSC has not taken the message; in a
-bind Misconfigured. Without an answer: Retryable up to the last byte of a message, then Unknown.
+it lacks, like a vendor's own (0x400 to 0x4FF), refuses for an unknown reason: Retryable, as the
+SMSC has not taken the message, without blame for the account; in a bind Misconfigured. Without an
+answer: Retryable up to the last byte of a message, then Unknown.
 
 Each process binds once and keeps the connection. Receipts come over it; they name the SMSC's own id
 of the message.
@@ -10,6 +11,7 @@ of the message.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
@@ -63,7 +65,7 @@ CODES: dict[int, Outcome] = {
     0x05: Retryable("ESME_RALYBND"),  # too many connections
     0x06: Misconfigured("ESME_RINVPRTFLG"),
     0x07: Misconfigured("ESME_RINVREGDLVFLG"),
-    0x08: Retryable("ESME_RSYSERR"),
+    0x08: Retryable("ESME_RSYSERR"),  # the SMSC itself fails
     0x0A: Misconfigured("ESME_RINVSRCADR", of_sender=True),
     # Not hard: SMSCs also answer it for numbers to which they have no route.
     0x0B: Rejected("ESME_RINVDSTADR"),
@@ -73,11 +75,14 @@ CODES: dict[int, Outcome] = {
     0x14: Retryable("ESME_RMSGQFUL"),
     0x15: Misconfigured("ESME_RINVSERTYP"),
     0x43: Rejected("ESME_RINVESMCLASS", Fault.ROUTE),  # of long texts alone
-    0x45: Retryable("ESME_RSUBMITFAIL"),
+    # For no stated reason, so perhaps this message's numbers or text
+    # (https://ozeki-sms-gateway.com/p_8777-esme-rsubmitfail-smpp-error-code.html).
+    0x45: Retryable("ESME_RSUBMITFAIL", blames_account=False),
     0x48: Misconfigured("ESME_RINVSRCTON", of_sender=True),
     0x49: Misconfigured("ESME_RINVSRCNPI", of_sender=True),
-    0x50: Misconfigured("ESME_RINVDSTTON"),
-    0x51: Misconfigured("ESME_RINVDSTNPI"),
+    # About this number: all go out as international ones (§5.2.5, §5.2.6).
+    0x50: Rejected("ESME_RINVDSTTON", Fault.ROUTE),
+    0x51: Rejected("ESME_RINVDSTNPI", Fault.ROUTE),
     0x53: Misconfigured("ESME_RINVSYSTYP"),
     0x58: Retryable("ESME_RTHROTTLED"),
     0x61: Misconfigured("ESME_RINVSCHED"),
@@ -314,7 +319,7 @@ class Smpp(Provider):
             return _failed(answer)
         if answer.status:
             reason = f"refused: {answer.status:#x}"
-            return CODES.get(answer.status, Retryable(reason))
+            return CODES.get(answer.status, Retryable(reason, blames_account=False))
         if answer.command != CommandId.SUBMIT_SM | RESPONSE:
             return Unknown("the answer makes no sense")
         return Accepted(self._normalized(first_string(answer.body), "HEX_IN_RESPONSES"))
@@ -392,7 +397,7 @@ def _failed(failure: Failure) -> Outcome:
     if failure.kind is FailureKind.LOGIN:
         outcome = CODES.get(failure.status)
         if isinstance(outcome, Retryable):
-            return outcome
+            return replace(outcome, blames_account=True)  # a bind concerns all messages
         reason = f"the bind was refused: {failure.status:#x}"
         return Misconfigured(getattr(outcome, "reason", reason))
     return http.failure_outcome(failure)

@@ -18,6 +18,7 @@ Twilio cannot reach us, each message's status is polled (`status_by`).
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -69,9 +70,9 @@ REFUSALS: dict[int, Outcome] = {
     21608: Rejected("a trial account does not send to this number", Fault.ROUTE),
     21212: SENDER,  # not a phone number
     21603: SENDER,  # none
-    # It cannot send at all, or not to this number.
-    21606: Retryable("the sender cannot send to this number", of_sender=True),
-    21659: SENDER,  # not a number of Twilio's
+    # Cannot send to this number; for other reasons Twilio has 21660 and 21661.
+    21606: Retryable("the sender cannot send to this number", of_sender=True, blames_account=False),
+    21659: SENDER,  # not a number of Twilio's; see DOMESTIC
     21660: SENDER,  # not a number of this account
     21661: SENDER,  # cannot send SMS
     21703: SENDER,  # the messaging service has no number
@@ -84,6 +85,11 @@ REFUSALS: dict[int, Outcome] = {
     30002: Misconfigured("the account is suspended"),
     63038: Retryable("the account's daily limit is reached"),
 }
+DOMESTIC = frozenset({21606, 21659})
+"""What a short code gets for a number of another country, too
+(https://www.twilio.com/docs/api/errors/21606, https://www.twilio.com/docs/api/errors/21659)."""
+ABROAD = Rejected("the short code sends only within its country", Fault.ROUTE)
+_SHORT_CODE = re.compile(r"[0-9]{3,8}")
 RECEIPTS: dict[str, str] = {
     "sent": "sent",
     "delivered": "delivered",
@@ -189,6 +195,8 @@ class Twilio(Provider):
             return Accepted(sid)
         code = answer.get("code")
         if 400 <= reply.status < 500 and isinstance(code, int) and code in REFUSALS:
+            if code in DOMESTIC and _SHORT_CODE.fullmatch(self.settings.sender):
+                return ABROAD
             return _with_retry_after(REFUSALS[code], reply)
         reason = f"refused: {reply.status} {http.text_of(code)}".rstrip()
         return refusals.by_status(reply, reason)

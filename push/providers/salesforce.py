@@ -81,6 +81,8 @@ RESULTS: dict[str, Callable[[str], Answer]] = {
     "INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY": Rejected,
     "API_DISABLED_FOR_ORG": Misconfigured,
     "FUNCTIONALITY_NOT_ENABLED": Misconfigured,
+    # The app's own user lacks the permission Send Custom Notifications, which this action requires;
+    # what it lacks for one recipient is INSUFFICIENT_ACCESS_ON_CROSS_REFERENCE_ENTITY.
     "INSUFFICIENT_ACCESS": Misconfigured,
     "INSUFFICIENT_ACCESS_OR_READONLY": Misconfigured,
     "REQUIRED_FIELD_MISSING": _content,

@@ -75,6 +75,9 @@ REFUSALS: Rows = (
     (r"resend 403 .*only send testing emails.*", ELSEWHERE),  # without a domain: to its owner only
     (r"resend 4\d\d .*domain is not verified.*", MESSAGE_LATER),
     (r'resend 4\d\d .*"name": ?"(\w+_api_key|invalid_access).*', MISCONFIGURED),
+    # https://www.scaleway.com/en/developers/api/transactional-email/: domains are checked.
+    # The errors' texts aren't documented; the refusal of a key names the resource `email`.
+    (r"scaleway (403|404|412) .*\bdomain\b.*", MESSAGE_LATER),
     # https://www.twilio.com/docs/sendgrid/api-reference/mail-send/errors
     (r'sendgrid 400 .*"field": ?"personalizations\.\d+\.to\.\d+\.email".*', DEAD),  # not its name
     (r'sendgrid 4\d\d .*("field": ?"from|verified sender identity).*', MESSAGE_LATER),
@@ -82,7 +85,8 @@ REFUSALS: Rows = (
     (r'sparkpost 4\d\d .*"code": ?"5002".*', DEAD),  # no valid recipient
     (r'sparkpost 4\d\d .*"code": ?"7001".*', MESSAGE_LATER),  # the sending domain
     # https://godocs.unisender.ru/web-api-ref#api-errors
-    (r'unisender_go 400 .*"code": ?(102|103|114|204|205)\b.*', MISCONFIGURED),  # key, domain
+    (r'unisender_go 400 .*"code": ?(102|103|114)\b.*', MISCONFIGURED),  # the key
+    (r'unisender_go 400 .*"code": ?(204|205)\b.*', MESSAGE_LATER),  # the domain of from_email
 )
 _TABLE = RefusalTable(REFUSALS)
 STATUSES = {

@@ -75,15 +75,16 @@ def ask(
     body: bytes,
     headers: dict[str, str] | None = None,
     sender: str = "",
+    settings: dict[str, Any] | None = None,
     **given: Any,
 ) -> Outcome:
     """Send one SMS to a server that answers so; return the outcome."""
     with Http1Server(lambda c, _: http1.respond(c, status, body, headers)) as server:
-        settings = {
+        wanted = {
             name: value.replace("{}", server.url.rstrip("/")) if isinstance(value, str) else value
-            for name, value in {**SETTINGS[kind], **given}.items()
+            for name, value in {**SETTINGS[kind], **(settings or {}), **given}.items()
         }
-        made = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(settings))
+        made = REGISTRY[kind](REGISTRY[kind].Settings.model_validate(wanted))
         sms = Sms("+12025550123", "Hi", sender)
         (outcome,) = made.send([Dispatch(str(ATTEMPT), sms)], transport)
     return outcome

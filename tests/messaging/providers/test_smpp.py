@@ -168,7 +168,10 @@ def test_refusal_has_its_outcome(transport: Transport, code: int) -> None:
         (smpp34.ESME_RTHROTTLED, Retryable("ESME_RTHROTTLED")),
         (smpp34.ESME_RMSGQFUL, Retryable("ESME_RMSGQFUL")),
         (smpp34.ESME_RSYSERR, Retryable("ESME_RSYSERR")),
+        (0x45, Retryable("ESME_RSUBMITFAIL", blames_account=False)),
         (smpp34.ESME_RINVDSTADR, Rejected("ESME_RINVDSTADR")),
+        (0x50, Rejected("ESME_RINVDSTTON", Fault.ROUTE)),
+        (0x51, Rejected("ESME_RINVDSTNPI", Fault.ROUTE)),
         (smpp34.ESME_RINVSRCADR, Rejected("ESME_RINVSRCADR", Fault.ROUTE)),  # it is named
         (smpp34.ESME_RINVMSGLEN, Rejected("ESME_RINVMSGLEN", Fault.CONTENT)),
         (smpp34.ESME_RUNKNOWNERR, Unknown("ESME_RUNKNOWNERR")),
@@ -182,7 +185,7 @@ def test_refusal_of_the_smsc(smsc: Smsc, send: Send, code: int, expected: Outcom
 def test_an_unknown_code_is_a_refusal_for_now(transport: Transport) -> None:
     with SmppServer({CommandId.SUBMIT_SM: refuse(0x401)}) as server:
         (outcome,) = provider(server.port).send([dispatch("Hi")], transport)
-    assert outcome == Retryable("refused: 0x401")
+    assert outcome == Retryable("refused: 0x401", blames_account=False)
 
 
 @pytest.mark.parametrize(
@@ -192,6 +195,7 @@ def test_an_unknown_code_is_a_refusal_for_now(transport: Transport) -> None:
         (0x0D, Misconfigured("ESME_RBINDFAIL")),
         (0x05, Retryable("ESME_RALYBND")),
         (0x58, Retryable("ESME_RTHROTTLED")),
+        (0x45, Retryable("ESME_RSUBMITFAIL")),  # a bind concerns the account, not a message
         (0x401, Misconfigured("the bind was refused: 0x401")),
     ],
 )

@@ -16,6 +16,7 @@ from tests.messaging.providers.accounts import (
     DEAD,
     ELSEWHERE,
     LATER,
+    MESSAGE_LATER,
     RECIPIENT,
     SET_UP,
     STOPPED,
@@ -91,7 +92,7 @@ def code(number: Any) -> bytes:
         (400, code(21212), SET_UP),
         (400, code(21408), ELSEWHERE),
         (400, code(21603), SET_UP),
-        (400, code(21606), LATER),
+        (400, code(21606), MESSAGE_LATER),
         (403, code(21608), ELSEWHERE),
         (400, code(21609), SET_UP),
         (400, code(21659), SET_UP),
@@ -128,6 +129,16 @@ def test_rejected_sender_of_the_request_is_not_the_accounts_fault(
 ) -> None:
     outcome = ask(transport, "twilio", 400, code(number), sender="Acme")
     assert kind_of(outcome) == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(21606, ELSEWHERE), (21659, ELSEWHERE), (21660, SET_UP)]
+)
+def test_short_code_of_the_account_does_not_send_abroad(
+    transport: Transport, number: int, expected: object
+) -> None:
+    outcome = ask(transport, "twilio", 400, code(number), settings={"sender": "892737"})
+    assert kind_of(outcome) == expected
 
 
 def test_sender_name_unusable_by_twilio_is_left_out(transport: Transport) -> None:
