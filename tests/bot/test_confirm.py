@@ -85,6 +85,43 @@ def test_the_region_reads_a_phone(bot):
     assert swiss.confirm("Confirm_Contact_Phone", phone="+1 791 234 5678") == []
 
 
+@pytest.mark.promise("look-ups-2")
+@pytest.mark.parametrize(
+    ("region", "stored", "asked"),
+    [
+        ("DE", "+4933612345679", "33612345679"),  # national digits that begin like France's
+        ("DE", "+33612345679", "33612345679"),
+        ("DE", "+33612345679", "0033612345679"),
+        ("DE", "+33612345679", "00 33 6 12 34 56 79"),
+        ("US", "+33612345679", "0033612345679"),  # the United States dial 011 for abroad
+        ("US", "+33612345679", "011 33 6 12 34 56 79"),
+        ("MX", "+525562000000", "+52 1 55 6200 0000"),
+        ("MX", "+5215562000000", "+52 55 6200 0000"),
+        ("MX", "+5215562000000", "55 6200 0000"),
+        ("US", "+5215562000000", "005215562000000"),
+    ],
+)
+def test_phone_is_found_as_people_dial_it(redis, region, stored, asked):
+    bot = bot_of(factories.organization("abroad", region=region))
+    row = factories.contact(bot.org, phone="", mobile=stored)
+    factories.contact(bot.org, email="other@example.org", phone="", mobile="+12125550100")
+    (found,) = bot.confirm("Confirm_Contact_Phone", phone=asked)
+    assert found["contactID"] == str(row.pk)
+
+
+@pytest.mark.promise("look-ups-2")
+def test_ambiguous_digits_are_first_those_of_the_region(redis):
+    bot = bot_of(factories.organization("german", region="DE"))
+    german, french = (
+        factories.contact(bot.org, email=f"{number}@example.org", phone="", mobile=number)
+        for number in ("+4933612345679", "+33612345679")
+    )
+    found = bot.confirm("Confirm_Contact_Phone", phone="33612345679")
+    assert [each["contactID"] for each in found] == [str(german.pk)]
+    found = bot.confirm("Confirm_Contact_Phone", phone="+33612345679")
+    assert [each["contactID"] for each in found] == [str(french.pk)]
+
+
 @pytest.mark.promise("bot-calls-11")
 def test_the_newest_contacts_come_first_and_no_more_than_ten(bot):
     rows = [factories.contact(bot.org, email="same@example.org") for _ in range(12)]
