@@ -1,4 +1,4 @@
-"""A program of an organization, with the key pair that signs its assertions."""
+"""A program of an organization, with the key pair that signs its assertions; and Redis away."""
 
 import time
 from dataclasses import dataclass
@@ -11,9 +11,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
+from rme.core import absence
+from rme.core.redis.connection import redis_client
 from rme.tenants.models import Application, ApplicationKey
 from rme.tenants.oauth import applications
 from tests import factories
+from tests.clocks import StandingClock
 from tests.rest import FORM
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -72,3 +75,14 @@ def program(db, settings) -> Program:
     application, secret = applications.create_application(org, "tests", user)
     ApplicationKey.objects.create(application=application, name="key", material=public_pem(KEY))
     return Program(application, secret, settings.BASE_URL)
+
+
+@pytest.fixture
+def redis_away(settings, monkeypatch):
+    """Let Redis be away for the test."""
+    StandingClock(monkeypatch, absence)
+    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    redis_client.cache_clear()
+    yield
+    settings.REDIS_URL = address
+    redis_client.cache_clear()

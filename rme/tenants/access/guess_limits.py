@@ -1,11 +1,11 @@
-"""Limits of guesses at passwords and codes, which also work while Redis is away.
+"""Limits of guesses at passwords, codes and client secrets, which also work while Redis is away.
 
 Redis counts. While it doesn't answer, PostgreSQL counts from zero, in windows that begin with the
 first guess. The counts of an outage stay in PostgreSQL until they expire.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F
@@ -19,6 +19,12 @@ def take(key: str, *limits: Limit) -> LimitDecision:
     """Count a guess against all limits, or against none if one of them refuses it."""
     decision = limiter.take(key, *limits)
     return decision if decision.is_counted else _take_stored(key, limits)
+
+
+def check(key: str, *limits: Limit) -> LimitDecision:
+    """Return the decision that a guess would get now; count nothing."""
+    decision = limiter.take(key, *limits, cost=0)
+    return decision if decision.is_counted else _check_stored(key, limits)
 
 
 def give_back(key: str, *limits: Limit) -> None:
@@ -57,14 +63,27 @@ def _take_stored(key: str, limits: Sequence[Limit]) -> LimitDecision:
         for row in rows:
             if row.until <= now:
                 row.count, row.until = 0, windows[row.key][1]
-        full = [row.until for row in rows if row.count >= windows[row.key][0]]
-        if full:
-            wait = (max(full) - now).total_seconds()
-            return LimitDecision(allowed=False, retry_after=max(1, round(wait)))
-        for row in rows:
-            row.count += 1
-        GuessCount.objects.bulk_update(rows, ["count", "until"])
-    return LimitDecision(allowed=True)
+        decision = _decide([row.until for row in rows if row.count >= windows[row.key][0]], now)
+        if decision.allowed:
+            for row in rows:
+                row.count += 1
+            GuessCount.objects.bulk_update(rows, ["count", "until"])
+    return decision
+
+
+def _check_stored(key: str, limits: Sequence[Limit]) -> LimitDecision:
+    now = clock.now()
+    counts = dict(zip(_keys(key, limits), (limit.count for limit in limits), strict=True))
+    rows = GuessCount.objects.filter(key__in=counts, until__gt=now)
+    return _decide([row.until for row in rows if row.count >= counts[row.key]], now)
+
+
+def _decide(full: Sequence[datetime], now: datetime) -> LimitDecision:
+    """Return the decision on a guess; `full` is when the windows without room end."""
+    if not full:
+        return LimitDecision(allowed=True)
+    wait = (max(full) - now).total_seconds()
+    return LimitDecision(allowed=False, retry_after=max(1, round(wait)))
 
 
 def _keys(key: str, limits: Sequence[Limit]) -> list[str]:

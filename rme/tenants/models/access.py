@@ -257,7 +257,7 @@ class Assertion(models.Model):
 
 
 class GuessCount(models.Model):
-    """Guesses at a password or a code that were counted while Redis was away."""
+    """Guesses at a password, a code or a client secret that were counted while Redis was away."""
 
     key = models.CharField(primary_key=True, max_length=200)
     count = models.IntegerField()

@@ -9,13 +9,10 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
 from django.db import connection
 from django.test import Client
 
-from rme.core import absence
 from rme.core.db import clock
-from rme.core.redis.connection import redis_client
 from rme.core.redis.rate_limits import Limit
 from rme.tenants.access import guess_limits
 from rme.tenants.models import GuessCount, User
-from tests.clocks import StandingClock
 
 pytestmark = pytest.mark.django_db
 
@@ -170,17 +167,6 @@ def test_correct_old_password_changes_it_and_clears_the_failures(ada):
     assert browser.post(CHANGE, {**form, "new_password2": "another horse 1"}).status_code == 302
     assert [log_in()[0] for _ in range(6)] == [200] * 5 + [429]
     assert browser.get("/admin/").status_code == 200
-
-
-@pytest.fixture
-def redis_away(settings, monkeypatch):
-    """Let Redis be away for the test."""
-    StandingClock(monkeypatch, absence)
-    address, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
-    redis_client.cache_clear()
-    yield
-    settings.REDIS_URL = address
-    redis_client.cache_clear()
 
 
 def test_guesses_are_limited_without_redis(redis_away, caplog):

@@ -1,9 +1,13 @@
 """How often the token endpoint may be called, and by whom it cannot be closed to others."""
 
+import base64
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
+from rme.core.db import clock
+from rme.tenants.models import GuessCount
 from rme.tenants.oauth import applications
 from tests.rest import FORM, token
 from tests.tenants.conftest import KEY
@@ -87,3 +91,45 @@ def test_one_failing_client_does_not_stop_another_at_the_same_address(program, s
     for _ in range(3):
         token(program.client_id, "wrong")
     assert token(application.client_id, secret).status_code == 200
+
+
+def test_failures_are_limited_without_redis(program, settings, redis_away):
+    settings.TOKEN_FAILURES_PER_MINUTE = 3
+    assert token(program.client_id, program.secret).status_code == 200
+    assert GuessCount.objects.count() == 0
+    assert [token(program.client_id, "wrong").status_code for _ in range(3)] == [401] * 3
+    throttled(token(program.client_id, "wrong"))
+    throttled(token(program.client_id, program.secret))
+    throttled(program.exchange(program.assertion()))
+    form = f"grant_type=client_credentials&client_id={program.client_id}"
+    elsewhere = Client(REMOTE_ADDR="192.0.2.66")
+    body = f"{form}&client_secret={program.secret}"
+    assert elsewhere.post("/services/oauth2/token", body, FORM).status_code == 200
+    GuessCount.objects.update(until=clock.now())
+    assert token(program.client_id, program.secret).status_code == 200
+
+
+def test_forged_assertions_are_limited_without_redis(program, settings, redis_away):
+    settings.TOKEN_FAILURES_PER_MINUTE = 2
+    forged = program.assertion(key=strange_key())
+    assert [program.exchange(forged).status_code for _ in range(2)] == [400, 400]
+    throttled(program.exchange(forged))
+
+
+@pytest.mark.parametrize(
+    "client_id",
+    ["nobody", "%00", "%F0%9F%A6%8A", "x" * 5000],
+    ids=["unknown", "NUL", "beyond ASCII", "long"],
+)
+def test_any_text_as_a_client_id_is_limited_without_redis(settings, redis_away, client_id):
+    settings.TOKEN_FAILURES_PER_MINUTE = 1
+    pair = base64.b64encode(f"{client_id}:wrong".encode()).decode()
+    headers = {"Authorization": f"Basic {pair}"}
+    calls = [
+        Client().post(
+            "/services/oauth2/token", "grant_type=client_credentials", FORM, headers=headers
+        )
+        for _ in range(2)
+    ]
+    assert calls[0].status_code == 401
+    throttled(calls[1])
