@@ -47,6 +47,12 @@ def test_requests_from_one_address_are_limited(org):
     assert ask("user9@example.com", "198.51.100.1").status_code == 302
 
 
+def test_requests_from_one_address_are_limited_without_redis(org, redis_away):
+    found = [ask(f"user{n}@example.com").status_code for n in range(7)]
+    assert found == [302] * 5 + [429] * 2
+    assert ask("user9@example.com", "198.51.100.1").status_code == 302
+
+
 def test_the_link_sets_a_password_once(org):
     member(org)
     send_password_reset("SAM@example.com")

@@ -216,3 +216,36 @@ def test_sessions_are_listed_and_ended(org):
     assert "198.51.100.8" in shown
     assert here.post("/admin/account/sessions/").status_code == 302
     assert (is_in(here), is_in(there)) == (True, False)
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["with Redis", "without Redis"])
+def test_wrong_codes_are_limited_from_all_addresses_together(org, redis_clock, away, request):
+    if away:
+        request.getfixturevalue("redis_away")
+    with_totp(member(org))
+    with_totp(member(org, name="eve"))
+    client = browser()
+    log_in(client)
+    assert [client.post(CODE, {"code": "000000"}).status_code for _ in range(3)] == [200] * 3
+    other = browser("198.51.100.7")
+    log_in(other)
+    found = [other.post(CODE, {"code": "000000"}).status_code for _ in range(4)]
+    assert found == [200] * 2 + [429] * 2
+    refused = client.post(CODE, {"code": code_of()})
+    assert (refused.status_code, 1 <= int(refused["Retry-After"]) <= 300) == (429, True)
+    assert not is_in(client)
+    third = browser("203.0.113.9")
+    log_in(third, "eve")
+    third.post(CODE, {"code": code_of()})
+    assert is_in(third)
+
+
+def test_correct_code_clears_the_wrong_ones_without_redis(org, redis_away):
+    with_totp(member(org))
+    client, other = browser(), browser("198.51.100.7")
+    for each in (client, other):
+        log_in(each)
+    assert [client.post(CODE, {"code": "000000"}).status_code for _ in range(4)] == [200] * 4
+    assert client.post(CODE, {"code": code_of()}).status_code == 302
+    found = [other.post(CODE, {"code": "000000"}).status_code for _ in range(6)]
+    assert found == [200] * 5 + [429]
