@@ -12,8 +12,8 @@ from messaging.delivery.tasks import this_process
 from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import Status
 from messaging.domain.transitions import Transition
-from messaging.feedback import receipts
-from messaging.models import Attempt, Callback, Delivery, Event, Suppression
+from messaging.feedback import callbacks, receipts
+from messaging.models import Attempt, Callback, CallbackLogEntry, Delivery, Event, Suppression
 from messaging.store.transitions import apply_transitions
 from rme.core import ids
 from rme.transport import Transport
@@ -110,6 +110,38 @@ def test_a_receipt_before_the_outcome_is_retried(org, api, scene):
     assert (settle(), state()) == (1, "DELIVERED")
     assert events(message_id) == ["accepted", "sent", "delivered"]
     assert settle() == 0
+
+
+def test_receipt_whose_attempt_is_found_later_is_applied(org, api, scene):
+    """As after a read that returned too few rows."""
+    message_id = scene.send(api, factories.contact(org))
+    key, other = attempt(), ids.new_id()
+    Attempt.objects.filter(pk=key).update(id=other)
+    assert scene.call(report(scene, "dead", key)) == 200
+    for tries in range(1, callbacks.UNKNOWN_TRIES + 1):
+        assert settle() == 1
+        row = Callback.objects.get()
+        assert (row.tries, row.due_at is None, state()) == (tries, False, "SENT")
+        assert not CallbackLogEntry.objects.exists()
+        due()
+    Attempt.objects.filter(pk=other).update(id=key)
+    assert settle() == 1
+    assert (state(), events(message_id)) == ("FAILED", ["accepted", "sent", "bounced"])
+    assert Suppression.objects.get().reason == "HARD_BOUNCE"
+    assert list(CallbackLogEntry.objects.values_list("verdict", flat=True)) == ["APPLIED"]
+    assert (Callback.objects.get().due_at, settle()) == (None, 0)
+
+
+def test_receipt_whose_attempt_is_never_found_is_unknown_after_some_tries(org, api, scene):
+    scene.send(api, factories.contact(org))
+    assert scene.call(report(scene, "dead", ids.new_id())) == 200
+    for _ in range(callbacks.UNKNOWN_TRIES):
+        assert settle() == 1
+        assert not CallbackLogEntry.objects.exists()
+        due()
+    assert settle() == 1
+    assert list(CallbackLogEntry.objects.values_list("verdict", flat=True)) == ["UNKNOWN_ID"]
+    assert (Callback.objects.get().due_at, state()) == (None, "SENT")
 
 
 def test_unmatched_receipt_is_retried_for_a_day(org, api, scene):
