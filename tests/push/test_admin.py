@@ -42,7 +42,7 @@ def test_apple_key_is_stored_and_never_shown(owner, org):
     assert answer.status_code == 302, answer.context["form"].errors
     row = ProviderAccount.objects.get()
     assert (row.state, account_of(row).provider is not None) == ("DRAFT", True)
-    for address in (page(ProviderAccount, "change", row.pk), url("provider", row.pk)):
+    for address in (url("provider_settings", row.pk), url("provider", row.pk)):
         shown = owner.get(address)
         assert shown.status_code == 200
         assert b"PRIVATE KEY" not in shown.content

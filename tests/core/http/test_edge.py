@@ -46,10 +46,8 @@ def test_the_sweep_knows_the_routes():
         resolve(path)  # each leads somewhere
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/account/oidc/%00/login/", "/rme/v1/messages/%00", "/p/%00", "/%00"]
-)
-def test_nul_in_a_path_is_not_found(path):
+@pytest.mark.parametrize("path", ["/admin/account/oidc/%00/login/", "/admin/%00/"])
+def test_nul_in_a_path_of_the_admin_is_not_found(path):
     answer = Client().post(path)  # without a database, which couldn't look it up
     assert answer.status_code == 404
 

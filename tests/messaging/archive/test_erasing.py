@@ -38,8 +38,12 @@ def test_an_export_has_the_archived_messages_too(org, ada, filled):
         for each in found["messages"]:
             each.pop("webhook_deliveries")
     assert [each["id"] for each in after["messages"]] == list(filled)
-    # PostgreSQL writes times without the zeros at their end.
-    assert json.loads(re.sub(r"0+\+00:00", "+00:00", json.dumps(after))) == before
+    # The archive has times without the zeros at their end.
+    assert _without_zeros(after) == _without_zeros(before)
+
+
+def _without_zeros(export):
+    return json.loads(re.sub(r"\.?0+\+00:00", "+00:00", json.dumps(export)))
 
 
 def test_an_erased_person_is_hidden_at_once_and_then_in_no_file(

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from messaging.console.routing import account_form
 from messaging.models import Message, ProviderAccount, SavedFilter
 from messaging.providers import REGISTRY
 from push.models import Device
@@ -288,9 +289,7 @@ def test_values_of_password_fields_are_not_stored(root, rf):
     request.user = User.objects.get(username="root")
     hidden, kept = set(), []
     for model, own in sorted(admin.site._registry.items(), key=lambda pair: pair[0]._meta.label):
-        kinds = REGISTRY if model is ProviderAccount else ()  # each has a form of its own
-        rows = [None, *(ProviderAccount(kind=kind) for kind in kinds)]
-        forms = [] if isinstance(own, ReadOnly) else [own.get_form(request, row) for row in rows]
+        forms = [] if isinstance(own, ReadOnly) else [own.get_form(request, None)]
         fields = {name: field for form in forms for name, field in form.base_fields.items()}
         fields |= {each.name: each for each in model._meta.concrete_fields}
         for name, field in fields.items():
@@ -303,8 +302,6 @@ def test_values_of_password_fields_are_not_stored(root, rf):
     assert kept == []
     assert hidden >= {
         "messaging.ProviderAccount.credentials",
-        "messaging.ProviderAccount.setting_smtp_password",
-        "messaging.ProviderAccount.setting_twilio_auth_token",
         "messaging.WebhookEndpoint.secret",
         "messaging.WebhookEndpoint.former_secret",
         "crm.Platform.credentials",
@@ -318,6 +315,27 @@ def test_values_of_password_fields_are_not_stored(root, rf):
     }
 
 
+def test_password_fields_of_account_forms_are_secret():
+    fields = {
+        name: field
+        for kind in REGISTRY
+        for name, field in account_form.form_for(kind).base_fields.items()
+    }
+    looking = {
+        name
+        for name, field in fields.items()
+        if any(part in name for part in LOOKS)
+        or getattr(field.widget, "input_type", "") == "password"
+    }
+    assert {"setting_smtp_password", "setting_twilio_auth_token"} <= looking
+    secret = {
+        name
+        for name, field in fields.items()
+        if audit.is_secret(name, account_form.SECRET_FIELDS, field)
+    }
+    assert looking - secret == set()
+
+
 LOOKS = ("password", "secret", "token", "digest", "credential", "private", "api_key")
 
 
@@ -327,7 +345,9 @@ def test_typed_and_deleted_secrets_are_masked(root, org):
             "setting_smtp_password": "hunter2", "setting_smtp_security": "TLS"}  # fmt: skip
     added = root.post(url("new_provider", "smtp"), form)
     assert added.status_code == 302, added.context["form"].errors
-    root.post(page(ProviderAccount, "delete", ProviderAccount.objects.get().pk), {"post": "yes"})
+    deleted = {"do": "delete", "sure": "on"}
+    root.post(url("provider", ProviderAccount.objects.get().pk), deleted)
+    assert not ProviderAccount.objects.exists()
     device = factories.device(org, factories.contact(org), token="simulator-hunter2")
     root.post(page(Device, "delete", device.pk), {"post": "yes"})
     application = factories.integration_user("robot")
