@@ -6,13 +6,14 @@ The mail server answers no mail until the test has seen that some are in hand.
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 import psutil
 import pytest
 import requests
 
 from tests.fakes.tcp import TcpServer
-from tests.faults.inflict import pool_processes
+from tests.faults.inflict import backends_terminated, pool_processes
 from tests.service import data_folder, note, running, wait_for
 
 pytestmark = pytest.mark.xdist_group("service-2")
@@ -162,3 +163,24 @@ def test_processes_out_of_memory_end_and_others_send(service, mail_server, send)
                 process.kill()
         assert psutil.wait_procs(processes, 60)[1] == []
     assert sum(doubled(mail_server).values()) <= 2 * 50 * 5
+
+
+def test_web_process_without_memory_ends_and_another_answers(service):
+    demo = service.demo()
+    processes = wait_for(lambda: pool_processes(service, "rme-web"))
+    for process in processes:
+        size = process.memory_info().vms
+        process.rlimit(psutil.RLIMIT_AS, (size, size))
+    backends_terminated(service)
+
+    def has_ended():
+        with suppress(requests.RequestException):
+            requests.get(f"{demo['auth_url']}/readyz", timeout=20)
+        return not psutil.wait_procs(processes, 1)[1]
+
+    wait_for(has_ended, 60)
+    headers = {"Authorization": f"Bearer {service.token(demo)}"}
+    answer = requests.post(
+        f"{demo['base_url']}/messages", json=note(demo, 1), headers=headers, timeout=20
+    )
+    assert answer.status_code == 202

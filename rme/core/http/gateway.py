@@ -11,7 +11,6 @@ import hashlib
 import io
 import sys
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -37,6 +36,7 @@ from rme.core.process.admission import (
     Turn,
     too_many,
 )
+from rme.core.process.threads import Executor
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +101,7 @@ class Gateway:
         self.app, self.bounds = app, bounds
         computing = ComputingTime(Budget(rate=_COMPUTING_RATE, burst=_COMPUTING_BURST))
         self.pool = FairPool(threads, "web", computing=computing)
-        self.refusing = ThreadPoolExecutor(1, "refusing")
+        self.refusing = Executor(1, "refusing")
         self.room = Room(bounds.disk)
         self.owners: TtlCache[bytes, Owners] = TtlCache(_CREDENTIAL_SECONDS, size=10_000)
         """The owners of recently used credentials, by digest."""

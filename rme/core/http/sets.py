@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -22,6 +21,7 @@ from rme.core.cache import TtlCache
 from rme.core.http.chunked import Environ
 from rme.core.http.request_records import NO_DETAILS, Details
 from rme.core.process.admission import NOBODY, FairPool, Owners
+from rme.core.process.threads import Executor
 from rme.core.telemetry.spans import Span
 
 SET_SIZE = 64
@@ -116,7 +116,7 @@ class SetQueue:
         """
         self.note = note
         self.handler, self.alone, self.seconds, self.size = handler, alone, seconds, size
-        self.thread = ThreadPoolExecutor(1, "set")
+        self.thread = Executor(1, "set")
         self.queue: deque[_Waiting] = deque()
         self.running = False
         self.organizations: TtlCache[bytes, str] = TtlCache(_CREDENTIAL_SECONDS, size=10_000)

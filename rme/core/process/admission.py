@@ -15,12 +15,13 @@ import math
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
 from rme.core import errors
+from rme.core.process.threads import Executor
 
 R = TypeVar("R")
 
@@ -222,7 +223,7 @@ class FairPool:
         share = max(1, threads - 1) if share is None else share
         self.shares = {"organization": share, "person": max(1, threads // 2)}
         self._free = threads
-        self._executor = ThreadPoolExecutor(threads, name)
+        self._executor = Executor(threads, name)
         self._running: Counter[tuple[str, str]] = Counter()
         self._lines: OrderedDict[str, deque[Turn]] = OrderedDict()
         self._lock = Lock()

@@ -1,17 +1,23 @@
-"""A pool of threads that prefers the thread used last, whose connections are still open; and the
-watch for threads that die while they start.
+"""A pool of threads that prefers the thread used last, whose connections are still open; and ends
+of processes that have no memory for a thread or a connection.
 """
 
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import NoReturn
+from typing import NoReturn, ParamSpec, TypeVar
 
 import structlog
 
+from rme.core.process import memory
+
 log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Job = Callable[[int], object]
 """Called with the number of the thread that runs it. Must not raise."""
@@ -31,6 +37,14 @@ def end_process(reason: str, **details: object) -> NoReturn:
         os._exit(os.EX_SOFTWARE)
 
 
+def require_room(reason: str) -> None:
+    """End this process if it has no memory for another thread."""
+    try:
+        memory.require_room()
+    except MemoryError as error:
+        end_process(reason, error=str(error))
+
+
 def start(work: Callable[..., object], *arguments: object, name: str) -> threading.Thread:
     """Start a thread that this process can't work without; end the process if that fails, or if
     the thread has no memory.
@@ -48,6 +62,20 @@ def start(work: Callable[..., object], *arguments: object, name: str) -> threadi
     except (RuntimeError, MemoryError) as error:  # the system has no room for another thread
         end_process("a thread cannot be started", thread=name, error=str(error))
     return thread
+
+
+class Executor(ThreadPoolExecutor):
+    """An executor that ends the process if it has no memory for a thread.
+
+    Its queue would keep the call for ever, and the caller would wait for it.
+    """
+
+    def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        try:
+            return super().submit(call, *args, **kwargs)
+        except (RuntimeError, MemoryError):
+            require_room("a thread cannot be started")
+            raise
 
 
 class StartWatch:
