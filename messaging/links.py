@@ -12,8 +12,10 @@ stored content.
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
+from html.entities import html5
 from typing import TypeVar
 
 import orjson
@@ -24,11 +26,19 @@ from django.core import signing
 _PREFERENCES = "messaging.content.links.preferences"
 _CONFIRMATION = "messaging.content.links.confirmation"
 _PREVIEW = "messaging.content.links.preview"
-_LINK = re.compile(
-    r"(?P<path>/p/(?:[uc]/)?)"
-    r"(?P<token>[A-Za-z0-9_-]{1,2000}(?:\.|~[A-Za-z0-9]{1,20}~)[A-Za-z0-9_-]{43})"
+_TOKEN = re.compile(
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[bfnrt]))"  # the start of a word, in JSON after \n as well
+    r"(?=(?P<token>[A-Za-z0-9_-]{1,2000}(?:\.|~[A-Za-z0-9]{1,20}~)[A-Za-z0-9_-]{43}))"
 )
-"""The path of a link: a preference token, or a confirmation with its time."""
+"""A preference token, or a confirmation with its time. Two of these may overlap."""
+_ESCAPE = re.compile(
+    r"%(?:25)*(?P<percent>[2-7][0-9A-Fa-f])"
+    r"|&\#(?:0{0,9}(?P<decimal>[0-9]{2,3})|[xX]0{0,9}(?P<hexadecimal>[2-7][0-9A-Fa-f]));?"
+    r"|&(?P<name>[A-Za-z]{2,10});"
+)
+"""An ASCII character that is percent-encoded, repeatedly perhaps, or an HTML entity."""
+_ESCAPE_ROUNDS = 6
+"""How many layers of entities are read; layers of percent-encoding alone count as one."""
 _ID_LENGTH = 36
 _Value = TypeVar("_Value")
 CONFIRMATION_MAX_AGE = timedelta(days=30)
@@ -165,9 +175,78 @@ def confirmation_url(token: str) -> str:
 def preview_links(text: str) -> str:
     """Replace recipients' links by preview links, in a text that other people will see.
 
-    The text may be JSON. Expired confirmations are replaced, too: the link in them doesn't expire.
+    The text may be JSON. Links are found by their tokens, wherever these stand: a link may be
+    percent-encoded in another address, or be written with HTML entities. Expired confirmations are
+    replaced, too: the link in them doesn't expire.
     """
-    return _LINK.sub(_preview_link, text)
+    previews = _previews(text)
+    parts, done = [], 0
+    for (start, end), preview in sorted(previews.items()):
+        if start >= done:
+            parts += [text[done:start], preview]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _previews(text: str) -> dict[tuple[int, int], str]:
+    """Return preview tokens by the places of the tokens that they replace."""
+    found: dict[tuple[int, int], str] = {}
+    layers: list[_Unescaped] = []
+    shown = text
+    previews: dict[str, str | None] = {}
+    while True:
+        for match in _TOKEN.finditer(shown):
+            token = match["token"]
+            if token not in previews:
+                previews[token] = _preview_token(token)
+            if preview := previews[token]:
+                start, end = match.span("token")
+                for layer in reversed(layers):
+                    start, end = layer.source(start), layer.source(end)
+                found[start, end] = preview
+        layer = _unescaped(shown)
+        if not layer.places or len(layers) == _ESCAPE_ROUNDS:
+            return found
+        layers.append(layer)
+        shown = layer.text
+
+
+@dataclass(frozen=True, slots=True)
+class _Unescaped:
+    """A text without one layer of escapes: where they were, and what each of them had longer."""
+
+    text: str
+    places: list[int]
+    shifts: list[int]
+
+    def source(self, place: int) -> int:
+        """Return the place in the text before."""
+        return place + self.shifts[bisect_left(self.places, place)]
+
+
+def _unescaped(text: str) -> _Unescaped:
+    parts: list[str] = []
+    places: list[int] = []
+    shifts = [0]
+    done = 0
+    for escape in _ESCAPE.finditer(text):
+        if character := _character(escape):
+            places.append(escape.start() - shifts[-1])
+            shifts.append(shifts[-1] + len(escape[0]) - 1)
+            parts += [text[done : escape.start()], character]
+            done = escape.end()
+    return _Unescaped("".join([*parts, text[done:]]), places, shifts)
+
+
+def _character(escape: re.Match[str]) -> str:
+    """Return the printable ASCII character of an escape, or an empty text."""
+    if name := escape["name"]:
+        character = html5.get(f"{name};", "")
+    elif decimal := escape["decimal"]:
+        character = chr(int(decimal))
+    else:
+        character = chr(int(escape["percent"] or escape["hexadecimal"], 16))
+    return character if len(character) == 1 and "!" <= character <= "~" else ""
 
 
 def preview_values(values: _Value) -> _Value:
@@ -176,12 +255,11 @@ def preview_values(values: _Value) -> _Value:
     return replaced
 
 
-def _preview_link(link: re.Match[str]) -> str:
-    token = link["token"]
+def _preview_token(token: str) -> str | None:
+    """Return the token that takes the place of a recipient's; None if it isn't one of ours."""
     try:
         if "~" in token:
-            link_token, *_ = _confirmation_signer().unsign_object(token)
-            token = link_token
-        return link["path"] + read(token).preview_token
+            token, *_ = _confirmation_signer().unsign_object(token)
+        return read(token).preview_token
     except (BadLink, signing.BadSignature):
-        return link[0]  # not our link, so it does nothing
+        return None

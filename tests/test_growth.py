@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from messaging import links
 from messaging.accept import waiting
 from messaging.consent import keywords
 from messaging.content import tracked_links
@@ -155,9 +156,14 @@ a a_ , ; " ' = @ a@ . a. - 0 + \ufdfa İ 😀 ,wait= wait= a;q= key= & % %20 \u0
 invalid_ 5.1.1_ id: Mozilla/ simulator- =? =?utf-8?B? :// [ :
 """
 _BLANKS = [" ", "\n", "\r", "\t\n", "\0"]
+_ESCAPES = """
+%2F %25 %2 % %% &#47; &#x2f; &#x2f &#0 &amp; &amp;amp; &sol; &amp;#37;2F &a \\n a. a- a.a-a~a~ ~a
+%2Fa%2Ea /p/a
+"""
 N = 4_000
 MARKUP = [unit.replace("_", " ") for unit in _MARKUP.split()] + _BLANKS
 WORDS = [unit.replace("_", " ") for unit in _WORDS.split()] + [*_BLANKS, "\ud800"]
+_LINKS = ["/p/a." + 43 * "b", "%2Fp%2Fa~b~" + 43 * "b", "a." + 43 * "b"]
 
 
 def _render(text: str) -> object:
@@ -207,6 +213,7 @@ FUNCTIONS: dict[str, tuple[Callable[[str], object], list[str]]] = {
     "render_email": (_render, MARKUP),
     "compile_mjml": (_mjml, MARKUP),
     "odoo's HTML": (_text_of, MARKUP),
+    "preview_links": (links.preview_links, MARKUP + WORDS + _ESCAPES.split() + _LINKS),
     "segments": (segments, WORDS),
     "keywords.find": (keywords.find, WORDS),
     "simulator.named_outcome": (lambda text: simulator.named_outcome(Sms("+1", text)), WORDS),

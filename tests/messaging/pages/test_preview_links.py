@@ -1,6 +1,8 @@
 """What people see of a message carries a link that shows the recipient's page and never acts."""
 
 import re
+from html import escape
+from urllib.parse import quote
 
 import orjson
 import pytest
@@ -185,3 +187,76 @@ def test_preview_link_does_not_identify_the_recipient(org, ada):
 def test_foreign_links_stay_unchanged(org):
     text = "/p/x /p/" + "a" * 5000 + "." + "b" * 43 + " /p/u/abc." + "c" * 43
     assert links.preview_links(text) == text
+
+
+def entities(text):
+    """Write all signs of a text as HTML entities."""
+    return re.sub(r"\W|_", lambda sign: f"&#{ord(sign[0])};", text)
+
+
+ESCAPES = {
+    "percent": lambda url: quote(url, safe=""),
+    "lower case": lambda url: quote(url, safe="").replace("%2F", "%2f"),
+    "percent twice": lambda url: quote(quote(url, safe=""), safe=""),
+    "percent four times": lambda url: quote(quote(quote(quote(url, ""), ""), ""), ""),
+    "every sign": lambda url: re.sub(r"\W|_", lambda sign: f"%{ord(sign[0]):02X}", url),
+    "every character": lambda url: "".join(f"%{byte:02X}" for byte in url.encode()),
+    "entities": entities,
+    "hexadecimal entities": lambda url: "".join(f"&#x{byte:04x};" for byte in url.encode()),
+    "named entities": lambda url: url.replace("/", "&sol;").replace(".", "&period;"),
+    "percent, then entities": lambda url: entities(quote(url, safe="")),
+    "entities, then percent": lambda url: quote(entities(url), safe=""),
+    "escaped entities": lambda url: escape(escape(entities(url))),
+    "JSON": lambda url: orjson.dumps(orjson.dumps(url).decode()).decode().replace("/", "\\/"),
+    "token on a line of its own": lambda url: "\n" + url.rpartition("/")[2],
+}
+"""How a link may stand in a text."""
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_escaped_link_is_replaced_and_the_rest_of_the_text_stays(org, ada, name):
+    link = PreferenceLink(org.pk, str(ada.pk), "EMAIL", "MARKETING")
+    confirmation = Confirmation(link, ("MARKETING",))
+    for url_of, token in (
+        (links.preferences_url, link.token),
+        (links.one_click_url, link.token),
+        (links.confirmation_url, confirmation.token),
+    ):
+        hidden = ESCAPES[name](url_of(token))
+        shown = ESCAPES[name](url_of(link.preview_token))
+        before, after = "100% &amp; <a href='https://r.example/?u=", "&amp;x=%2F'>a</a> &eacute;%C3"
+        replaced = links.preview_links(f"{before}{hidden}{after} {hidden}")
+        assert replaced.startswith(before)
+        assert replaced.count(after) == 1
+        assert replaced.count(link.preview_token) == 2
+        values = {"text": f"{before}{hidden}{after}", "list": [1, None, hidden]}
+        found = links.preview_values(values)
+        assert found["text"].count(link.preview_token) == 1
+        assert found["text"].startswith(before)
+        assert found["text"].endswith(after)
+        assert found["list"][2].count(link.preview_token) == 1
+        assert token not in replaced
+        assert links.preview_links(shown) == shown
+
+
+def test_pages_and_exports_show_no_escaped_link(org, ada, root, tmp_path):
+    link = PreferenceLink(org.pk, str(ada.pk), "EMAIL", "MARKETING")
+    token = Confirmation(link, ("MARKETING",)).token
+    addresses = (links.preferences_url(link.token), links.confirmation_url(token))
+    text = " ".join(f"https://r.example/?u={quote(quote(each, ''), '')}" for each in addresses)
+    content = {"subject": text, "text": text, "html": f"<a href='{entities(text)}'>x</a>"}
+    assert Api(org).send(message(ada, template=None, content=content)).status_code == 202
+    call_command("export_contact", str(ada.pk), org=org.pk, output=tmp_path / "ada.json")
+    key = Message.objects.get().pk
+    seen = {
+        "list": root.get(url("messages")),
+        "message": root.get(url("message", key)),
+        "html": root.get(url("html", key, 0)),
+        "record": root.get(url("message_record", key)),
+    }
+    assert {answer.status_code for answer in seen.values()} == {200}
+    shown = {name: answer.content.decode() for name, answer in seen.items()}
+    shown["export"] = (tmp_path / "ada.json").read_text()
+    assert [name for name, words in shown.items() if link.token[:30] in words] == []
+    assert [name for name, words in shown.items() if token[:30] in words] == []
+    assert [name for name, words in shown.items() if link.preview_token[:30] not in words] == []
