@@ -34,7 +34,7 @@ from rme.transport import per_thread
 from tests import databases, factories, pruning, rendering
 from tests.clocks import RedisClock, StandingClock
 from tests.rest import Api
-from tests.service import MIGRATED, Service, data_folder, running
+from tests.service import CRASHES, MIGRATED, Service, data_folder, running
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "rme.settings"  # of programs that tests start
 
@@ -292,6 +292,9 @@ def _postgresql() -> Postgres:
 
 @pytest.fixture(autouse=True)
 def _postgresql_does_not_crash(_postgresql: Postgres) -> Iterator[None]:
-    """Fail a test during which the embedded PostgreSQL crashed: it restarts by itself."""
+    """Fail a test during which the embedded PostgreSQL crashed: it restarts by itself.
+
+    So does that of a service which the test started or shares with others.
+    """
     yield
-    assert _postgresql.crashes() == []
+    assert [*_postgresql.crashes(), *CRASHES.take()] == []

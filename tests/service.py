@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import requests
 
-from rme.run.engines import Postgres
+from rme.run.engines import CrashLog, Postgres
 from rme.run.places import engine_env, sockets
 from tests import databases, pruning
 from tests.ports import free_port as free_port
@@ -34,6 +34,41 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.05)
     return found
+
+
+class CrashWatch:
+    """Crashes of the PostgreSQL servers in all data folders that are in use."""
+
+    def __init__(self) -> None:
+        self._logs: dict[Path, dict[Path, CrashLog]] = {}
+
+    @contextmanager
+    def watching(self, folder: Path) -> Iterator[None]:
+        """Watch a new folder while the block runs, and fail if anything crashed by its end."""
+        self._logs[folder] = {}
+        try:
+            yield
+            found = self.take(folder)
+        finally:
+            del self._logs[folder]
+        assert not found, "\n".join(found)
+
+    def take(self, *folders: Path) -> list[str]:
+        """Return the crashes since the last call: in some folders, or in all.
+
+        A test that has a server crash takes what it caused.
+        """
+        found = []
+        for folder in folders or self._logs:
+            logs = self._logs[folder]
+            for pattern in ("log/postgres.log", "*/log/postgres.log"):
+                for path in folder.glob(pattern):
+                    found += logs.setdefault(path, CrashLog(path)).take()
+        return found
+
+
+CRASHES = CrashWatch()
+"""What `tests/conftest.py` looks at after each test."""
 
 
 class Service:
@@ -159,7 +194,8 @@ def data_folder() -> Iterator[Path]:
         subprocess.run(["cp", "-a", _migrated() / "postgres", folder], check=True)
         with (folder / "postgres" / "data" / "postgresql.auto.conf").open("a") as settings:
             settings.write(pruning.LOG_STATEMENTS)
-        yield folder
+        with CRASHES.watching(folder):
+            yield folder
         for log in folder.rglob("postgres.log"):
             _check_statements(log)
 

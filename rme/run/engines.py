@@ -95,6 +95,27 @@ def _listens(path: Path) -> bool:
     return True
 
 
+class CrashLog:
+    """A server's log, read for crashes of its processes from a position on."""
+
+    def __init__(self, log: Path, position: int = 0) -> None:
+        self.log = log
+        self._read_until = position
+
+    def take(self) -> list[str]:
+        """Return what the log says of crashes since the last call."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._read_until)
+                lines = log.read().rpartition(b"\n")[0]
+        except FileNotFoundError:
+            return []
+        if not lines:
+            return []
+        self._read_until += len(lines) + 1
+        return _CRASH.findall(lines.decode(errors="replace"))
+
+
 class Postgres:
     """An embedded PostgreSQL server on a socket of its own."""
 
@@ -109,22 +130,13 @@ class Postgres:
         self.root = os.getuid() == 0
         self.process: subprocess.Popen[bytes] | None = None
         self.log = var / "log" / "postgres.log"
-        self._read_until = self.log.stat().st_size if self.log.exists() else 0
+        self._crashes = CrashLog(self.log, self.log.stat().st_size if self.log.exists() else 0)
 
     def crashes(self) -> list[str]:
         """Return what the log says of processes that crashed since the last call, or since this
         object was made. The server restarts itself after a crash, and all connections are lost.
         """
-        try:
-            with self.log.open("rb") as log:
-                log.seek(self._read_until)
-                lines = log.read().rpartition(b"\n")[0]
-        except FileNotFoundError:
-            return []
-        if not lines:
-            return []
-        self._read_until += len(lines) + 1
-        return _CRASH.findall(lines.decode(errors="replace"))
+        return self._crashes.take()
 
     def start(self) -> None:
         """Start the server; create its data folder if need be. Raises EngineFailed."""

@@ -26,7 +26,7 @@ from rme.run.places import engine_env
 from tests.deploy import dashboards
 from tests.deploy.prometheus import FOR, INTERVAL, RULES, WINDOW, Prometheus, watching
 from tests.faults.inflict import POSTGRES, superuser
-from tests.service import ROOT, Service, data_folder, free_port, running
+from tests.service import CRASHES, ROOT, Service, data_folder, free_port, running
 
 pytestmark = [
     pytest.mark.long,
@@ -304,6 +304,7 @@ def postgresql_crashes(watch: Watch) -> None:
     with superuser(watch.service) as connection:
         os.kill(connection.info.backend_pid, signal.SIGSEGV)
     watch.expect("RmePostgresqlCrashed", "a process of PostgreSQL gets signal 11")
+    assert len(CRASHES.take()) == 1
 
 
 CAUSES = (

@@ -19,6 +19,7 @@ from tests.faults.engines import (
     frozen,
     tree,
 )
+from tests.service import CRASHES
 from tests.stopwatch import Stopwatch
 
 pytestmark = pytest.mark.xdist_group("service")
@@ -66,6 +67,7 @@ def test_health_and_home_show_a_crash(broken):
     with psycopg.connect(f"host={broken.postgres.socket} user=rme dbname=rme") as doomed:
         os.kill(doomed.info.backend_pid, signal.SIGSEGV)
     eventually(lambda: broken.send().status_code == 202, MEND_SECONDS)
+    assert len(CRASHES.take()) == 1
     eventually(lambda: broken.health()["status"] == "ok", 15)
     detail = database_detail(broken)
     assert re.fullmatch(f"{RESTARTED} after a crash: read its log", detail)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from rme.run.engines import Postgres
 from rme.run.places import UNPRIVILEGED, engine_env, postgres_data, sockets
 from rme.run.supervisor import lock
-from tests.service import ROOT, wait_for
+from tests.service import CRASHES, ROOT, data_folder, wait_for
 
 pytestmark = pytest.mark.xdist_group("engines")
 
@@ -284,6 +285,51 @@ def test_a_command_during_which_postgresql_crashed_has_failed(var):
     )  # fmt: skip
     assert done.returncode == 1
     assert "rme: PostgreSQL crashed: client backend (PID " in done.stderr
+
+
+@contextmanager
+def server_in(folder):
+    """Run a server that a test's data folder holds, or a folder in it."""
+    server = Postgres(folder, ephemeral=True)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def crash_and_wait(server):
+    with connect(server.var) as connection:
+        crash(connection)
+    wait_for(lambda: "was terminated by signal 11" in server.log.read_text())
+
+
+@pytest.mark.parametrize("place", ["", "engines"])
+def test_crash_in_a_data_folder_fails_the_test_that_uses_it(place):
+    with pytest.raises(AssertionError, match="signal 11"), data_folder() as folder:
+        if place:
+            (folder / place).mkdir(mode=0o755)
+            (folder / "postgres").rename(folder / place / "postgres")
+        with server_in(folder / place) as server:
+            crash_and_wait(server)
+
+
+def test_crash_in_a_shared_data_folder_is_reported_once_and_at_once():
+    with data_folder() as other, data_folder() as folder, server_in(folder) as server:
+        assert CRASHES.take() == []
+        crash_and_wait(server)
+        assert CRASHES.take(other) == []
+        (found,) = CRASHES.take()  # as the fixture of all tests does
+        assert "was terminated by signal 11" in found
+        assert CRASHES.take() == []
+        wait_for(lambda: answers(folder))
+
+
+def test_error_in_a_data_folder_is_raised_and_the_folder_is_forgotten():
+    with pytest.raises(ZeroDivisionError), data_folder() as folder:
+        raise ZeroDivisionError
+    assert not folder.exists()
+    assert CRASHES.take() == []
 
 
 WATCHED = """

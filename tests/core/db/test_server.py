@@ -17,7 +17,7 @@ from rme.run.engines import Postgres
 from rme.run.places import engine_env
 from tests.faults.engines import eventually
 from tests.messaging.delivery.test_postgresql_15 import BINARIES, server
-from tests.service import data_folder
+from tests.service import CRASHES, data_folder
 
 __all__ = ["server"]
 
@@ -68,6 +68,8 @@ def check_crash(url: str) -> None:
 def test_start_after_shutdown_and_after_crash():
     with own_server() as (engine, url):
         check_crash(url)
+        (found,) = CRASHES.take()
+        assert "was terminated by signal 11" in found
         crashed, _ = last_start(url)
         engine.stop()
         engine.start()
