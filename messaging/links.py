@@ -256,7 +256,7 @@ def preview_values(values: _Value) -> _Value:
 
 
 def _preview_token(token: str) -> str | None:
-    """Return the token that takes the place of a recipient's; None if it isn't one of ours."""
+    """Return the token that takes the place of a recipient's; None for any other text."""
     try:
         if "~" in token:
             token, *_ = _confirmation_signer().unsign_object(token)

@@ -27,6 +27,6 @@ def test_no_crash_on_the_embedded_postgresql():
         played(own_engines(), sys.executable, "-m", "rme.run", "--var", str(folder), "exec", "--")
 
 
-@pytest.mark.skipif(not (BINARIES / "postgres").exists(), reason="make postgres15")
+@pytest.mark.skipif(not (BINARIES / "postgres").exists(), reason="PostgreSQL 15 is not installed")
 def test_no_crash_on_postgresql_15(server):
     played(os.environ | {"DATABASE_URL": server})

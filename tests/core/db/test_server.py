@@ -85,7 +85,7 @@ def test_statistics_reset_by_hand_is_no_crash():
         assert last_start(url) == before
 
 
-@pytest.mark.skipif(not (BINARIES / "postgres").exists(), reason="make postgres15")
+@pytest.mark.skipif(not (BINARIES / "postgres").exists(), reason="PostgreSQL 15 is not installed")
 def test_crash_of_postgresql_15(server):
     check_crash(server)
 
