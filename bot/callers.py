@@ -4,10 +4,11 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from bot.envelope import BotFailure, UnauthorizedCall
-from rme.core import logs, placement
+from rme.core import logs
 from rme.core.http import edge
 from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, limiter
+from rme.tenants import organizations
 from rme.tenants.oauth import api_keys, call_limits
 from rme.tenants.oauth.api_keys import KeyRecord
 
@@ -16,7 +17,7 @@ def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
     """Return the API key of a call. One statement.
 
     Raise BotFailure: 401, or 429 if too many calls from this address had a wrong key. Raise what
-    `placement.require_here` raises.
+    `organizations.require_served` raises.
     """
     address = address_of(request)
     key = None
@@ -25,7 +26,7 @@ def authenticate(request: HttpRequest, organization_id: str) -> KeyRecord:
         key = api_keys.verify(text, organization_id, address) if text else None
     if key is None:
         raise _refuse(address)
-    placement.require_here(key.organization.id)
+    organizations.require_served(key.organization.id)
     logs.caller.set({"organization_id": key.organization.id, "api_key": key.public_id})
     return key
 

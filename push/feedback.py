@@ -13,8 +13,9 @@ from django.db import connection, transaction
 from push.device_changes import DeviceChange, Report, What
 from push.devices import HISTORY
 from push.models import Device, Feedback
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import sql
+from rme.core.db.due import is_served
 from rme.core.outcomes import Gone, Outcome
 
 BATCH = 1000
@@ -45,7 +46,7 @@ _ENTRY = (
 _RETIRE = f"""
 WITH taken AS (
   DELETE FROM {_F} WHERE id = ANY(ARRAY(
-    SELECT id FROM {_F} f WHERE {placement.here("f.organization_id")}
+    SELECT id FROM {_F} f WHERE {is_served("f.organization_id")}
     ORDER BY id LIMIT {BATCH} FOR UPDATE SKIP LOCKED)) RETURNING *
 ), latest AS (
   SELECT DISTINCT ON (device_id) * FROM taken ORDER BY device_id, at DESC
@@ -64,7 +65,7 @@ ORDER BY id
 _RETIRE_UNSEEN = f"""
 WITH unseen AS (
   SELECT id FROM {_T} d WHERE active AND platform = 'ANDROID'
-    AND {placement.here("d.organization_id")}
+    AND {is_served("d.organization_id")}
     AND last_seen_at < statement_timestamp() - make_interval(days => %s)
   ORDER BY last_seen_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 )

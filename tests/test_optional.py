@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,26 @@ def test_archive_and_tracing_are_loaded_where_they_are_set(tmp_path):
     modules = started(ARCHIVE_URL=tmp_path.as_uri(), TRACING="1")["modules"]
     assert {"messaging.archive.file_reader", "pyarrow.parquet", TRACER[0]} <= set(modules)
     assert "rme.cells.apps" not in modules
+
+
+def test_few_modules_ask_who_serves_an_organization():
+    """The others ask `rme.tenants.organizations`, and statements use `rme.core.db.due`."""
+    paths = [path for app in APPS for path in (ROOT / app).rglob("*.py")]
+    asking = {
+        name
+        for path in paths
+        if not (name := path.relative_to(ROOT).as_posix()).startswith("rme/cells/")
+        and re.search(r"\bplacement\b", path.read_text())
+        and "migrations" not in path.parts
+    }
+    assert asking == {
+        "rme/core/db/due.py",
+        "rme/fixed_settings.py",
+        "rme/tenants/organizations/serving.py",
+        "messaging/store/accepted.py",
+        "messaging/store/due_organizations.py",
+        "messaging/store/feedback/callbacks.py",
+    }
 
 
 def test_only_settings_and_urls_name_the_package_of_cells():

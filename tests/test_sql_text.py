@@ -75,7 +75,7 @@ POSTGRESQL_ONLY = {
     "rme/core/db/partitions/repartition.py": "a trigger and partitions that take its rows",
     "rme/core/db/sql.py": "the INSERT and UPDATE of whole sets, which others use",
     "rme/core/db/server.py": "when the server started, and from when it has statistics",
-    "rme/core/db/turns.py": "the next row with SKIP LOCKED, and its turn",
+    "rme/core/db/due.py": "the next row with SKIP LOCKED, and its turn",
     "rme/crm/people.py": "the beginning of a name, by ranges of an index",
     "rme/management/commands/migrate.py": "who holds the locks that a migration waits for",
     "rme/cells/abandoned.py": "an advisory lock as a condition",

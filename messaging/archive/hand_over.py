@@ -26,8 +26,9 @@ from messaging.archive import erasures, parquet, stores
 from messaging.archive.records import RowVersions
 from messaging.models import ArchiveErasure, ArchiveFile
 from messaging.store.retention import ended
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.errors import Misdirected, Unavailable
+from rme.tenants import organizations
 
 log = structlog.get_logger(__name__)
 
@@ -129,7 +130,7 @@ def _require_here(organization_id: str) -> None:
     A move waits for the transactions that began before its pause.
     """
     try:
-        placement.require_here(organization_id, at_once=True)
+        organizations.require_served(organization_id, at_once=True)
     except (Misdirected, Unavailable) as error:
         raise _Elsewhere from error
 

@@ -13,8 +13,8 @@ from django.conf import settings
 
 from messaging.archive import reading
 from messaging.models import ArchiveProgress
-from rme.core import placement
 from rme.core.db import locks
+from rme.tenants import organizations
 from rme.tenants.models import Organization
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ def _work(progress: ArchiveProgress, now: datetime, until: float, at_once: bool)
 
 def _from(reached: str) -> list[str]:
     """Return the organizations, from the one on that the last run did not come to."""
-    rows = Organization.objects.filter(placement.is_here("pk")).order_by("pk")
+    rows = Organization.objects.filter(organizations.served("pk")).order_by("pk")
     organization_ids = list(rows.values_list("pk", flat=True))
     start = bisect_left(organization_ids, reached)
     return organization_ids[start:] + organization_ids[:start]

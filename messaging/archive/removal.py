@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 
 from messaging.archive import stores
 from messaging.models import ArchiveFile
-from rme.core import ids, placement
+from rme.core import ids
+from rme.tenants import organizations
 
 GRACE = timedelta(minutes=2)
 """How long a replaced file stays for calls that read the index before."""
@@ -18,7 +19,7 @@ BATCH = 100
 
 def claim_unfinished() -> None:
     """Mark the files that a run before did not finish. Only the job may call it, which is alone."""
-    ArchiveFile.objects.filter(placement.is_here(), state=ArchiveFile.State.WRITING).update(
+    ArchiveFile.objects.filter(organizations.served(), state=ArchiveFile.State.WRITING).update(
         state=ArchiveFile.State.REMOVED, changed_at=Now()
     )
 
@@ -26,7 +27,7 @@ def claim_unfinished() -> None:
 def claim_expired(cutoff: datetime) -> None:
     """Mark the files whose messages were all accepted before a moment."""
     ArchiveFile.objects.filter(
-        placement.is_here(), state=ArchiveFile.State.LIVE, last_id__lt=ids.at_least(cutoff)
+        organizations.served(), state=ArchiveFile.State.LIVE, last_id__lt=ids.at_least(cutoff)
     ).update(state=ArchiveFile.State.REMOVED, changed_at=Now())
 
 
@@ -36,7 +37,7 @@ def delete(*, grace: timedelta = GRACE) -> int:
     The row is deleted after the file, so a file is never forgotten.
     """
     marked = ArchiveFile.objects.filter(
-        placement.is_here(), state=ArchiveFile.State.REMOVED, changed_at__lt=Now() - grace
+        organizations.served(), state=ArchiveFile.State.REMOVED, changed_at__lt=Now() - grace
     )
     removed_files = list(marked.order_by("changed_at").values_list("pk", "path")[:BATCH])
     stores.delete([path for _, path in removed_files])

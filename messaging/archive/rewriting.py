@@ -6,7 +6,7 @@ import structlog
 
 from messaging.archive import contact_files, erasures, hand_over
 from messaging.models import ArchiveErasure, ArchiveFile
-from rme.core import placement
+from rme.tenants import organizations
 
 log = structlog.get_logger(__name__)
 
@@ -16,7 +16,7 @@ def erase(until: float) -> bool:
 
     A file is rewritten once for all erasures of its organization that are pending.
     """
-    for erasure in ArchiveErasure.objects.filter(placement.is_here()).order_by("pk"):
+    for erasure in ArchiveErasure.objects.filter(organizations.served()).order_by("pk"):
         while file := ArchiveFile.objects.filter(erasures.files_with(erasure)).first():
             if monotonic() > until or not _rewrite(file):
                 return False

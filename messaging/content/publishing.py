@@ -15,9 +15,9 @@ from messaging.content import drafts, templates
 from messaging.content.rendering import TemplateProblem
 from messaging.models import Template, TemplateVersion, Version
 from messaging.policy import organization_policy
-from rme.core import errors, placement
+from rme.core import errors
 from rme.core.db import clock
-from rme.tenants import audit
+from rme.tenants import audit, organizations
 from rme.tenants.audit import Action, Actor
 
 DUE = 200
@@ -141,7 +141,7 @@ def publish_due() -> int:
     """
     with transaction.atomic():
         rows = TemplateVersion.objects.filter(
-            placement.is_here("template__organization_id"),
+            organizations.served("template__organization_id"),
             publish_at__lte=Now(),
             state=TemplateVersion.State.DRAFT,
         )

@@ -96,8 +96,8 @@ def _callback_account(row: ProviderAccount) -> CallbackAccount | None:
 def store(account: CallbackAccount, *requests: CallbackRequest) -> bool:
     """Store authentic callbacks by one statement, each once; return whether any is new.
 
-    It also notes those that came before. If it raises what `placement.require_here` raises, nothing
-    is stored.
+    It also notes those that came before. If it raises what `organizations.require_served` raises,
+    nothing is stored.
     """
     new = [_new_callback(account, request) for request in requests]
     return bool(stored.store(account.organization_id, account.account_id, new))

@@ -18,10 +18,11 @@ from messaging import providers
 from messaging.feedback import callbacks
 from messaging.feedback.callbacks import CallbackAccount
 from messaging.models import ProviderAccount
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import clock
 from rme.core.errors import Misdirected, Unavailable
 from rme.core.provider import CallbackRequest
+from rme.tenants import organizations
 from rme.transport import smpp
 from rme.transport.addresses import AddressPolicy
 
@@ -75,7 +76,7 @@ def open_sessions(
     """
     kinds = [kind for kind, provider in providers.REGISTRY.items() if provider.listens]
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
-    rows = ProviderAccount.objects.filter(placement.is_here(leaving=True), kind__in=kinds)
+    rows = ProviderAccount.objects.filter(organizations.served(leaving=True), kind__in=kinds)
     live = rows.exclude(state=ProviderAccount.State.DRAFT).order_by("id")
     public_ids = [str(each) for each in live.values_list("public_id", flat=True)]
     _close_others(public_ids)

@@ -26,9 +26,10 @@ from messaging.policy import organization_policy
 from messaging.providers import unknown_codes
 from messaging.store.feedback import references
 from messaging.store.feedback.references import DueMessage
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import clock, locks
 from rme.core.provider import DeliveryReceipt, SentMessage, UnknownCode
+from rme.tenants import organizations
 from rme.transport import Transport, run_concurrently
 
 log = structlog.get_logger(__name__)
@@ -54,9 +55,10 @@ def poll(transport: Transport, until: float) -> None:
 
 def _accounts_elsewhere() -> set[int]:
     """Return the accounts of organizations that move elsewhere, or have moved."""
-    organization_ids = placement.absent()
-    rows = ProviderAccount.objects.filter(organization_id__in=organization_ids)
-    return set(rows.values_list("pk", flat=True)) if organization_ids else set()
+    if organizations.all_served():
+        return set()
+    rows = ProviderAccount.objects.exclude(organizations.served())
+    return set(rows.values_list("pk", flat=True))
 
 
 def poll_batch(transport: Transport, silent: Collection[int] = ()) -> tuple[int, set[int]]:

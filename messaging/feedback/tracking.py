@@ -18,8 +18,9 @@ from messaging.feedback import receipts
 from messaging.models import Delivery, Hit
 from messaging.store import locks
 from messaging.store.feedback import hits
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import clock
+from rme.tenants import organizations
 
 STORED_DAYS = 7
 AT_ONCE = timedelta(seconds=2)
@@ -29,12 +30,12 @@ AT_ONCE = timedelta(seconds=2)
 def store(delivery_id: UUID, kind: str, *, machine: bool) -> bool:
     """Store an open or a click by one statement; return whether it is new.
 
-    Raise what `placement.require_here` raises: while organizations move, that takes a query.
+    Raise what `organizations.require_served` raises: while organizations move, that takes a query.
     """
-    if placement.absent():
+    if not organizations.all_served():
         rows = Delivery.objects.filter(pk=delivery_id)
         for organization_id in rows.values_list("organization_id", flat=True):
-            placement.require_here(organization_id)
+            organizations.require_served(organization_id)
     since = clock.now() - AT_ONCE
     return hits.store(delivery_id, kind, machine=machine, machine_since=since)
 

@@ -9,11 +9,11 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
 from messaging.feedback import callback_log, callbacks, tasks
-from rme.core import placement
 from rme.core.db import availability, clock
 from rme.core.errors import ApiError
 from rme.core.outbound import outbound_transport
 from rme.core.provider import CallbackRequest
+from rme.tenants import organizations
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ def _store(request: HttpRequest, public_id: str) -> HttpResponse:
     account = callbacks.find_account(public_id)
     if account is None:
         return _answer(404)
-    placement.require_here(account.organization_id)
+    organizations.require_served(account.organization_id)
     callback = CallbackRequest(
         url=account.url,
         method=str(request.method),

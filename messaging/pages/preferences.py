@@ -16,7 +16,7 @@ from messaging.models import Delivery, Suppression
 from messaging.policy import organization_policy
 from messaging.store.gates import current_consent
 from push.active_devices import active_devices
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.addresses import phone_spellings
 from rme.core.db import clock
 from rme.crm.connectors.records import ContactRecord
@@ -72,7 +72,7 @@ class PreviewRecipient:
 
 def find_recipient(link: PreferenceLink) -> LinkRecipient:
     """Return the recipient of a link; two queries. Raises BadLink if neither the contact nor the
-    message's address is known, and the errors of `placement.require_here`.
+    message's address is known, and the errors of `organizations.require_served`.
 
     A contact that was merged into another one no longer exists, but its mailbox does.
     """
@@ -96,7 +96,7 @@ def find_preview(link: PreviewLink) -> PreviewRecipient:
 
 
 def _organization(organization_id: str) -> OrganizationRecord:
-    placement.require_here(organization_id)
+    organizations.require_served(organization_id)
     try:
         return organizations.get(organization_id)
     except Organization.DoesNotExist as error:

@@ -15,8 +15,8 @@ from dns.rdtypes.ANY.TXT import TXT
 from messaging.models import SenderDomain
 from messaging.policy import domain_records
 from messaging.policy.domain_records import Texts
-from rme.core import placement
 from rme.core.db import clock, locks
+from rme.tenants import organizations
 
 EVERY = timedelta(days=1)
 BATCH = 20
@@ -59,7 +59,7 @@ def check_due() -> int:
         if not has_lock:
             return 0
         due = Q(checked_at=None) | Q(checked_at__lt=clock.now() - EVERY)
-        rows = SenderDomain.objects.filter(due, placement.is_here()).order_by(
+        rows = SenderDomain.objects.filter(due, organizations.served()).order_by(
             F("checked_at").asc(nulls_first=True), "pk"
         )
         batch = list(rows[:BATCH])

@@ -14,8 +14,8 @@ from messaging.domain.statuses import EventType, Status
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
 from messaging.store.encodings import USUAL_STRATEGY, stored_body
 from messaging.store.events import DerivedEvent, EventRow, event_inserts
-from rme.core import placement
 from rme.core.db import sql
+from rme.core.placement import places
 
 FIRST_EVENTS = {
     Status.SCHEDULED: EventType.SCHEDULED,
@@ -88,7 +88,7 @@ def store(
 ) -> None:
     """Store messages and answers by one statement.
 
-    Raises IntegrityError if a key is taken, and what `placement.require_here` raises.
+    Raises IntegrityError if a key is taken, and what `organizations.require_served` raises.
     """
     contents = [orjson.dumps(stored_body(message.content)) for message in messages]
     tables: sql.Tables = {
@@ -113,7 +113,7 @@ def store(
     organization_ids = {message.organization_id for message in messages}
     organization_ids |= {answer.organization_id for answer in answers}
     events = event_inserts(_events(messages, now), _derived_events(messages))
-    with placement.writing(organization_ids) as check:
+    with places().writing(organization_ids) as check:
         sql.insert(tables, {**events, "check": check})
 
 

@@ -16,8 +16,8 @@ from messaging.domain.deliveries import ClaimedDelivery
 from messaging.models import Delivery, Message, MessageContent
 from messaging.store import encodings
 from messaging.store.transitions import claim_update
-from rme.core import placement
 from rme.core.db import clock, prepared_statements, sql
+from rme.core.db.due import is_served
 
 log = structlog.get_logger(__name__)
 
@@ -62,7 +62,7 @@ SELECT array_agg(id)::text, array_agg(message_id)::text FROM (
   SELECT d.id, d.message_id
   FROM (
     SELECT * FROM unnest(%(organizations)s::text[], %(limits)s::int[]) given(organization_id, most)
-    WHERE {placement.here("given.organization_id")} OFFSET 0) wanted, LATERAL (
+    WHERE {is_served("given.organization_id")} OFFSET 0) wanted, LATERAL (
     SELECT d.id, d.message_id FROM {_D} d
     WHERE d.status = 'ACCEPTED' AND d.channel = %(channel)s AND d.priority = %(priority)s
       AND d.organization_id = wanted.organization_id AND d.due_at <= {_NOW}

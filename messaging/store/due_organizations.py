@@ -12,8 +12,8 @@ from typing import NamedTuple
 from messaging.domain.channels import Channel
 from messaging.domain.statuses import PRIORITIES, Status
 from messaging.models import Delivery
-from rme.core import placement
 from rme.core.db import sql
+from rme.core.placement import places
 from rme.tenants import organizations
 
 STEPS = 256
@@ -92,7 +92,7 @@ WHERE organization_id <> ALL(%(without)s::text[]) LIMIT {limit}"""
 
         `without` are organizations to leave out, besides those that aren't here.
         """
-        excluded = sql.array(placement.absent().union(without))
+        excluded = sql.array(places().absent().union(without))
         values = {"channel": channel, "start": organizations.random_id(), "without": excluded}
         rows = sql.read_in_order(self._text, values, setting=sql.BY_GENERIC_PLAN)
         organizations_due = list({WaitingOrganization(*row) for row in rows})

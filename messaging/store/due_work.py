@@ -14,8 +14,8 @@ from messaging.domain.statuses import Status
 from messaging.models import Attempt, Delivery
 from messaging.store import due_organizations
 from messaging.store.encodings import remaining_channels
-from rme.core import placement
 from rme.core.db import sql
+from rme.core.db.due import is_due, is_served
 
 ORGANIZATIONS = 20
 """The most organizations in a batch, chosen at random: one that has a million deliveries due does
@@ -27,18 +27,18 @@ _COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name not in 
 _COLUMNS += f", {remaining_channels('d')}, statement_timestamp()"
 
 
-# Plan: delivery_due, in the order of due_at. The two conditions are those of the index.
-def _lock_due(condition: str) -> str:
+# Plan: delivery_due, in the order of due_at. The conditions of status and NULL are the index's.
+def _lock_due(*, leaving: bool = False) -> str:
     return f"""
 SELECT {_COLUMNS} FROM {_D} d
-WHERE d.status = %(status)s AND d.due_at <= statement_timestamp() AND d.due_at IS NOT NULL
-  AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED')) AND {condition}
+WHERE d.status = %(status)s AND d.due_at IS NOT NULL
+  AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED')) AND {is_due("d", leaving=leaving)}
 ORDER BY d.due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """
 
 
-LOCK_DUE = _lock_due(placement.here("d.organization_id"))
-LOCK_DUE_LEAVING = _lock_due(placement.here("d.organization_id", leaving=True))
+LOCK_DUE = _lock_due()
+LOCK_DUE_LEAVING = _lock_due(leaving=True)
 """What a dead worker held is taken back for an organization that is leaving, too."""
 
 _SEARCH = due_organizations.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
@@ -46,8 +46,10 @@ _SEARCH = due_organizations.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_cha
 # Plan: delivery_scheduled, one range for each organization.
 LOCK_SCHEDULED = f"""
 SELECT {_COLUMNS}
-FROM json_to_recordset(%(organizations)s)
-  chosen(priority smallint, organization_id varchar),
+FROM (
+  SELECT * FROM json_to_recordset(%(organizations)s)
+    listed(priority smallint, organization_id varchar)
+  WHERE {is_served("listed.organization_id")} OFFSET 0) chosen,
 LATERAL (
   SELECT * FROM {_D} WHERE status = 'SCHEDULED' AND priority = chosen.priority
     AND organization_id = chosen.organization_id AND due_at <= statement_timestamp()

@@ -32,6 +32,10 @@ Phase = Placement.Phase
 _COLUMNS = "phase, cell, pause IS NOT NULL"
 _READ = f"SELECT organization_id, {_COLUMNS} FROM {_T}"
 _READ_ONE = f"SELECT {_COLUMNS} FROM {_T} WHERE organization_id = %s"
+_ABSENT = (
+    f"NOT EXISTS (SELECT FROM {_T} elsewhere WHERE elsewhere.organization_id = {{column}}{{also}})"
+)
+_BUT_LEAVING = f" AND elsewhere.phase <> '{Phase.LEAVING.value}'"
 _REFUSE = "SELECT refuse_elsewhere(%s::text[])"
 
 
@@ -106,7 +110,7 @@ class Placements:
     def is_written(self, organization_id: str) -> bool:
         return _placements(KNOWN_SECONDS).get(organization_id, Location()).is_written
 
-    def require_here(self, organization_id: str, *, at_once: bool) -> None:
+    def require_here(self, organization_id: str, *, at_once: bool = False) -> None:
         """Raise Misdirected with the cell that serves an organization, Unavailable in a pause."""
         if at_once:
             location = where(organization_id)
@@ -129,8 +133,11 @@ class Placements:
                 raise
             forget()
             for organization_id in organization_ids:
-                self.require_here(organization_id, at_once=False)
+                self.require_here(organization_id)
             raise _paused() from error  # it came back meanwhile
+
+    def here(self, column: str, *, leaving: bool) -> str:
+        return _ABSENT.format(column=column, also=_BUT_LEAVING if leaving else "")
 
 
 def _paused() -> errors.Unavailable:

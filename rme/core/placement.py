@@ -1,9 +1,9 @@
 """Whether an organization is served here: always, unless the deployment is one of several cells.
 
-The setting `PLACES` names who answers: `OnlyPlace`, or a class of the cells. Statements read
-`tenants_placement` themselves, so that a process that slept since it asked writes nothing; only
-moves between cells fill that table. The conditions are the same text in all deployments: where the
-table is empty, they cost a look into an empty index.
+The setting `PLACES` names who answers: `OnlyPlace`, or a class of the cells. There, statements look
+for themselves, so that a process that slept since it asked writes nothing.
+
+Ask by `rme.tenants.organizations` (calls, queries of the ORM) and `rme.core.db.due` (statements).
 """
 
 from collections.abc import Collection
@@ -12,30 +12,37 @@ from functools import cache
 from typing import Protocol
 
 from django.conf import settings
-from django.db.models import BooleanField, F, Func
 from django.utils.module_loading import import_string
 
 from rme.core.db import sql
 
-_ABSENT = (
-    "NOT EXISTS (SELECT FROM tenants_placement elsewhere"
-    " WHERE elsewhere.organization_id = {column}{also})"
-)
-_BUT_LEAVING = " AND elsewhere.phase <> 'LEAVING'"
-
 
 class Places(Protocol):
-    """Answers of a process about organizations, from knowledge that may be half a second old."""
+    """The answers, which may be half a second old but for those of statements."""
 
-    def absent(self) -> frozenset[str]: ...
+    def absent(self) -> frozenset[str]:
+        """Return the organizations that move, or have moved: workers do nothing for them."""
 
-    def is_written(self, organization_id: str) -> bool: ...
+    def is_written(self, organization_id: str) -> bool:
+        """Return whether the rows of an organization may be changed here."""
 
-    def require_here(self, organization_id: str, *, at_once: bool) -> None: ...
+    def require_here(self, organization_id: str, *, at_once: bool = False) -> None:
+        """Raise Misdirected for an organization that is elsewhere, Unavailable while it moves.
 
-    def writing(
-        self, organization_ids: Collection[str]
-    ) -> AbstractContextManager[sql.Step | None]: ...
+        With `at_once` the answer is as of now, which takes a statement.
+        """
+
+    def writing(self, organization_ids: Collection[str]) -> AbstractContextManager[sql.Step | None]:
+        """Return a block for a statement that writes rows of organizations.
+
+        Its value is a step that fails the statement if one of them takes no writes; None: they all
+        do. The block then raises what `require_here` raises.
+        """
+
+    def here(self, column: str, *, leaving: bool) -> str:
+        """Return the SQL condition that the organization in a column is here and, unless `leaving`,
+        isn't about to leave.
+        """
 
 
 class OnlyPlace:
@@ -47,61 +54,18 @@ class OnlyPlace:
     def is_written(self, organization_id: str) -> bool:
         return True
 
-    def require_here(self, organization_id: str, *, at_once: bool) -> None:
+    def require_here(self, organization_id: str, *, at_once: bool = False) -> None:
         pass
 
     def writing(self, organization_ids: Collection[str]) -> AbstractContextManager[sql.Step | None]:
         return nullcontext()
 
+    def here(self, column: str, *, leaving: bool) -> str:
+        return "true"
+
 
 @cache
-def _places() -> Places:
-    places: Places = import_string(settings.PLACES)()
-    return places
-
-
-# --- calls ----------------------------------------------------------------------------------------
-
-
-def require_here(organization_id: str, *, at_once: bool = False) -> None:
-    """Raise Misdirected for an organization that is elsewhere, Unavailable while it moves.
-
-    With `at_once` the answer is as of now, which takes a statement.
-    """
-    _places().require_here(organization_id, at_once=at_once)
-
-
-def is_written(organization_id: str) -> bool:
-    """Return whether the rows of an organization may be changed here."""
-    return _places().is_written(organization_id)
-
-
-def absent() -> frozenset[str]:
-    """Return the organizations for which nothing is done here: those that move, or have moved."""
-    return _places().absent()
-
-
-# --- statements -----------------------------------------------------------------------------------
-
-
-def writing(organization_ids: Collection[str]) -> AbstractContextManager[sql.Step | None]:
-    """Return a block for a statement that writes rows of organizations.
-
-    Its value is a step that fails the statement if one of them takes no writes; None: they all do.
-    The block then raises what `require_here` raises.
-    """
-    return _places().writing(organization_ids)
-
-
-def here(column: str, *, leaving: bool = False) -> str:
-    """Return the SQL condition that the organization in a column is here, and is not moving.
-
-    With `leaving` it may be: what has begun for it is ended.
-    """
-    return _ABSENT.format(column=column, also=_BUT_LEAVING if leaving else "")
-
-
-def is_here(path: str = "organization_id", *, leaving: bool = False) -> Func:
-    """Return the condition `here` for a query of the ORM."""
-    template = here("%(expressions)s", leaving=leaving)
-    return Func(F(path), template=template, output_field=BooleanField())
+def places() -> Places:
+    """Return who answers in this process."""
+    answers: Places = import_string(settings.PLACES)()
+    return answers

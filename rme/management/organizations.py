@@ -2,7 +2,8 @@
 
 from django.core.management.base import CommandError
 
-from rme.core import errors, placement
+from rme.core import errors
+from rme.tenants import organizations
 from rme.tenants.models import Organization
 
 
@@ -12,7 +13,7 @@ def require_here(organization_id: str) -> None:
     A move leaves rows behind: what is done to them is lost, and the organization's own stay.
     """
     try:
-        placement.require_here(organization_id, at_once=True)
+        organizations.require_served(organization_id, at_once=True)
     except errors.Misdirected as error:
         headers = ", ".join(f"{name}: {value}" for name, value in error.headers.items())
         raise CommandError(

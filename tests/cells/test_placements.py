@@ -14,9 +14,11 @@ from messaging.delivery import claims, sweeper
 from messaging.domain.statuses import Status
 from messaging.links import PreferenceLink
 from messaging.models import Delivery, Message, ProviderAccount
+from messaging.store import due_work
 from rme.cells import placements
-from rme.core import errors, placement
+from rme.core import errors
 from rme.core.db import clock
+from rme.core.placement import places
 from rme.tenants.access import roles
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import ApplicationKey, AuditEntry, Invitation, Membership, Placement, User
@@ -113,11 +115,24 @@ def test_nothing_of_a_moving_organization_is_claimed_or_released(org, api):
     api.send(message(person))
     for phase in Phase:
         place(org, phase)
-        assert claims.ready("EMAIL", placement.absent()) == []
+        assert claims.ready("EMAIL") == []
         assert claims.claim(org.pk, "EMAIL", priority=0).deliveries == []
     Placement.objects.all().delete()
     placements.forget()
     assert len(claims.claim(org.pk, "EMAIL", priority=0).deliveries) == 2
+
+
+def test_scheduled_deliveries_of_a_moved_organization_stay_despite_stale_caches(
+    org, api, monkeypatch
+):
+    api.send(message(factories.contact(org)))
+    Delivery.objects.update(status=Status.SCHEDULED, due_at=clock.now() - timedelta(seconds=1))
+    places().absent()
+    monkeypatch.setattr(placements, "KNOWN_SECONDS", 3600.0)
+    Placement.objects.create(pk=org.pk, phase=Phase.MOVED, cell="us")
+    assert due_work.lock_scheduled(10) == []
+    Placement.objects.all().delete()
+    assert len(due_work.lock_scheduled(10)) == 1
 
 
 def test_claims_of_a_dead_worker_are_reclaimed_while_an_organization_leaves(org, api):

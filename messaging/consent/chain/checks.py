@@ -10,7 +10,7 @@ from messaging.consent import ledger
 from messaging.consent.ledger import Verification
 from messaging.models import ConsentEntry, LedgerCheck
 from rme.core.db import locks
-from rme.core.db.turns import next_turn
+from rme.core.db.due import next_turn
 
 State = LedgerCheck.State
 COUNTED = 10_000

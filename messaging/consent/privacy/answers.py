@@ -20,7 +20,7 @@ from messaging.consent.privacy import requests
 from messaging.models import PrivacyFile, PrivacyRequest
 from rme.core import errors
 from rme.core.db import clock, locks
-from rme.core.db.turns import next_turn
+from rme.core.db.due import next_turn
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 

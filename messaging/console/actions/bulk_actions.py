@@ -34,7 +34,7 @@ from messaging.store import contents, encodings
 from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
 from rme.core.db import locks
-from rme.core.db.turns import next_turn
+from rme.core.db.due import next_turn
 from rme.core.http.parsing import parse
 from rme.tenants import audit, organizations
 from rme.tenants.audit import Action, Actor

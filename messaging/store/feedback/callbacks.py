@@ -8,8 +8,9 @@ from uuid import UUID
 from django.db import connection
 
 from messaging.models import Callback, CallbackLogEntry
-from rme.core import placement
 from rme.core.db import prepared_statements, sql
+from rme.core.db.due import is_due
+from rme.core.placement import places
 from rme.tenants.models import Organization
 
 BATCH = 500
@@ -22,7 +23,7 @@ _NOTE = (
     " (organization_id, id, account_id, verdict, detail, method, size, count, at)"
 )
 
-# Plan: the unique index of digests, once for each. `:check` stands for the check of `placement`.
+# Plan: the unique index of digests, once for each. `:check` stands for the step of `writing`.
 STORE = f"""
 WITH received AS (
   SELECT id, %(organization)s::text AS organization_id, %(account)s::bigint AS account_id,
@@ -45,7 +46,7 @@ SELECT count(*):check FROM stored
 # Plan: callback_due, in its order.
 LOCK_DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
-FROM {_T} t WHERE due_at <= statement_timestamp() AND {placement.here("t.organization_id")}
+FROM {_T} t WHERE {is_due("t")}
 ORDER BY due_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 """
 # Plan: the primary key, once for each.
@@ -110,8 +111,8 @@ class LogNote(NamedTuple):
 def store(organization_id: str, account_id: int, callbacks: Sequence[NewCallback]) -> int:
     """Store callbacks of an account by one statement; return how many are new.
 
-    It also notes those that came before. If it raises what `placement.require_here` raises, nothing
-    is stored.
+    It also notes those that came before. If it raises what `organizations.require_served` raises,
+    nothing is stored.
     """
     step = sql.bind(
         STORE,
@@ -127,7 +128,7 @@ def store(organization_id: str, account_id: int, callbacks: Sequence[NewCallback
             "times": sql.array([callback.received_at.isoformat() for callback in callbacks]),
         },
     )
-    with placement.writing([organization_id]) as check:
+    with places().writing([organization_id]) as check:
         text = step.text.replace(":check", f", ({check.text})" if check else "")
         parameters = [*step.parameters, *(check.parameters if check else ())]
         ((count, *_),) = prepared_statements.execute(text, parameters)

@@ -9,8 +9,9 @@ from django.db import connection
 
 from messaging.domain.channels import Channel
 from messaging.models import Attempt, Delivery, Hit
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import sql
+from rme.core.db.due import is_due
 
 BATCH = 500
 _H, _D, _A = Hit._meta.db_table, Delivery._meta.db_table, Attempt._meta.db_table
@@ -29,7 +30,7 @@ ON CONFLICT (delivery_id, kind, machine) DO NOTHING
 # Plan: hit_due, in its order.
 LOCK_DUE = f"""
 SELECT h.id, h.delivery_id, h.kind, h.machine FROM {_H} h
-WHERE h.due_at <= statement_timestamp() AND {placement.here("h.organization_id")}
+WHERE {is_due("h")}
 ORDER BY h.due_at LIMIT {BATCH}
 FOR UPDATE SKIP LOCKED
 """

@@ -22,8 +22,9 @@ from messaging.domain.webhooks import (
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.store import encodings
 from messaging.store.webhooks import contents
-from rme.core import ids, placement
+from rme.core import ids
 from rme.core.db import sql
+from rme.core.db.due import is_due, is_served
 
 PAGE = 100
 """The most deliveries claimed with an endpoint; then it is released, for any worker to claim."""
@@ -83,7 +84,7 @@ picked AS (
     FROM (SELECT endpoint_id FROM after UNION ALL SELECT endpoint_id FROM before) step, LATERAL (
       SELECT id FROM {_W} w
       WHERE {sql.by_key("w.id", "step.endpoint_id")} AND w.enabled
-        AND w.free_at <= statement_timestamp() AND {placement.here("w.organization_id")}
+        AND {is_due("w", at="free_at")}
         AND EXISTS (
           SELECT FROM {_N} n WHERE n.endpoint_id = w.id AND n.due_at <= statement_timestamp())
       OFFSET 0) free
@@ -125,7 +126,7 @@ WITH attempted AS (
       statement_timestamp() + make_interval(secs => r.wait) END
   FROM json_to_recordset(%(deliveries)s) r(id bigint, status varchar, wait float8, attempts jsonb)
   WHERE n.id = r.id AND (n.status = 'PENDING' OR r.status = 'DELIVERED')
-    AND {placement.here("n.organization_id", leaving=True)}
+    AND {is_served("n.organization_id", leaving=True)}
 )
 UPDATE {_W} w SET
   free_at = statement_timestamp() + make_interval(secs => r.wait),

@@ -6,9 +6,9 @@ from uuid import UUID
 import structlog
 
 from rme.cells import calls, signatures
-from rme.core import placement
 from rme.tenants.access import sessions
 from rme.tenants.models import Organization, User
+from rme.tenants.organizations import served
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,7 @@ def answer_organizations(question: Mapping[str, object]) -> Mapping[str, object]
     user = users.first()
     if user is None:
         return {"account": False, "organizations": []}
-    rows = Organization.objects.filter(placement.is_here("pk")).order_by("name", "id")
+    rows = Organization.objects.filter(served("pk")).order_by("name", "id")
     if not user.is_superuser:
         rows = rows.filter(memberships__user=user)
     return {"account": True, "organizations": list(rows.values_list("pk", "name")[:LIMIT])}

@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
 
-from rme.core import placement
+from rme.tenants import organizations
 from rme.tenants.models import Membership, Organization, User
 
 Role = Membership.Role
@@ -88,13 +88,13 @@ class _UserWithRoles(Protocol):
 def may(user: User | AnonymousUser, organization_id: str, permission: Permission) -> bool:
     """Return whether a person has a permission in an organization. Superusers have all.
 
-    Raise what `placement.require_here` raises, for who would have it.
+    Raise what `organizations.require_served` raises, for who would have it.
     """
     if not user.is_active or not user.is_staff:
         return False
     is_allowed = user.is_superuser or permission in _permissions(user).get(organization_id, ())
     if is_allowed:
-        placement.require_here(organization_id)
+        organizations.require_served(organization_id)
     return is_allowed
 
 
@@ -106,7 +106,7 @@ def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
     return [
         organization
         for organization, permissions in permissions_by_organization.items()
-        if permission in permissions and placement.is_written(organization)
+        if permission in permissions and organizations.is_served(organization)
     ]
 
 
@@ -116,7 +116,7 @@ def organizations_for(request: HttpRequest, permission: Permission) -> QuerySet[
     """
     rows = Organization.objects.order_by("name", "id")
     if request.user.is_superuser:
-        return rows.filter(placement.is_here("pk", leaving=True))
+        return rows.filter(organizations.served("pk", leaving=True))
     return rows.filter(pk__in=organizations_of(request, permission))
 
 

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
-from rme.core import placement
+from rme.tenants import organizations
 from rme.tenants.access import roles
 from rme.tenants.access.roles import Permission, organizations_for, organizations_of
 from rme.tenants.admin.audited import AuditedPage, Changes
@@ -102,7 +102,7 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
     def _is_written(self, row: Model | None) -> bool:
         """Return whether a row may be changed here; not that of an organization elsewhere."""
         owner = self.owner_of(row) if row is not None else None
-        return owner is None or placement.is_written(owner)
+        return owner is None or organizations.is_served(owner)
 
     def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.

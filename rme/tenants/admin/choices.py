@@ -10,8 +10,8 @@ from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
 
-from rme.core import placement
 from rme.core.http.json_field import JsonField
+from rme.tenants import organizations
 from rme.tenants.access.roles import Permission, organizations_for, organizations_of
 from rme.tenants.models import Organization
 
@@ -34,7 +34,7 @@ class TenantForm(ModelForm):
             foreign = isinstance(value, Model) and getattr(value, "organization_id", None)
             if organization and foreign and foreign != organization.pk:
                 self.add_error(name, "This belongs to another organization.")
-            elif foreign and not placement.is_written(foreign):
+            elif foreign and not organizations.is_served(foreign):
                 self.add_error(name, "This belongs to an organization that is served elsewhere.")
         return cleaned
 

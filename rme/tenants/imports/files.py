@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
-from rme.core.db.turns import next_turn
+from rme.core.db.due import next_turn
 from rme.tenants.models import FileImport, FilePart
 
 log = structlog.get_logger(__name__)

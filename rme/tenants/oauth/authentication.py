@@ -10,7 +10,7 @@ from oauth2_provider.models import AccessToken
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from rme.core import errors, logs, placement
+from rme.core import errors, logs
 from rme.core.cache import TtlCache
 from rme.core.process import admission
 from rme.core.process.admission import Owners
@@ -18,7 +18,7 @@ from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, Use
 from rme.tenants.oauth import tokens
 from rme.tenants.oauth.permissions import EVERYTHING, Grants
 from rme.tenants.oauth.tokens import SCOPE
-from rme.tenants.organizations import FIELDS, OrganizationRecord
+from rme.tenants.organizations import FIELDS, OrganizationRecord, require_served
 
 __all__ = ["BearerAuthentication", "Caller", "OrganizationRecord", "caller_of", "forget"]
 
@@ -112,7 +112,7 @@ def caller_of_header(header: str) -> Caller:
 def caller_of(token: str) -> Caller:
     """Return the caller of a token; one query if it is not cached.
 
-    Raise Unauthorized, or what `placement.require_here` raises.
+    Raise Unauthorized, or what `organizations.require_served` raises.
     """
     if not _TOKEN.fullmatch(token):
         raise _refusal("invalid_token", "The token is malformed.")
@@ -127,7 +127,7 @@ def caller_of(token: str) -> Caller:
         raise _refusal("invalid_token", "The token has expired.")
     if SCOPE not in result.scopes:
         raise _refusal("insufficient_scope", "The token lacks the scope api.", scope=SCOPE)
-    placement.require_here(result.caller.organization.id)
+    require_served(result.caller.organization.id)
     return result.caller
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.contrib.auth.hashers import BasePasswordHasher
 
-from rme.core import placement
 from rme.core.db import clock
+from rme.tenants import organizations
 from rme.tenants.oauth import assertions, clients, throttle
 from rme.tenants.oauth.assertions import BadAssertion, UnverifiedAssertion
 from rme.tenants.oauth.clients import Client, Credentials
@@ -55,7 +55,7 @@ _NO_CLIENT = _hasher.encode(secrets.token_urlsafe(32), "")
 def by_secret(credentials: Credentials, address: str) -> Client | None:
     """Return the client with these credentials, or None.
 
-    Raise Throttled, or what `placement.require_here` raises.
+    Raise Throttled, or what `organizations.require_served` raises.
 
     The secret may be the one that was replaced, until its time is over; its tokens end then.
     """
@@ -66,7 +66,7 @@ def by_secret(credentials: Credentials, address: str) -> Client | None:
     # Compared in any case, so that the time is the same.
     former = _hasher.verify(secret, (client.former_secret if client else "") or _NO_CLIENT)
     if client and (is_current or former):
-        placement.require_here(client.organization_id)
+        organizations.require_served(client.organization_id)
     if client and is_current:
         clients.mark_used(client, "secret_used_at")
     elif client and former and client.former_until and client.former_until > clock.now():
@@ -80,7 +80,7 @@ def by_secret(credentials: Credentials, address: str) -> Client | None:
 def by_assertion(assertion: UnverifiedAssertion, address: str) -> Client:
     """Return the client that signed an assertion.
 
-    Raise BadAssertion, Throttled, or what `placement.require_here` raises.
+    Raise BadAssertion, Throttled, or what `organizations.require_served` raises.
 
     The error is the same for an unknown client and for a wrong signature.
     """
@@ -88,7 +88,7 @@ def by_assertion(assertion: UnverifiedAssertion, address: str) -> Client:
     client = clients.find(assertion.client_id)
     signed = assertions.is_signed_by(assertion, client)
     if client and signed:
-        placement.require_here(client.organization_id)
+        organizations.require_served(client.organization_id)
     if client and signed:
         clients.mark_used(client, "key_used_at")
     authenticated = _count(client if signed else None, assertion.client_id, address)

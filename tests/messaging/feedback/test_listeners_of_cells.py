@@ -5,7 +5,7 @@ import pytest
 from messaging.feedback import callbacks, listeners
 from messaging.models import Callback
 from rme.cells import placements
-from rme.core import placement
+from rme.core.placement import places
 from rme.tenants.models import Placement
 from rme.transport.smpp.session import TRY_AGAIN
 from tests import factories
@@ -108,7 +108,7 @@ def test_storing_a_callback_of_a_moved_organization_fails_despite_stale_caches(
     made = account(org, smsc)
     whose = callbacks.find_account(str(made.public_id))
     assert listeners.store_received(whose, lambda: None, [b"before"])
-    placement.absent()
+    places().absent()
     monkeypatch.setattr(placements, "KNOWN_SECONDS", 3600.0)
     place(org, phase)
     assert not listeners.store_received(whose, lambda: None, [b"after"])

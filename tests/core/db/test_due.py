@@ -3,7 +3,7 @@
 import pytest
 
 from messaging.models import BulkAction
-from rme.core.db.turns import next_turn
+from rme.core.db.due import next_turn
 
 pytestmark = pytest.mark.django_db
 
