@@ -92,6 +92,7 @@ def _rendered(page: Page) -> None:
 def _preview(page: Page) -> None:
     """Fill in the recipient, and let the page show the message."""
     page.get_by_label("Recipient").fill("olivia.reyes@people.rme.test")
+    page.get_by_label("Template", exact=True).select_option("EMAIL booking")
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("heading", name="Preview").wait_for()
 
@@ -160,7 +161,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         ),
         Picture("console-partial", _console("partial", "footer"), height=900),
         Picture("console-partial-phone", _console("partial", "footer"), NARROW, dark=True),
-        Picture("console-send", _console("template_send", "booking"), height=900, act=_preview),
+        Picture("console-send", _console("send"), height=1000, act=_preview),
         Picture("console-import", _console("template_import"), height=1000, act=_import),
         Picture("console-roles", reverse("roles"), height=1300),
         Picture("console-audit", _console("audit"), height=1000),

@@ -95,6 +95,7 @@ NAVIGATION: list[dict[str, Any]] = [
         "title": "Messages",
         "items": [
             _console("Messages", "mail", "messages", ("messages", "message", "message_record")),
+            _console("Send a message", "send", "send", ("send",), "may_operate"),
             _console("Manual review", "help", "review", ("messages",), held=True),
             _console("Simulator outbox", "outbox", "outbox", ()),
             _console(
@@ -103,7 +104,7 @@ NAVIGATION: list[dict[str, Any]] = [
                 "templates",
                 (
                     *("templates", "template", "template_compare", "template_import"),
-                    *("template_schema", "template_send", "partials", "partial"),
+                    *("template_schema", "partials", "partial"),
                 ),
                 "may_see_templates",
             ),

@@ -182,6 +182,11 @@ def may_enter(request: HttpRequest) -> bool:
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_MESSAGES))
 
 
+def may_operate(request: HttpRequest) -> bool:
+    """Return whether a person may send messages by hand for any organization."""
+    return bool(request.user.is_superuser or organizations_of(request, Permission.OPERATE))
+
+
 def may_see_templates(request: HttpRequest) -> bool:
     """Return whether a person may see the templates of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_TEMPLATES))

@@ -18,12 +18,12 @@ from messaging.console.routing import (
     lanes,
     route_page,
 )
+from messaging.console.sending import send_page
 from messaging.console.studio import (
     comparison,
     live,
     partial_pages,
     schema_page,
-    send_page,
     template_files,
     template_list,
     template_page,
@@ -39,6 +39,9 @@ urlpatterns = [
     path("providers/", access.first("providers", Permission.SEE_SETTINGS), name="first_providers"),
     path("domains/", access.first("domains", Permission.SEE_SETTINGS), name="first_domains"),
     path("audit/", access.first("audit", Permission.SEE_AUDIT), name="first_audit"),
+    path("send/", access.first("send", Permission.OPERATE), name="first_send"),
+    path("<str:organization_id>/send/", send_page.show, name="send"),
+    path("<str:organization_id>/send/frame/", send_page.frame, name="send_frame"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
     path("<str:organization_id>/audit/", audit_page.show, name="audit"),
@@ -83,7 +86,6 @@ urlpatterns = [
         schema_page.show,
         name="template_schema",
     ),
-    path("<str:organization_id>/templates/<str:name>/send/", send_page.show, name="template_send"),
     path(
         "<str:organization_id>/templates/<str:name>/publish/",
         template_page.publish,

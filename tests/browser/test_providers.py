@@ -61,7 +61,7 @@ def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
     journey.fill("What would happen to", "+41791234567")
     journey.click("button", "Show the route")
     expect(tab.locator(".c-headline")).to_have_text(
-        "Sent by vonage: a TRANSACTIONAL message by SMS."
+        "Sent by vonage: a transactional message by SMS."
     )
     expect(tab.locator("tbody tr").nth(1)).to_contain_text("Tried next")
     assert journey.count <= 3

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from messaging.content import templates
 from messaging.content.files import archives
 from messaging.content.files.file_types import SourceFile
-from messaging.models import Message, SendingRules, Template, TemplateVersion
+from messaging.models import SendingRules, Template, TemplateVersion
 from messaging.policy import organization_policy
 from rme.tenants.models import Membership, User
 from tests import factories
@@ -111,22 +111,6 @@ def test_partial_is_written_kept_and_published(tab, journey, org):
     journey.click("button", "Publish")
     expect(tab.get_by_text("Version 1 is active. Templates use it")).to_be_visible()
     assert journey.count <= 7
-
-
-def test_template_is_sent_to_one_person_after_a_preview(tab, journey, org):
-    factories.template(org, name="order", text="{{ number }} for {{ contact.first_name }}")
-    ada = factories.contact(org)
-    journey.search("order")
-    journey.click("link", "Send to one person")
-    journey.fill("Recipient", ada.email)
-    journey.fill("number", "A-17")
-    journey.click("button", "Preview")
-    expect(tab.get_by_label("Text", exact=True)).to_contain_text("A-17 for Ada")
-    assert not Message.objects.exists()
-    journey.click("button", "Send to Ada Lovelace now")
-    expect(tab.get_by_text("The message is accepted.")).to_be_visible()
-    assert Message.objects.count() == 1
-    assert journey.count <= 6
 
 
 def test_files_are_previewed_and_imported(tab, journey, org, live_server):

@@ -1,4 +1,4 @@
-"""Forms of a person's page: a decision with its evidence, and a test message."""
+"""Forms of a person's page: a decision with its evidence."""
 
 from django import forms
 from django.http import QueryDict
@@ -8,14 +8,13 @@ from messaging.consent.entry_inputs import CONSENT
 from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.domain.channels import ALL, Channel
-from messaging.models import ConsentEntry, Template, TemplateVersion
+from messaging.models import ConsentEntry
 from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
 
 CHANNELS = [(ALL, "All channels"), *((each.value, each.value) for each in Channel)]
 _FIELDS = {"occurredAt": "occurred_at", "contactId": None}
-TEMPLATES = 500
 
 
 class DecisionForm(forms.Form):
@@ -125,34 +124,3 @@ class OptInForm(DecisionForm):
         self, every: tuple[str, str], options: list[tuple[str, str]]
     ) -> list[tuple[str, str]]:
         return [("", "Choose"), *options, every]
-
-
-class SendTestForm(forms.Form):
-    """A template to send to a person now."""
-
-    template = forms.ChoiceField()
-
-    def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
-        super().__init__(data, auto_id="test_%s", label_suffix="")
-        rows = Template.objects.filter(
-            organization_id=viewer.organization_id, versions__state=TemplateVersion.State.ACTIVE
-        )
-        templates = rows.order_by("name", "channel").values_list("name", "channel", "category")
-        self.categories = {
-            f"{channel} {name}": category
-            for name, channel, category in templates.distinct()[:TEMPLATES]
-        }
-        field = self.fields["template"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Choose"), *((each, each) for each in self.categories)]
-
-    def request(self, contact_id: str) -> dict[str, object]:
-        """Return the request that sends the chosen template, as a caller would write it."""
-        choice = self.cleaned_data["template"]
-        channel, _, name = choice.partition(" ")
-        return {
-            "channel": channel,
-            "category": self.categories[choice],
-            "to": [{"contactId": contact_id}],
-            "template": {"name": name},
-        }

@@ -10,19 +10,16 @@ from django.contrib.contenttypes.models import ContentType
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from messaging.accept import Call, Submission, accept, results
-from messaging.accept.requests import MESSAGE
 from messaging.archive import reading as archive
 from messaging.consent import entries, suppressions
 from messaging.consent.privacy import requests
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
-from messaging.console.actions import bulk_actions
 from messaging.console.messages import explanations
 from messaging.console.messages.explanations import Explanation, Link, Moment
 from messaging.console.messages.message_list import reason_of
 from messaging.console.people import reachability
-from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm, SendTestForm
+from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm
 from messaging.content import compose
 from messaging.domain.channels import Channel
 from messaging.domain.statuses import EventType
@@ -32,16 +29,14 @@ from messaging.store.reports.deliveries import DeliveryFilter, DeliveryRow
 from push import devices
 from push.models import Device
 from rme.core import errors, ids
-from rme.core.http.parsing import parse
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
 from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action, AuditLine
-from rme.tenants.oauth.authentication import Caller
 
-Forms = dict[str, DecisionForm | SendTestForm]
+Forms = dict[str, DecisionForm]
 """The forms that were sent with errors, by name."""
 SHOWN = 20
 """The latest messages, consent entries and changes of the timeline, each."""
@@ -65,7 +60,7 @@ class Latest:
 
 @access.page
 def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseBase:
-    """Return a person's page; a POST records a decision or sends a test."""
+    """Return a person's page; a POST records a decision."""
     contact, problem = _contact(viewer, contact_id)
     filled: Forms = {}
     if request.method == "POST":
@@ -127,10 +122,6 @@ def _act(
     The redirect keeps a reload from doing it twice.
     """
     kind = request.POST.get("form", "")
-    if kind == "send_test":
-        test = SendTestForm(viewer, request.POST)
-        filled[kind] = test
-        return _send_test(viewer, contact, test)
     form = OptInForm(viewer, request.POST) if kind == "opt_in" else OptOutForm(viewer, request.POST)
     filled[kind] = form
     if not form.record(contact.id):
@@ -146,36 +137,11 @@ def _act(
     return HttpResponseRedirect(request.path)
 
 
-def _send_test(
-    viewer: Viewer, contact: ContactRecord, form: SendTestForm
-) -> HttpResponseBase | None:
-    """Send a template to the person by the way of every message, and lead to its page."""
-    if not form.is_valid():
-        return None
-    caller = Caller(viewer.organization, bulk_actions.PROGRAM, viewer.user.pk, test=False)
-    try:
-        message = parse(MESSAGE, form.request(contact.id))
-        result = accept(Call(caller, Submission(message), f"console {viewer.user.pk}"))
-    except errors.ApiError as error:
-        form.add_error(None, error.message)
-        return None
-    if isinstance(result, results.Refusal):
-        details = "; ".join(f"{each.field} {each.message}" for each in result.error.details)
-        form.add_error(None, " ".join(filter(None, [result.error.message, details])))
-        return None
-    assert isinstance(result, results.SendResult)  # without a key there is no stored answer
-    changes = access.values(template=form.cleaned_data["template"], message=result.message_id)
-    note(viewer, Action.TESTED, changes=changes, contact_id=contact.id)
-    args = [viewer.organization_id, result.message_id]
-    return HttpResponseRedirect(reverse("console:message", args=args))
-
-
 def _forms(viewer: Viewer, filled: Forms) -> list[tuple[forms.Form, str, str, str]]:
     """Return the page's forms: each with its name, its title and its button."""
     return [
         (filled.get("opt_out") or OptOutForm(viewer), "opt_out", "Record an opt-out", "Opt out"),
         (filled.get("opt_in") or OptInForm(viewer), "opt_in", "Record consent", "Record consent"),
-        (filled.get("send_test") or SendTestForm(viewer), "send_test", "Send a test", "Send"),
     ]
 
 

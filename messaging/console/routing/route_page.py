@@ -76,13 +76,13 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         query_data["category"] = TRANSACTIONAL
     form = RouteForm(viewer, query_data if "to" in query_data else None)
     contacts: list[ContactRecord] = []
-    answer, problem = None, ""
+    route, problem = None, ""
     if form.is_valid():
         try:
-            contacts, answer = _ask(viewer, form)
+            contacts, route = _ask(viewer, form)
         except errors.Unavailable as error:
             problem = error.message
-        if not (contacts or answer or problem):
+        if not (contacts or route or problem):
             problem = "Nobody has this name or id, and it is no address of a channel."
     query = {name: query_data.get(name, "") for name in ("channel", "category")}
     return access.show(
@@ -92,11 +92,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "What would happen",
         others_page="console:route",
         form=form,
-        answer=answer,
+        answer=route,
         problem=problem,
         people=[
             (each.name or each.id, f"?{urlencode({'to': each.id, **query})}")
-            for each in (contacts if answer is None else [])
+            for each in (contacts if route is None else [])
         ],
         back=lanes.url(viewer),
     )
@@ -114,7 +114,7 @@ def _ask(viewer: Viewer, form: RouteForm) -> tuple[list[ContactRecord], PersonRo
     channel = Channel(requested) if requested else kind or _best(viewer, contact or NOBODY)
     if address is None or channel is not kind:
         address = compose.address_of(contact or NOBODY, channel)
-    return contacts, _answer(viewer, contact or NOBODY, channel, address, category)
+    return contacts, answer(viewer, contact or NOBODY, channel, address, category)
 
 
 def _address(viewer: Viewer, typed: str) -> tuple[Channel | None, str | None]:
@@ -134,9 +134,10 @@ def _best(viewer: Viewer, contact: ContactRecord) -> Channel:
     return next((each for each in channels if compose.address_of(contact, each)), Channel.PUSH)
 
 
-def _answer(
+def answer(
     viewer: Viewer, contact: ContactRecord, channel: Channel, address: str | None, category: str
 ) -> PersonRoute:
+    """Return what would happen to a message to a person, or to an address that no contact has."""
     organization_id = viewer.organization_id
     devices = (
         active_devices(organization_id, [contact.id]).get(contact.id, ()) if contact.id else ()
@@ -164,7 +165,7 @@ def _sentence(
     channel: Channel, category: str, steps: Sequence[RouteStep], reach: CategoryReach | None
 ) -> tuple[str, bool]:
     """Return what would happen in one sentence, and whether the message would be sent."""
-    subject = f"a {category} message by {channel}"
+    subject = f"a {category.lower()} message by {channel.noun}"
     if reach is None:
         return f"Not sent: there is no address or device for {subject}.", False
     if not reach.reached:

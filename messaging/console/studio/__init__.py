@@ -1,8 +1,8 @@
 """The template studio: the list of templates, and a page for each to write, try and publish it.
 
 Other packages use `variants` (the address of a template's page), `template_list`, `template_page`
-(the page and its actions), `schema_page` (variables as JSON Schema), `send_page` (to one person),
-`comparison` (two versions), `template_files` (import and export), `live` (what the page's script
-asks for while a person types), `partial_pages` (texts that templates share) and `studio_forms`
-(`LongSelect`).
+(the page and its actions), `schema_page` (variables as JSON Schema), `comparison` (two versions),
+`template_files` (import and export), `live` (what the page's script asks for while a person types),
+`written` (the names of a form's fields), `partial_pages` (texts that templates share) and
+`studio_forms` (`LongSelect`).
 """

@@ -5,7 +5,7 @@ runs nothing and loads nothing but pictures.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import orjson
@@ -94,8 +94,13 @@ def frame(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
             "There is no HTML." if draft_preview.rendered else UNPARSED
         )
     body = html or str(format_html("<p>{}</p>", problem))
+    return framed(body, dark=request.POST.get("form") == "dark")
+
+
+def framed(html: str, *, dark: bool = False) -> HttpResponse:
+    """Return rendered HTML as a document for a sandboxed frame."""
     return HttpResponse(
-        _document(body, dark=request.POST.get("form") == "dark"),
+        _document(html, dark=dark),
         headers={"Content-Security-Policy": RENDERING_POLICY, "Cache-Control": "no-store"},
     )
 
@@ -132,11 +137,22 @@ def contacts(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         people_found = people.find(viewer.organization_id, term, limit=CONTACTS)
     except errors.Unavailable as error:
         return _json({"contacts": [], "problem": error.message})
+    addresses = [each.email or each.mobile for each in people_found]
     lines = [
-        {"id": each.id, "name": each.name, "address": viewer.shown(each.email or each.mobile)}
-        for each in people_found
+        {
+            "id": each.id,
+            "name": each.name,
+            "address": viewer.shown(address),
+            "typed": address if _identifies(viewer, address, addresses) else each.id,
+        }
+        for each, address in zip(people_found, addresses, strict=True)
     ]
     return _json({"contacts": lines})
+
+
+def _identifies(viewer: Viewer, address: str | None, addresses: Sequence[str | None]) -> bool:
+    """Return whether an address, which the viewer may see, is only one of these contacts'."""
+    return bool(address) and viewer.sees_addresses and addresses.count(address) == 1
 
 
 # --- the form -----------------------------------------------------------------------------------

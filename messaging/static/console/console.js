@@ -138,7 +138,43 @@ function warnOfLoss(form) {
   window.addEventListener("beforeunload", (event) => { if (isChanged) event.preventDefault(); });
 }
 
+// A choice that changes which fields its form has: the server answers with that part of the page.
+function refreshFields(choice) {
+  const part = choice.dataset.refreshes;
+  choice.addEventListener("change", async () => {
+    const answer = await fetch(window.location.href, { method: "POST", body: new FormData(choice.form) }).catch(() => null);
+    const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page && page.getElementById(part);
+    if (fresh) document.getElementById(part).replaceWith(fresh);
+  });
+}
+
+// A field for a person suggests contacts while somebody types.
+function suggestContacts(field) {
+  const list = Object.assign(document.createElement("datalist"), { id: `${field.id}_contacts` });
+  field.after(list);
+  field.setAttribute("list", list.id);
+  let timer;
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      const answer = await fetch(`${field.dataset.suggests}?q=${encodeURIComponent(field.value)}`).catch(() => null);
+      const { contacts } = (answer?.ok && await answer.json().catch(() => null)) || { contacts: [] };
+      list.replaceChildren(...contacts.map(({ typed, name, address }) => new Option([name, address].filter(Boolean).join(", "), typed)));
+    }, 250);
+  });
+}
+
+// A form whose answer belongs into a frame of the page.
+function fillFrame(form) {
+  document.getElementsByName(form.target)[0].hidden = false;
+  form.submit();
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
+  for (const each of document.querySelectorAll("[data-suggests]")) suggestContacts(each);
+  for (const each of document.querySelectorAll("form[data-at-once]")) fillFrame(each);
   for (const each of document.querySelectorAll("form[data-warns]")) warnOfLoss(each);
   for (const each of document.querySelectorAll("[data-move]")) {
     each.hidden = false;

@@ -34,6 +34,7 @@ class AuditEntry(models.Model):
         REFUSED = "REFUSED", "refused"
         VERIFIED = "VERIFIED", "ordered to verify"
         TESTED = "TESTED", "tested"
+        SENT = "SENT", "sent by hand"
         REPLAYED = "REPLAYED", "replayed"
         IMPORTED = "IMPORTED", "import"
         EXPORTED = "EXPORTED", "exported"

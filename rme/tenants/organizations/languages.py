@@ -40,3 +40,13 @@ def choices() -> list[tuple[str, str]]:
         place = f" ({names.territories[country]})" if country else ""
         labels.append((code, f"{names.languages[language]}{place}"))
     return sorted(labels, key=lambda choice: choice[1])
+
+
+def name(code: str) -> str:
+    """Return the name of a language in English, or the code of one without data in CLDR."""
+    return _names_by_code().get(code, code)
+
+
+@cache
+def _names_by_code() -> dict[str, str]:
+    return dict(choices())

@@ -170,15 +170,14 @@ def test_consent_has_no_preselected_choice(root, org, ada):
     ]  # fmt: skip
 
 
-def test_a_test_is_sent_by_the_way_of_every_message(root, org, ada):
-    form = {"form": "send_test", "template": "SMS welcome"}
-    done = root.post(url("person", ada.pk), form)
-    sent = Message.objects.get()
-    assert (done.status_code, done["Location"]) == (302, url("message", sent.pk))
-    assert (sent.template, sent.channels, sent.test) == ("welcome", None, False)
-    Suppression.objects.create(organization=org, channel="SMS", address=ada.mobile, reason="STOP")
-    shown = root.post(url("person", ada.pk), form)
-    assert "The recipient is on a suppression list." in shown.content.decode()
+def test_page_leads_to_sending_and_sends_nothing_itself(root, org, ada):
+    shown = see(root, ada).content.decode()
+    assert f'href="{url("send")}?recipient={ada.pk}">Send message</a>' in shown
+    assert "Send a test" not in shown
+    root.post(url("person", ada.pk), {"form": "send_test", "template": "SMS welcome"})
+    assert not Message.objects.exists()
+    support = person("s", org, Membership.Role.SUPPORT)
+    assert "Send message" not in see(support, ada).content.decode()
 
 
 def test_a_suppression_is_lifted_with_a_reason(root, org, ada):
@@ -236,4 +235,4 @@ def test_a_page_asks_as_often_for_20_messages_as_for_2(root, org, ada):
         with CaptureQueriesContext(connection) as captured:
             see(root, ada)
         counts.append(len(captured))
-    assert counts == [25, 25]
+    assert counts == [24, 24]

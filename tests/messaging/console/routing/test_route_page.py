@@ -48,7 +48,7 @@ def test_route_of_an_address_explains_each_account(root, lane, django_assert_num
     ask(root, "+41791234567")
     with django_assert_num_queries(7):
         answer, shown = ask(root, "+41791234567")
-    assert answer.sentence == "Sent by vonage or twilio: a TRANSACTIONAL message by SMS."
+    assert answer.sentence == "Sent by vonage or twilio: a transactional message by SMS."
     assert shown.context["form"]["category"].value() == "TRANSACTIONAL"
     assert [(line.name, line.words) for line in answer.lines] == [
         ("vonage", "Takes it in 75 % of cases"),
@@ -71,12 +71,12 @@ def test_account_with_an_open_circuit_is_tried_last(root, lane):
 def test_route_of_a_person_applies_the_gates(root, org, lane):
     ada = factories.contact(org, mobile="+41791234567")
     answer, _ = ask(root, "Lovelace", channel="SMS", category="MARKETING")
-    assert answer.sentence == "Not sent: a MARKETING message by SMS is stopped: no consent."
+    assert answer.sentence == "Not sent: a marketing message by SMS is stopped: no consent."
     assert answer.person_url.endswith(f"/people/{ada.pk}/")
     org.suppression_set.create(channel="SMS", address="+41791234567", reason="STOP")
     answer, _ = ask(root, "+41791234567")
     assert answer.sentence == (
-        "Not sent: a TRANSACTIONAL message by SMS is stopped: on the suppression list."
+        "Not sent: a transactional message by SMS is stopped: on the suppression list."
     )
     answer, _ = ask(root, ada.pk, channel="PUSH")
     assert answer.sentence.startswith("Not sent: there is no address or device")
@@ -84,12 +84,12 @@ def test_route_of_a_person_applies_the_gates(root, org, lane):
 
 def test_message_without_a_matching_account_is_not_sent(root, org):
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == "Sent by simulator: a TRANSACTIONAL message by SMS."
+    assert answer.sentence == "Sent by simulator: a transactional message by SMS."
     Organization.objects.filter(pk=org.pk).update(simulator=False)
     organization_policy.forget(org.pk)
     answer, _ = ask(root, "+41791234567")
     assert answer.sentence == (
-        "Not sent now: a TRANSACTIONAL message by SMS is refused: no account takes it."
+        "Not sent now: a transactional message by SMS is refused: no account takes it."
     )
     ProviderAccount.objects.create(
         organization=org, name="a", kind="simulator", channel="SMS", state="PAUSED"
@@ -97,7 +97,7 @@ def test_message_without_a_matching_account_is_not_sent(root, org):
     organization_policy.forget(org.pk)
     answer, _ = ask(root, "+41791234567")
     assert answer.sentence == (
-        "Not sent now: a TRANSACTIONAL message by SMS waits for a paused account."
+        "Not sent now: a transactional message by SMS waits for a paused account."
     )
 
 

@@ -1,0 +1,170 @@
+"""The form of a message to one person: recipient, template, time, and the template's variables."""
+
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.urls import reverse
+
+from messaging.console.access import Viewer
+from messaging.console.filters.message_filter import MomentField
+from messaging.console.studio import written
+from messaging.content import previews, samples, templates
+from messaging.content.samples import SampleField
+from messaging.domain.channels import Channel
+from messaging.models import TemplateVersion
+from rme.core import errors
+from rme.crm import people
+from rme.crm.connectors.records import ContactRecord
+
+MATCHES = 8
+"""The most contacts that the page offers when several fit what was typed."""
+YES_OR_NO = [("true", "Yes"), ("false", "No")]
+
+
+class SendForm(forms.Form):
+    """A recipient, a published template, and a field for each plain variable.
+
+    `contact` is the only person that fits, if there is one, and `version` what they would get.
+    """
+
+    recipient = forms.CharField(
+        max_length=254,
+        help_text="Email address, phone number, name or id of a contact.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    template = forms.ChoiceField(
+        help_text="Only published templates.",
+        widget=forms.Select(attrs={"data-refreshes": "send-variables"}),
+    )
+    at = MomentField(required=False, label="Send at")
+
+    def __init__(self, viewer: Viewer, typed: QueryDict, *, is_complete: bool) -> None:
+        data = typed if is_complete else None
+        super().__init__(data, auto_id="send_%s", label_suffix="", initial=typed.dict())
+        address = reverse("console:sample_contacts", args=[viewer.organization_id])
+        self.fields["recipient"].widget.attrs["data-suggests"] = address
+        self.viewer = viewer
+        self.problem = ""
+        self.matches = self._matches(typed.get("recipient", ""))
+        self.contact = self.matches[0] if len(self.matches) == 1 else None
+        versions = _versions(viewer)
+        choices = {_code(each): _label(each) for each in versions}
+        field = self.fields["template"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "Choose"), *choices.items()]
+        self.chosen = typed.get("template") or (next(iter(choices)) if len(choices) == 1 else "")
+        self.initial["template"] = self.chosen
+        variants = [each for each in versions if _code(each) == self.chosen]
+        self.version = _version_for(viewer, variants, self.contact)
+        self.fields["at"].help_text = f"Now if empty. Time zone: {viewer.organization.zone}."
+        self.schema = _schema(viewer, self.version) if self.version else {}
+        for variable in samples.fields(self.schema):
+            self.fields[f"{written.SAMPLE}{variable.path}"] = _field(variable)
+
+    def clean_recipient(self) -> ContactRecord:
+        """Return the only contact that fits what was typed."""
+        if self.problem:
+            raise forms.ValidationError(self.problem)
+        if self.contact:
+            return self.contact
+        if self.matches:
+            raise forms.ValidationError("Several contacts match. Choose one of them.")
+        raise forms.ValidationError("No contact matches. Add the person under Contacts first.")
+
+    @property
+    def variables(self) -> dict[str, object]:
+        """Return the variables of a valid form; an empty field has no value."""
+        return samples.filled(
+            self.schema,
+            {
+                name.removeprefix(written.SAMPLE): value
+                for name, value in self.cleaned_data.items()
+                if name.startswith(written.SAMPLE)
+            },
+        )
+
+    @property
+    def variable_fields(self) -> list[forms.BoundField]:
+        return [each for each in self if each.name.startswith(written.SAMPLE)]
+
+    @property
+    def empty_labels(self) -> list[str]:
+        """Return the labels of a valid form's variables that have no value."""
+        empty = (None, "")
+        fields = self.variable_fields
+        return [str(each.label) for each in fields if self.cleaned_data[each.name] in empty]
+
+    def _matches(self, text: str) -> list[ContactRecord]:
+        try:
+            return people.find(self.viewer.organization_id, text[:254], limit=MATCHES)
+        except errors.Unavailable as error:
+            self.problem = error.message
+            return []
+
+
+def _versions(viewer: Viewer) -> list[TemplateVersion]:
+    """Return the published versions of the organization's templates; one query, without texts."""
+    rows = TemplateVersion.objects.filter(
+        template__organization_id=viewer.organization_id, state=TemplateVersion.State.ACTIVE
+    )
+    return list(
+        rows.select_related("template")
+        .order_by("template__name", "template__channel", "template__language")
+        .only("template__name", "template__channel", "template__language", "template__category")
+    )
+
+
+def _code(version: TemplateVersion) -> str:
+    return f"{version.template.channel} {version.template.name}"
+
+
+def _label(version: TemplateVersion) -> str:
+    return f"{version.template.name} ({Channel(version.template.channel).noun})"
+
+
+def _version_for(
+    viewer: Viewer, variants: list[TemplateVersion], contact: ContactRecord | None
+) -> TemplateVersion | None:
+    """Return the variant in the person's language, else in the organization's, else the first."""
+    default = viewer.organization.language
+    wanted = templates.languages((contact and contact.language) or default, default, chain=True)
+    by_language = {each.template.language: each for each in variants}
+    for language in (*wanted, *by_language):
+        if language in by_language:
+            return by_language[language]
+    return None
+
+
+def _schema(viewer: Viewer, version: TemplateVersion) -> dict[str, object]:
+    """Return the schema, with a text for each variable that only the texts name."""
+    values = samples.variables(version.variables)
+    preview = previews.preview_texts(viewer.organization, version, samples.PERSON, values)
+    missing = preview.rendered.missing if preview.rendered else ()
+    return samples.with_missing(version.variables, missing)
+
+
+def _field(variable: SampleField) -> forms.Field:
+    """Return an empty field: a sample must not reach a person because nobody replaced it."""
+    options: dict[str, Any] = {"label": variable.label, "required": variable.is_required}
+    is_made_up = str(variable.value).startswith("[")
+    attributes = {"autocomplete": "off"} if is_made_up else {"placeholder": str(variable.value)}
+    match variable.kind:
+        case "boolean":
+            return forms.ChoiceField(
+                label=variable.label, choices=[("", "Choose"), *YES_OR_NO], required=True
+            )
+        case "choice":
+            choices = [
+                ("", "Choose" if variable.is_required else "No value"),
+                *((each, each) for each in variable.choices),
+            ]
+            return forms.ChoiceField(**options, choices=choices)
+        case "integer":
+            return forms.IntegerField(**options, widget=forms.NumberInput(attrs=attributes))
+        case "number":
+            return forms.FloatField(**options, widget=forms.NumberInput(attrs=attributes))
+        case "list" | "numbers":
+            widget = forms.Textarea(attrs={"rows": 3, **attributes})
+            return forms.CharField(**options, widget=widget, help_text="One on each line.")
+    return forms.CharField(**options, widget=forms.TextInput(attrs=attributes))

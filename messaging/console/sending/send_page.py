@@ -1,0 +1,163 @@
+"""*Send a message*: choose a person and a template, see the message and its route, confirm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from messaging.accept import dry_run, results, send
+from messaging.accept.requests import MESSAGE
+from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.actions.bulk_actions import PROGRAM
+from messaging.console.messages import explanations
+from messaging.console.routing import route_page
+from messaging.console.routing.route_page import PersonRoute
+from messaging.console.sending.send_form import SendForm
+from messaging.console.studio import live, variants
+from messaging.content import compose
+from messaging.domain.channels import Channel
+from messaging.models import TemplateVersion
+from rme.core import errors, ids
+from rme.core.http.parsing import parse
+from rme.core.provider import Content, Email
+from rme.crm.connectors.records import ContactRecord
+from rme.tenants.access.roles import Permission
+from rme.tenants.audit import Action
+from rme.tenants.oauth.authentication import Caller
+from rme.tenants.organizations import languages
+
+CONFIRMING = ("preview", "send")
+"""The buttons that need a complete form. Others only change what the form offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A message that isn't sent yet: what the person would get, and how."""
+
+    content: Content
+    address: str
+    route: PersonRoute
+    scheduled_for: datetime | None
+    empty: list[str]
+    """Variables without a value."""
+
+
+@access.page_for(Permission.OPERATE)
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the form; a POST returns the preview, and the POST of that sends the message."""
+    typed = request.POST if request.method == "POST" else request.GET
+    do = typed.get("do", "") if request.method == "POST" else ""
+    form = SendForm(viewer, typed, is_complete=do in CONFIRMING)
+    preview = None
+    if do in CONFIRMING and form.is_valid() and form.version:
+        try:
+            if do == "send":
+                return _send(request, viewer, form, form.version)
+            preview = _preview(viewer, form, form.version)
+        except (ValueError, errors.ApiError) as error:
+            for line in _lines(error):
+                form.add_error(None, line)
+    return access.show(
+        request,
+        viewer,
+        "sending/send",
+        "Send a message",
+        others_page="console:send",
+        form=form,
+        preview=preview,
+        person=form.contact,
+        person_address=_address(viewer, form),
+        person_url=explanations.person_url(viewer, form.contact.id) if form.contact else "",
+        matches=[(each, viewer.shown(each.email or each.mobile)) for each in form.matches],
+        variant=form.version and form.version.template,
+        language=languages.name(form.version.template.language) if form.version else "",
+        person_language=languages.name((form.contact and form.contact.language) or ""),
+        template_url=variants.url_of(form.version.template) if form.version else "",
+        typed=[(each.html_name, each.data or "") for each in form] if preview else [],
+        key=ids.new_text_id(),
+    )
+
+
+@access.page_for(Permission.OPERATE)
+@require_POST
+def frame(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
+    """Return the HTML of a previewed email as a document for a sandboxed frame."""
+    form = SendForm(viewer, request.POST, is_complete=True)
+    html = ""
+    if form.is_valid() and form.version:
+        content = _preview(viewer, form, form.version).content
+        html = (isinstance(content, Email) and content.html) or ""
+    return live.framed(html or "<p>There is no HTML.</p>")
+
+
+def _lines(error: Exception) -> list[str]:
+    """Return what a refusal says, in sentences."""
+    if isinstance(error, errors.ApiError):
+        return [f"{each.field}: {each.message}" for each in error.details] or [error.message]
+    return [str(error)]
+
+
+def _address(viewer: Viewer, form: SendForm) -> str:
+    """Return the address of the recipient on the template's channel, as this person may see it."""
+    if form.contact is None:
+        return ""
+    if form.version is None:
+        return viewer.shown(form.contact.email or form.contact.mobile)
+    return viewer.shown(compose.address_of(form.contact, Channel(form.version.template.channel)))
+
+
+def _body(viewer: Viewer, form: SendForm, version: TemplateVersion) -> dict[str, object]:
+    """Return the request as a caller would write it. Raise ValueError."""
+    template = version.template
+    contact: ContactRecord = form.cleaned_data["recipient"]
+    at: datetime | None = form.cleaned_data["at"]
+    moment = at and at.replace(tzinfo=viewer.zone).isoformat()
+    return {
+        "channel": template.channel,
+        "category": template.category,
+        "to": [{"contactId": contact.id}],
+        "template": {"name": template.name, "language": template.language},
+        "context": {"variables": form.variables},
+        **({"schedule": {"mode": "AT", "at": moment}} if moment else {}),
+    }
+
+
+def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion) -> Preview:
+    """Return what the page shows of a message before it is sent. Raise ApiError, ValueError."""
+    contact: ContactRecord = form.cleaned_data["recipient"]
+    caller = Caller(viewer.organization, PROGRAM, viewer.user.pk, test=False)
+    body: Mapping[str, object] = _body(viewer, form, version)
+    dry = dry_run.dry_run(caller, parse(MESSAGE, body), request_id="")
+    if isinstance(dry.result, results.Refusal):
+        raise dry.result.error
+    (recipient,) = dry.recipients
+    if recipient.render_error or recipient.content is None:
+        raise errors.InvalidPayload.at("template", recipient.render_error or "has no content")
+    channel = Channel(version.template.channel)
+    address = compose.address_of(contact, channel)
+    return Preview(
+        content=recipient.content,
+        address=viewer.shown(address),
+        route=route_page.answer(viewer, contact, channel, address, version.template.category),
+        scheduled_for=recipient.result.scheduled_for,
+        empty=form.empty_labels,
+    )
+
+
+def _send(
+    request: HttpRequest, viewer: Viewer, form: SendForm, version: TemplateVersion
+) -> HttpResponseBase:
+    """Send the message, once for each preview, and lead to its page. Raise ApiError, ValueError."""
+    key = f"console {viewer.user.pk} {request.POST.get('key', '')}"
+    body = _body(viewer, form, version)
+    result = send(viewer.organization_id, body, idempotency_key=key, user_id=viewer.user.pk)
+    if not result.replayed:
+        access.note(viewer, Action.SENT, version, text=f"message {result.message_id}")
+    messages.success(request, "Scheduled." if result.scheduled_for else "The message is accepted.")
+    args = [viewer.organization_id, result.message_id]
+    return HttpResponseRedirect(reverse("console:message", args=args))
