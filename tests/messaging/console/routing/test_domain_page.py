@@ -16,8 +16,10 @@ NEW = {**FORM, "domain": "news.example"}
 
 
 @pytest.fixture(autouse=True)
-def _no_resolver(settings):
-    settings.DNS_RESOLVER = "127.0.0.1:1"
+def _no_records(settings):
+    with DnsServer({}) as server:
+        settings.DNS_RESOLVER = server.address
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from messaging.models import ProviderAccount, SenderDomain
 from rme.core.cache import TtlCache
 from rme.transport import AddressPolicy, Transport
 from tests import factories
+from tests.fakes.dns import DnsServer
 from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
 from tests.rest import message, work
@@ -19,8 +20,10 @@ LABEL = "xn--bcher-kva.example"
 
 
 @pytest.fixture(autouse=True)
-def _no_resolver(settings):
-    settings.DNS_RESOLVER = "127.0.0.1:1"
+def _no_records(settings):
+    with DnsServer({}) as server:
+        settings.DNS_RESOLVER = server.address
+        yield
 
 
 def add(root, domain="news.example", local_part="no-reply"):
