@@ -87,13 +87,14 @@ def _time(value: object) -> object:
 
 
 def _identifier(value: object) -> object:
-    return str(value) if isinstance(value, UUID) else value
+    return str(value) if isinstance(value, UUID | int) else value
 
 
 Time = Annotated[str, BeforeValidator(_time)]
 """An instant, which is written in ISO 8601, UTC."""
 Identifier = Annotated[str, BeforeValidator(_identifier)]
-
+TextOrNone = Annotated[str | None, BeforeValidator(lambda value: value or None)]
+"""A text that a row has empty: null in JSON."""
 
 ChannelValue = Annotated[Channel, ENUMERATED]
 AnyChannelValue = Literal["EMAIL", "SMS", "PUSH", "ALL"]
@@ -145,10 +146,13 @@ class EntriesOutput(Output):
 def bulk(
     kind: type[EntriesOutput],
     results: Sequence[T | errors.ApiError],
-    show: Callable[[T], Output],
+    show: Callable[[T], object],
     identifier: str,
 ) -> HttpResponse:
-    """Answer 201 to many items: how many were accepted, and the entry or the error of each."""
+    """Answer 201 to many items: how many were accepted, and the entry or the error of each.
+
+    `show` returns the row of a result.
+    """
     shown = [
         {"index": index, "error": error_object(each, identifier)}
         if isinstance(each, errors.ApiError)

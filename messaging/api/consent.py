@@ -84,8 +84,7 @@ class ConsentView(ApiView):
         read = read_each(request, items, lambda item: parse(CONSENT, item))
         results = entries.record(caller(request), read)
         if many:
-            show = ConsentOutput.model_validate
-            return bulk(ConsentEntriesOutput, results, show, request_id(request))
+            return bulk(ConsentEntriesOutput, results, lambda each: each, request_id(request))
         return answer(ConsentOutput.model_validate(only(results)), 201)
 
     @extend_schema(
@@ -99,7 +98,7 @@ class ConsentView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Return a page of the ledger, newest first."""
         wanted = ConsentQuery.read(request.query_params.dict())
-        found, last = entries.page(
+        rows, last = entries.page(
             caller(request).organization.id,
             entries.LedgerFilter(
                 contact_id=wanted.contact_id,
@@ -111,5 +110,4 @@ class ConsentView(ApiView):
                 test=caller(request).test,
             ),
         )
-        shown = [ConsentOutput.model_validate(entry) for entry in found]
-        return page(request, ConsentPageOutput, {"consent": shown}, cursor_of(last))
+        return page(request, ConsentPageOutput, {"consent": rows}, cursor_of(last))

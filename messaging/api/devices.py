@@ -12,6 +12,7 @@ from messaging.api.common import (
     ErrorObject,
     Identifier,
     Output,
+    TextOrNone,
     Time,
     answer,
     body_of,
@@ -28,7 +29,6 @@ from messaging.api.openapi import WITH_BODY, query, responses
 from messaging.webhooks import device_events
 from push import devices, vapid
 from push.inputs import REPLACE, DeviceBody, DevicesQuery, ReplaceInput, read_device
-from push.models import Device
 from rme.core import errors
 from rme.core.http.api import ApiView
 from rme.core.http.fields import cursor_of, read_cursor
@@ -38,8 +38,8 @@ from rme.core.http.parsing import parse
 class DeviceOutput(Output):
     """A device as registering answers with it."""
 
-    device_id: Identifier
-    contact_id: str | None
+    device_id: Identifier = Field(validation_alias="pk")
+    contact_id: TextOrNone
     platform: Literal["IOS", "ANDROID", "WEB", "PLATFORM"]
     active: bool
     registered_at: Time = Field(description="ISO 8601, UTC: the last registration.")
@@ -48,14 +48,14 @@ class DeviceOutput(Output):
 class DeviceListedOutput(DeviceOutput):
     """A device, without its token."""
 
-    user_id: str | None
-    app: str | None
+    user_id: TextOrNone
+    app: TextOrNone
     environment: Literal["PRODUCTION", "SANDBOX"]
-    locale: str | None
-    time_zone: str | None
-    name: str | None
+    locale: TextOrNone
+    time_zone: TextOrNone = Field(validation_alias="zone")
+    name: TextOrNone
     last_seen_at: Time = Field(description="ISO 8601, UTC.")
-    inactive_reason: str | None = Field(
+    inactive_reason: TextOrNone = Field(
         description="The reason that the push service reported, or STALE.",
         examples=["Unregistered"],
     )
@@ -111,8 +111,7 @@ class DevicesView(ApiView):
             before=read_cursor(wanted.cursor),
             test=caller(request).test,
         )
-        shown = [_listed(row) for row in rows]
-        return page(request, DevicePageOutput, {"devices": shown}, cursor_of(last))
+        return page(request, DevicePageOutput, {"devices": rows}, cursor_of(last))
 
     @extend_schema(
         operation_id="register_devices",
@@ -134,11 +133,11 @@ class DevicesView(ApiView):
             test=caller(request).test,
         )
         if many:
-            return bulk(
-                DeviceBulkOutput, results, lambda each: _shown(each.device), request_id(request)
-            )
+            return bulk(DeviceBulkOutput, results, lambda each: each.device, request_id(request))
         registered = only(results)
-        return answer(_shown(registered.device), 201 if registered.is_new else 200)
+        return answer(
+            DeviceOutput.model_validate(registered.device), 201 if registered.is_new else 200
+        )
 
 
 class DeviceView(ApiView):
@@ -172,7 +171,7 @@ class ReplaceView(ApiView):
         token = parse(REPLACE, body_of(request)).token
         organization_id, test = caller(request).organization.id, caller(request).test
         row = devices.replace(organization_id, device_id, token, device_events.write, test=test)
-        return answer(_shown(row))
+        return answer(DeviceOutput.model_validate(row))
 
 
 class VapidKeyView(ApiView):
@@ -187,35 +186,3 @@ class VapidKeyView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Return the public key."""
         return answer(VapidKeyOutput(key=vapid.public_key()))
-
-
-def _columns(row: Device) -> dict[str, object]:
-    return {
-        "device_id": row.pk,
-        "contact_id": row.contact_id or None,
-        "platform": row.platform,
-        "active": row.active,
-        "registered_at": row.registered_at,
-    }
-
-
-def _shown(row: Device) -> DeviceOutput:
-    return DeviceOutput.model_validate(_columns(row))
-
-
-def _listed(row: Device) -> DeviceListedOutput:
-    """Build a device as the list shows it: all but its token, which is a credential."""
-    return DeviceListedOutput.model_validate(
-        {
-            **_columns(row),
-            "user_id": row.user_id or None,
-            "app": row.app or None,
-            "environment": row.environment,
-            "locale": row.locale or None,
-            "time_zone": row.zone or None,
-            "name": row.name or None,
-            "last_seen_at": row.last_seen_at,
-            "inactive_reason": row.inactive_reason or None,
-            "inactive_since": row.inactive_since,
-        }
-    )

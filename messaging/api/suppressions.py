@@ -15,6 +15,7 @@ from messaging.api.common import (
     ErrorObject,
     Identifier,
     Output,
+    TextOrNone,
     Time,
     answer,
     bulk,
@@ -53,10 +54,10 @@ class SuppressionOutput(Output):
 
     id: Identifier
     channel: AnyChannelValue
-    address: str | None = Field(description="In its normal form.", examples=["ada@example.com"])
-    contact_id: str | None
+    address: TextOrNone = Field(description="In its normal form.", examples=["ada@example.com"])
+    contact_id: TextOrNone
     reason: Annotated[Suppression.Reason, ENUMERATED]
-    note: str | None
+    note: TextOrNone
     source: str = Field(examples=["API", "ADMIN", "IMPORT", "PROVIDER"])
     created_at: Time = Field(description="ISO 8601, UTC.")
     expires_at: Time | None = Field(description="ISO 8601, UTC; null: never.")
@@ -114,8 +115,7 @@ class SuppressionsView(ApiView):
             limit=wanted.limit,
             before=read_cursor(wanted.cursor),
         )
-        shown = [_shown(row) for row in rows]
-        return page(request, SuppressionListOutput, {"suppressions": shown}, cursor_of(last))
+        return page(request, SuppressionListOutput, {"suppressions": rows}, cursor_of(last))
 
     @extend_schema(
         operation_id="add_suppressions",
@@ -134,11 +134,9 @@ class SuppressionsView(ApiView):
         items, many = entries_of(request)
         results = _add(organization_id, _read(request, items))
         if many:
-            return bulk(
-                SuppressionBulkOutput, results, lambda each: _shown(each.row), request_id(request)
-            )
+            return bulk(SuppressionBulkOutput, results, lambda each: each.row, request_id(request))
         listed = only(results)
-        return answer(_shown(listed.row), 201 if listed.new else 200)
+        return answer(SuppressionOutput.model_validate(listed.row), 201 if listed.new else 200)
 
     @extend_schema(
         operation_id="lift_suppression",
@@ -166,7 +164,7 @@ class SuppressionView(ApiView):
         """Return an entry."""
         wanted = replace(read_id(suppression_id), test=caller(request).test)
         row = suppressions.get(caller(request).organization.id, wanted)
-        return answer(_shown(row))
+        return answer(SuppressionOutput.model_validate(row))
 
     @extend_schema(
         operation_id="lift_suppression_by_id",
@@ -208,19 +206,3 @@ def _add(
     entries = [each for each in read if isinstance(each, NewSuppression)]
     added = iter(suppressions.add(organization_id, entries) if entries else ())
     return [each if isinstance(each, errors.ApiError) else next(added) for each in read]
-
-
-def _shown(row: Suppression) -> SuppressionOutput:
-    return SuppressionOutput.model_validate(
-        {
-            "id": row.pk,
-            "channel": row.channel,
-            "address": row.address or None,
-            "contact_id": row.contact_id or None,
-            "reason": row.reason,
-            "note": row.note or None,
-            "source": row.source,
-            "created_at": row.created_at,
-            "expires_at": row.expires_at,
-        }
-    )

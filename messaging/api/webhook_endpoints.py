@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from messaging.api.common import (
     Identifier,
     Output,
+    TextOrNone,
     Time,
     answer,
     body_of,
@@ -18,7 +19,6 @@ from messaging.api.common import (
     page,
 )
 from messaging.api.openapi import WITH_BODY, query, responses
-from messaging.models import WebhookEndpoint
 from messaging.webhooks import managed_endpoints, replays
 from messaging.webhooks.endpoint_inputs import (
     ENDPOINT,
@@ -44,16 +44,17 @@ SECRET_EXAMPLE = "whsec_" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="  # 32
 class WebhookEndpointOutput(Output):
     """A URL to which the organization's events are sent."""
 
-    id: str = Field(examples=[ENDPOINT_EXAMPLE])
+    id: Identifier = Field(examples=[ENDPOINT_EXAMPLE])
     url: str = Field(examples=["https://hooks.example.com/rme"])
     description: str = Field(examples=["Production"])
     types: list[str] = Field(examples=[["message.*", "consent.changed"]])
     enabled: bool
-    disabled_reason: str | None = Field(examples=["It answered 410: gone."])
+    disabled_reason: TextOrNone = Field(examples=["It answered 410: gone."])
     failing_since: Time | None = Field(description="ISO 8601, UTC; null: the last request was ok.")
     last_success_at: Time | None = Field(description="ISO 8601, UTC.")
     former_secret_until: Time | None = Field(
-        description="ISO 8601, UTC: until then the replaced secret signs too."
+        validation_alias="former_until",
+        description="ISO 8601, UTC: until then the replaced secret signs too.",
     )
     created_at: Time = Field(description="ISO 8601, UTC.")
 
@@ -109,9 +110,8 @@ class WebhookEndpointsView(ApiView):
             limit=wanted.limit,
             before=cursor.int if cursor else None,
         )
-        shown = {"webhook_endpoints": [_shown(row) for row in rows]}
         following = None if last is None else cursor_of(UUID(int=last))
-        return page(request, WebhookEndpointPageOutput, shown, following)
+        return page(request, WebhookEndpointPageOutput, {"webhook_endpoints": rows}, following)
 
     @extend_schema(
         operation_id="create_webhook_endpoint",
@@ -126,7 +126,9 @@ class WebhookEndpointsView(ApiView):
         given = parse(ENDPOINT, body_of(request))
         caller(request).grants.require_events(given.types)
         row = managed_endpoints.create(_scope(request), given, _actor(request))
-        return answer(_shown_with_secret(row), 201, {"Cache-Control": "no-store"})
+        return answer(
+            WebhookEndpointSecretOutput.model_validate(row), 201, {"Cache-Control": "no-store"}
+        )
 
 
 class WebhookEndpointView(ApiView):
@@ -141,7 +143,8 @@ class WebhookEndpointView(ApiView):
     )
     def get(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Return an endpoint, without its secret."""
-        return answer(_shown(managed_endpoints.get(_scope(request), endpoint_id)))
+        row = managed_endpoints.get(_scope(request), endpoint_id)
+        return answer(WebhookEndpointOutput.model_validate(row))
 
     @extend_schema(
         operation_id="update_webhook_endpoint",
@@ -157,7 +160,7 @@ class WebhookEndpointView(ApiView):
         has_types = "types" in given.model_fields_set
         caller(request).grants.require_events(given.types if has_types else before.types)
         row = managed_endpoints.update(_scope(request), endpoint_id, given, _actor(request))
-        return answer(_shown(row))
+        return answer(WebhookEndpointOutput.model_validate(row))
 
     @extend_schema(
         operation_id="delete_webhook_endpoint",
@@ -186,7 +189,9 @@ class RotateSecretView(ApiView):
     def post(self, request: Request, endpoint_id: str) -> HttpResponse:
         """Replace the secret."""
         row = managed_endpoints.rotate_secret(_scope(request), endpoint_id, _actor(request))
-        return answer(_shown_with_secret(row), 200, {"Cache-Control": "no-store"})
+        return answer(
+            WebhookEndpointSecretOutput.model_validate(row), 200, {"Cache-Control": "no-store"}
+        )
 
 
 class TestEventView(ApiView):
@@ -226,26 +231,3 @@ class ReplayView(ApiView):
         count = managed_endpoints.replay(_scope(request), endpoint_id, period, _actor(request))
         complete = period is None or count < replays.REPLAY_LIMIT
         return answer(WebhookReplayOutput(queued=count, complete=complete), 202)
-
-
-def _columns(row: WebhookEndpoint) -> dict[str, object]:
-    return {
-        "id": str(row.pk),
-        "url": row.url,
-        "description": row.description,
-        "types": row.types,
-        "enabled": row.enabled,
-        "disabled_reason": row.disabled_reason or None,
-        "failing_since": row.failing_since,
-        "last_success_at": row.last_success_at,
-        "former_secret_until": row.former_until,
-        "created_at": row.created_at,
-    }
-
-
-def _shown(row: WebhookEndpoint) -> WebhookEndpointOutput:
-    return WebhookEndpointOutput.model_validate(_columns(row))
-
-
-def _shown_with_secret(row: WebhookEndpoint) -> WebhookEndpointSecretOutput:
-    return WebhookEndpointSecretOutput.model_validate({**_columns(row), "secret": row.secret})

@@ -168,8 +168,8 @@ class ListMessages(ApiView):
                 test=caller(request).test,
             ),
         )
-        shown = [SummaryOutput.model_validate(message) for message in found.messages]
-        return page(request, HistoryOutput, {"messages": shown}, cursor_of(found.following))
+        shown = {"messages": found.messages}
+        return page(request, HistoryOutput, shown, cursor_of(found.following))
 
 
 class ReadMessage(ApiView):
