@@ -21,7 +21,11 @@ from tests.rest import Api, message
 from tests.service import ROOT, free_port
 from tests.stopwatch import Stopwatch
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("opened")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("opened"),
+    pytest.mark.system,
+]
 
 THREADS = 4
 BOTS = 12

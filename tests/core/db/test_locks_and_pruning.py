@@ -71,6 +71,7 @@ def test_both_statements_of_a_claim_are_recorded():
     assert [each.text for each in recorder.take()] == [sql.positional(LOCK_READY)[0]]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "execute",
     [

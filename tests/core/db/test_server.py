@@ -20,7 +20,7 @@ from tests.messaging.delivery.test_postgresql_15 import BINARIES, server
 from tests.service import CRASHES, data_folder
 
 __all__ = ["server"]
-
+pytestmark = pytest.mark.system
 NOW = datetime(2026, 11, 26, 21, 48, 23, tzinfo=UTC)
 
 

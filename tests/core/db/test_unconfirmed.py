@@ -9,6 +9,8 @@ from rme.core.db.availability import BoundedConnection
 from tests.drills.machine import machine_folder
 from tests.drills.postgres import Server, wait_until
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def server():

@@ -16,6 +16,7 @@ from rme.run.process import spawn, stop
 from tests.fakes.sentinel import SERVICE, Watched
 from tests.service import free_port
 
+pytestmark = pytest.mark.system
 FAILOVER_SECONDS = 120
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.databases import TEMPLATE_VARIABLE
 from tests.service import ROOT, data_folder, own_engines
 
+pytestmark = pytest.mark.system
 SCENES = "tests/messaging/delivery/claim_plans.py"
 
 

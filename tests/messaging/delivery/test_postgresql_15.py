@@ -20,9 +20,13 @@ from tests.service import ROOT
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 
-pytestmark = pytest.mark.skipif(
-    not (BINARIES / "postgres").exists(), reason="PostgreSQL 15 is not installed: make postgres15"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        not (BINARIES / "postgres").exists(),
+        reason="PostgreSQL 15 is not installed: make postgres15",
+    ),
+]
 
 TESTS = ["test_claims.py", "claim_plans.py", "test_fairness.py", "test_sweeper.py"]
 SETTINGS = {

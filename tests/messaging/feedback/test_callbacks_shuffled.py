@@ -1,4 +1,4 @@
-"""Ten thousand messages, whose reports come five times each, in any order, early and late."""
+"""Two thousand messages, whose reports come five times each, in any order, early and late."""
 
 import random
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from rme.core.db import sql
 from tests.rest import all_events
 
 pytestmark = pytest.mark.django_db
-MESSAGES = 10_000
+MESSAGES = 2_000
 TIMES = 5
 STORIES = {
     (): 1,

@@ -17,7 +17,7 @@ from tests.service import ROOT, free_port
 from tests.tenants.conftest import GRANT
 from tests.threads import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.system]
 
 
 def environment(port):

@@ -13,7 +13,7 @@ from rme.run import programs
 from tests.service import ROOT, free_port
 from tests.tenants.oauth.test_real_server import answers, environment
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.system]
 
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 
