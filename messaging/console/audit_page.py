@@ -14,8 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import View, Viewer
-from messaging.console.filters.filter_form import FilterForm
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField
 from messaging.models import BulkAction, ConsentEntry, Message, Suppression
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso
@@ -63,21 +62,16 @@ class AuditFilterForm(FilterForm):
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
         kinds = {model._meta.label_lower for model in admin.site._registry} | _PAGES.keys()
-        field = self.fields["kind"]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Any kind"), *sorted((kind, _noun(kind)) for kind in kinds)]
+        self.offer("kind", [("", "Any kind"), *sorted((kind, _noun(kind)) for kind in kinds)])
 
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
-        values = {name: self.data.get(name) for name in self.fields}
-        return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
+        return ", ".join(f"{name}: {value}" for name, value in self.typed.items())
 
     def read(self, organization_id: str | None) -> AuditFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
-        self.is_valid()
-        values = {name: value for name, value in self.cleaned_data.items() if value}
-        return AuditFilter(organization_id, **values)
+        return AuditFilter(organization_id, **self.valid_values())
 
 
 def _noun(kind: str) -> str:

@@ -201,9 +201,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the page that says what a pause will hold; a POST with a reason begins it."""
     viewer.require(Permission.OPERATE)
     data = request.POST if request.method == "POST" else request.GET
-    filters = MessageFilterForm(viewer, data)
-    filters.is_valid()
-    cleaned = {name: value for name, value in filters.cleaned_data.items() if value}
+    cleaned = MessageFilterForm(viewer, data).valid_values()
     unknown = sorted(cleaned.keys() - PAUSABLE)
     scope = {name: cleaned.get(name, "") for name in sorted(PAUSABLE)}
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")

@@ -56,13 +56,11 @@ class ConsentFilterForm(FilterForm):
 
     def __init__(self, viewer: Viewer, data: QueryDict) -> None:
         super().__init__(data)
-        field = self.fields["category"]
-        assert isinstance(field, forms.ChoiceField)
         categories = sorted(organization_policy.of(viewer.organization_id).categories)
         if (category := data.get("category", "")) and category not in (*categories, ALL):
             categories.append(category)  # a category that is gone still has entries
         options = [(each, each) for each in categories]
-        field.choices = [("", "Any category"), *options, (ALL, "All categories")]
+        self.offer("category", [("", "Any category"), *options, (ALL, "All categories")])
 
 
 @dataclass(frozen=True, slots=True)

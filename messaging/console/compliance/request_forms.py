@@ -7,8 +7,7 @@ from django import forms
 from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import NewRequest, PrivacyRequestFilter
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import FilterForm, search_field
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
 from messaging.models import PrivacyRequest
 from rme.core import errors
 from rme.crm.connectors.records import ContactRecord

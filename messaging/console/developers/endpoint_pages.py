@@ -15,7 +15,7 @@ from django.urls import reverse
 from messaging.console import access
 from messaging.console.access import Question, Viewer
 from messaging.console.developers.webhook_pages import DISABLED, endpoint_of, may
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import MomentField
 from messaging.models import WebhookEndpoint
 from messaging.models.endpoints import ALL_EVENTS, TYPES
 from messaging.webhooks import endpoint_inputs, endpoints, managed_endpoints, replays

@@ -1,11 +1,9 @@
 """The log of API requests: from the request id of an answer to its line, and to its message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
@@ -15,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField
 from rme.core import ids
 from rme.core.http.request_records import REST_PREFIX, template_of
 from rme.tenants.access.roles import Permission
@@ -39,9 +37,7 @@ def routes() -> tuple[str, ...]:
     return tuple(template_of(f"{REST_PREFIX}{each.pattern}") for each in rest_api.url_patterns)
 
 
-class RequestFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
+class RequestFilterForm(FilterForm):
     request_id = forms.UUIDField(
         required=False,
         label="Request id",
@@ -67,26 +63,14 @@ class RequestFilterForm(forms.Form):
     until = MomentField(required=False, label="Until")
 
     def __init__(self, data: Mapping[str, str], applications: Mapping[int, str]) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
-        self._set("route", [("", "Any route"), *((each, each) for each in routes())])
+        super().__init__(data)
+        self.offer("route", [("", "Any route"), *((each, each) for each in routes())])
         options = [(str(key), name) for key, name in applications.items()]
-        self._set("application_id", [("", "Any application"), *options])
-
-    def _set(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = choices
-
-    @property
-    def query(self) -> str:
-        """Return the filters that are set as a query string."""
-        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
+        self.offer("application_id", [("", "Any application"), *options])
 
     def read(self) -> RequestFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
-        self.is_valid()
-        cleaned: dict[str, Any] = self.cleaned_data
-        return RequestFilter(**{name: value for name, value in cleaned.items() if value})
+        return RequestFilter(**self.valid_values())
 
 
 @dataclass(frozen=True, slots=True)

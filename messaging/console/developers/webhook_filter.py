@@ -1,12 +1,10 @@
 """The filters of an endpoint's webhook deliveries: a form whose fields stand in the address."""
 
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
 
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField
 from messaging.models import WebhookDelivery
 from messaging.models.endpoints import ALL_EVENTS, TYPES
 from messaging.webhooks import replays
@@ -22,9 +20,7 @@ STATUS: Mapping[str, tuple[str, str]] = {
 EVENTS = (*(each for each in TYPES if each != ALL_EVENTS), replays.TEST_EVENT)
 
 
-class WebhookFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
+class WebhookFilterForm(FilterForm):
     status = forms.ChoiceField(
         required=False,
         choices=[("", "Any status"), *((code, words) for code, (words, _) in STATUS.items())],
@@ -42,24 +38,11 @@ class WebhookFilterForm(forms.Form):
     since = MomentField(required=False, label="From")
     until = MomentField(required=False, label="Until")
 
-    def __init__(self, data: Mapping[str, str]) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
-
-    @property
-    def given(self) -> dict[str, str]:
-        """Return the filters that are set, as they were typed."""
-        return {name: self.data[name] for name in self.fields if self.data.get(name)}
-
-    @property
-    def query(self) -> str:
-        """Return the filters that are set as a query string."""
-        return urlencode(self.given)
-
     @property
     def in_words(self) -> str:
         """Return the filters that are set as a text."""
         labels = {name: field.label or name.capitalize() for name, field in self.fields.items()}
-        words = dict(self.given)
+        words = self.typed
         if words.get("status") in STATUS:
             words["status"] = STATUS[words["status"]][0]
         parts = [f"{labels[name]}: {value}" for name, value in words.items()]
@@ -67,6 +50,4 @@ class WebhookFilterForm(forms.Form):
 
     def read(self) -> WebhookDeliveryFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
-        self.is_valid()
-        cleaned: dict[str, Any] = self.cleaned_data
-        return WebhookDeliveryFilter(**{name: value for name, value in cleaned.items() if value})
+        return WebhookDeliveryFilter(**self.valid_values())

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
 from django.utils import timezone
 
 from messaging.console import wording
 from messaging.console.access import Viewer
+from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
 from messaging.delivery.accounts import SIMULATORS
 from messaging.domain.channels import Channel
 from messaging.models import Template
@@ -48,22 +48,8 @@ def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tupl
     return [("", empty), *pairs]
 
 
-class MomentField(forms.DateTimeField):
-    """A day and a time, as the browser's own field for them gives it."""
-
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-    input_formats = ("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
-
-
-class MessageFilterForm(forms.Form):
-    """Filters that combine. An empty field matches all."""
-
-    person = forms.CharField(
-        required=False,
-        max_length=320,
-        label="Person",
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Email, phone, name or id"}),
-    )
+class MessageFilterForm(FilterForm):
+    person = search_field("Email, phone, name or id")
     status = forms.ChoiceField(required=False)
     channel = forms.ChoiceField(required=False)
     category = forms.ChoiceField(required=False)
@@ -76,41 +62,34 @@ class MessageFilterForm(forms.Form):
     until = MomentField(required=False, label="Until")
 
     def __init__(self, viewer: Viewer, data: Mapping[str, str]) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
+        super().__init__(data)
         self.viewer = viewer
         policy = organization_policy.of(viewer.organization_id)
         rows = Template.objects.filter(organization_id=viewer.organization_id)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
         accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
-        self._set("status", _choices("Any status", LABELS["status"]))
-        self._set("channel", _choices("Any channel", list(Channel)))
-        self._set("category", _choices("Any category", sorted(policy.categories)))
-        self._set("template", _choices("Any template", list(names)))
-        self._set("provider", _choices("Any account", list(dict.fromkeys(accounts))))
-        self._set("reason", _choices("Any reason", LABELS["reason"]))
-        self._set("mode", _choices("Live and test", LABELS["mode"]))
-        self._set("period", _choices("Any time", LABELS["period"]))
+        self.offer("status", _choices("Any status", LABELS["status"]))
+        self.offer("channel", _choices("Any channel", list(Channel)))
+        self._offer_names("category", "Any category", sorted(policy.categories))
+        self._offer_names("template", "Any template", list(names))
+        self._offer_names("provider", "Any account", list(dict.fromkeys(accounts)))
+        self._offer_names("reason", "Any reason", LABELS["reason"])
+        self.offer("mode", _choices("Live and test", LABELS["mode"]))
+        self.offer("period", _choices("Any time", LABELS["period"]))
 
-    def _set(self, name: str, choices: list[tuple[str, str]]) -> None:
-        field = self.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        value = self.data.get(name, "")
-        # A name that the organization no longer has still filters: its messages are there.
-        # PostgreSQL refuses NUL.
-        is_name = name in ("category", "template", "provider", "reason") and "\0" not in value
-        if is_name and value:
-            choices = choices if value in dict(choices) else [*choices, (value, value)]
-        field.choices = choices
-
-    @property
-    def query(self) -> str:
-        """Return the filters that are set as a query string."""
-        return urlencode({name: self.data[name] for name in self.fields if self.data.get(name)})
+    def _offer_names(
+        self, name: str, empty: str, values: Sequence[str] | Mapping[str, str]
+    ) -> None:
+        """Offer names, and the one that is set: the messages of a name that is gone are there."""
+        choices, value = _choices(empty, values), self.data.get(name, "")
+        if value not in dict(choices) and "\0" not in value:  # PostgreSQL refuses NUL
+            choices.append((value, value))
+        self.offer(name, choices)
 
     @property
     def has_more(self) -> bool:
         """Return whether filters besides the person are set."""
-        return any(self.data.get(name) for name in self.fields if name != "person")
+        return bool(self.typed.keys() - {"person"})
 
     @property
     def in_words(self) -> str:

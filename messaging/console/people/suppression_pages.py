@@ -21,8 +21,7 @@ from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.action_pages import ActionReasonForm
-from messaging.console.filters.filter_form import FilterForm, search_field
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
 from messaging.console.messages import explanations
 from messaging.console.people import names
 from messaging.console.people.person_forms import CHANNELS
@@ -61,12 +60,11 @@ class SuppressionFilterForm(FilterForm):
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the suppressions in force, newest first."""
     form = SuppressionFilterForm(request.GET)
-    form.is_valid()
-    exact = {name: value for name in ("channel", "reason", "source")
-             if (value := form.cleaned_data.get(name))}  # fmt: skip
+    exact = form.valid_values()
+    recipient = exact.pop("recipient", "")
     rows, problem = suppressions.current(viewer.organization_id).filter(**exact), ""
-    if text := form.cleaned_data.get("recipient"):
-        condition, problem = _about(viewer, text)
+    if recipient:
+        condition, problem = _about(viewer, recipient)
         rows = rows.filter(condition)
     if cursor := ids.parse(request.GET.get("after", "")):
         rows = rows.filter(pk__lt=cursor)

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from messaging.console.access import Viewer
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import MomentField
 from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
