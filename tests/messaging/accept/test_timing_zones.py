@@ -13,7 +13,7 @@ from tests.rest import error, message
 
 UTC = dt.UTC
 FIRST, LAST = dt.datetime(2025, 1, 1, tzinfo=UTC), dt.datetime(2038, 1, 1, tzinfo=UTC)
-SECOND, DAY = dt.timedelta(seconds=1), dt.timedelta(days=1)
+SECOND, WEEK = dt.timedelta(seconds=1), dt.timedelta(days=7)
 
 
 def offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
@@ -23,10 +23,10 @@ def offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
 
 
 def transitions(zone: ZoneInfo) -> Iterator[dt.datetime]:
-    """Return the first second of each new offset: days are compared, and the day bisected."""
+    """Return the first second of each new offset: weeks are compared, and the week bisected."""
     before, known = FIRST, offset(zone, FIRST)
     while before < LAST:
-        after = before + DAY
+        after = before + WEEK
         if offset(zone, after) != known:
             low, high = before, after
             while high - low > SECOND:

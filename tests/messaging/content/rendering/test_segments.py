@@ -115,10 +115,10 @@ def split(text: str) -> list[str]:
 ALPHABETS = ["aB1é", "a{", "a€[]é", "ж", "жa", "ж😀", "a😀", "aж😀{"]
 
 
-def test_segments_of_a_hundred_thousand_texts_as_a_splitter_cuts_them():
+def test_segments_of_ten_thousand_texts_as_a_splitter_cuts_them():
     chance = random.Random(160)
     started = time.thread_time()
-    for number in range(100_000):
+    for number in range(10_000):
         alphabet = ALPHABETS[number % len(ALPHABETS)]
         gsm = set(alphabet) <= WIDTHS.keys()
         border = chance.choice([160, 306, 459] if gsm else [70, 134, 201])
@@ -126,4 +126,4 @@ def test_segments_of_a_hundred_thousand_texts_as_a_splitter_cuts_them():
         parts = split(text)
         assert "".join(parts) == text
         assert segments(text).segments == len(parts), text
-    assert time.thread_time() - started < 20
+    assert time.thread_time() - started < 2
