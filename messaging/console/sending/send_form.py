@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from messaging.console.access import Viewer
-from messaging.console.filters.message_filter import MomentField
+from messaging.console.filters.filter_form import MomentField
 from messaging.console.studio import written
 from messaging.content import previews, samples, templates
 from messaging.content.samples import SampleField
