@@ -11,7 +11,7 @@ from functools import partial
 import orjson
 
 from bench.scene import Scene
-from rme.core.http.sets import SetRequest
+from rme.core.http.serving.sets import SetRequest
 
 COUNT = int(os.environ.get("BENCH_COUNT", "2000"))
 SET = 32

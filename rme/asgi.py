@@ -10,7 +10,7 @@ from django.conf import settings
 
 from messaging.api.urls import SETS
 from rme.core.db import availability
-from rme.core.http.gateway import Bounds, Gateway
+from rme.core.http.serving.gateway import Bounds, Gateway
 from rme.core.process import memory
 from rme.core.telemetry import process_gauges, tracing
 from rme.tenants.audit import request_log

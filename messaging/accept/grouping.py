@@ -1,6 +1,6 @@
 """Single calls are accepted together, as one set, by one statement: as if one by one.
 
-Which calls are one set is decided where requests arrive (`rme.core.http.sets`).
+Which calls are one set is decided where requests arrive (`rme.core.http.serving.sets`).
 """
 
 from collections.abc import Callable, Sequence

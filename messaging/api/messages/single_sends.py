@@ -33,8 +33,8 @@ from rme.core.http.api import require_query
 from rme.core.http.fields import Query, Switch
 from rme.core.http.parsing import parse, read_body, refuse_nul_in
 from rme.core.http.request_records import Route
+from rme.core.http.serving.sets import SetRequest
 from rme.core.http.set_frame import Content, FramedSets, Outcome
-from rme.core.http.sets import SetRequest
 from rme.core.process.admission import Owners
 from rme.core.process.error_boundary import ErrorBoundary
 from rme.tenants.oauth import call_limits, routes

@@ -29,7 +29,6 @@ from rest_framework.views import APIView
 from rme.core import errors, logs
 from rme.core.db import availability
 from rme.core.http import edge, request_records
-from rme.core.http.gateway import REFUSAL
 from rme.core.http.pages import error_page
 from rme.core.http.parsing import JsonRenderer
 from rme.core.http.request_records import (
@@ -41,6 +40,7 @@ from rme.core.http.request_records import (
     Details,
     Route,
 )
+from rme.core.http.serving.gateway import REFUSAL
 from rme.core.process import admission
 from rme.core.telemetry import tracing
 from rme.core.telemetry.spans import Span, SpanKind, Tracer

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from django.http import HttpRequest, StreamingHttpResponse
 
-from rme.core.http import long_answers
+from rme.core.http.serving import long_answers
 from rme.core.process import admission
 from rme.core.process.errand_process import in_pieces
 from rme.core.process.errands import SERVICE_ERRANDS, Pieces

@@ -21,7 +21,7 @@ from rme.core.http import api, edge, request_records
 from rme.core.http.chunked import Environ
 from rme.core.http.parsing import BODY_LIMIT
 from rme.core.http.request_records import NO_DETAILS, NO_PATH, AnsweredRequest, Details, Route
-from rme.core.http.sets import Later, SetRequest, SetResponse
+from rme.core.http.serving.sets import Later, SetRequest, SetResponse
 from rme.core.process.error_boundary import ErrorBoundary
 from rme.core.telemetry import tracing
 

@@ -33,7 +33,9 @@ def port():
     number = free_port()
     command = programs.web({"PORT": str(number), "WEB_WORKERS": "1"})
     command[command.index("rme.web")] = "granian"  # which loads nothing of the service
-    command[command.index("rme.asgi:application")] = "tests.core.http.gateway_app:application"
+    command[command.index("rme.asgi:application")] = (
+        "tests.core.http.serving.gateway_app:application"
+    )
     process = subprocess.Popen(command, cwd=ROOT, stdout=LOG, stderr=subprocess.STDOUT)
     until = time.monotonic() + 30
     while True:

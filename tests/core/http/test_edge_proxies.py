@@ -72,7 +72,7 @@ def test_only_listed_modules_read_the_origin_of_a_request():
     where = {"rme/core/http/edge.py", "rme/settings.py"}
     # The gateway writes them for the others. The router has no Django, so it reads them itself.
     router = {f"rme/cells/router/{name}.py" for name in ("environment", "heads", "metrics")}
-    assert readers == where | router | {"rme/core/http/gateway.py"}
+    assert readers == where | router | {"rme/core/http/serving/gateway.py"}
 
 
 @pytest.mark.parametrize("value", ["abc", "-1", "99999999999"])

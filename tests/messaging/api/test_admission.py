@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from rme.core.http.gateway import REFUSAL
+from rme.core.http.serving.gateway import REFUSAL
 from rme.core.process.admission import NOBODY, TURN, FairPool, Owners, too_many
 from tests.messaging.console.studio.scene import client_of
 from tests.rest import REQUEST_ID, Api, error

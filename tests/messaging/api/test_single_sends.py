@@ -12,7 +12,7 @@ from messaging.api.messages import SINGLE_SENDS
 from messaging.models import IdempotencyKey, Message, Suppression
 from rme.core.http import request_records
 from rme.core.http.chunked import ChunkedBodies
-from rme.core.http.gateway import Gateway
+from rme.core.http.serving.gateway import Gateway
 from rme.core.http.set_frame import FramedSets
 from rme.core.process.admission import NOBODY
 from rme.core.telemetry import meters

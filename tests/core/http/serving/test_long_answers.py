@@ -5,7 +5,14 @@ import asyncio
 import pytest
 
 from rme.core import errors
-from rme.core.http.long_answers import PIECE, ROOM, Abandoned, LongAnswer, Room, require_room
+from rme.core.http.serving.long_answers import (
+    PIECE,
+    ROOM,
+    Abandoned,
+    LongAnswer,
+    Room,
+    require_room,
+)
 
 
 async def transfer(pieces, *, room, idle_seconds, piece_seconds, slowest=PIECE, received=None):

@@ -13,8 +13,8 @@ from typing import Any
 import structlog
 
 from rme.core.http.chunked import App, Environ
-from rme.core.http.long_answers import PIECE, ROOM, Abandoned, LongAnswer, Room
-from rme.core.http.sets import Headers
+from rme.core.http.serving.long_answers import PIECE, ROOM, Abandoned, LongAnswer, Room
+from rme.core.http.serving.sets import Headers
 from rme.core.process.admission import TURN, Turn
 
 log = structlog.get_logger(__name__)

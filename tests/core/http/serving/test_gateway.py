@@ -14,8 +14,7 @@ import pytest
 import requests
 
 from rme.core.http.chunked import INCOMPLETE, LIMIT
-from rme.core.http.gateway import Bounds, Gateway
-from tests.core.http.gateway_app import app
+from rme.core.http.serving.gateway import Bounds, Gateway
 from tests.core.http.gateway_calls import (
     PATIENCE,
     answer,
@@ -28,6 +27,7 @@ from tests.core.http.gateway_calls import (
     port,
     post,
 )
+from tests.core.http.serving.gateway_app import app
 from tests.service import wait_for
 
 pytestmark = pytest.mark.xdist_group("gateway")  # one server for all of them

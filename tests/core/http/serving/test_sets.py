@@ -5,7 +5,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from rme.core.http.sets import SET_BYTES, SET_SIZE, SetQueue, SetRequest, SetResponse
+from rme.core.http.serving.sets import SET_BYTES, SET_SIZE, SetQueue, SetRequest, SetResponse
 from rme.core.process.admission import FairPool, Owners
 
 SECONDS = 30

@@ -21,11 +21,11 @@ import structlog
 
 from rme.core import errors
 from rme.core.cache import TtlCache
-from rme.core.http.answers import Answer, Message, Receive, Send
 from rme.core.http.chunked import INCOMPLETE, LIMIT, App, Environ
-from rme.core.http.long_answers import PIECE, Room
 from rme.core.http.request_records import Route
-from rme.core.http.sets import SetHandler, SetQueue, SetResponse
+from rme.core.http.serving.answers import Answer, Message, Receive, Send
+from rme.core.http.serving.long_answers import PIECE, Room
+from rme.core.http.serving.sets import SetHandler, SetQueue, SetResponse
 from rme.core.process.admission import (
     AWAITED,
     NOBODY,

@@ -1,4 +1,4 @@
-"""A WSGI application behind the gateway, with short bounds, for tests/core/http/test_gateway.py."""
+"""A WSGI application behind the gateway, with short bounds, for `test_gateway.py`."""
 
 import hashlib
 import json
@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from threading import Event, Thread
 
 from rme.core import errors
-from rme.core.http.gateway import REFUSAL, Bounds, Gateway
-from rme.core.http.long_answers import ROOM
+from rme.core.http.serving.gateway import REFUSAL, Bounds, Gateway
+from rme.core.http.serving.long_answers import ROOM
 from rme.core.process import admission
 
 LONG = b"0123456789abcdef" * 4096  # 64 KiB
