@@ -18,7 +18,7 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from messaging.domain.channels import Channel
 from rme.core.addresses import Digits
-from rme.core.credentials import DESTINATION, CaPem
+from rme.core.credentials import DESTINATION, CaPem, Host, Port
 from rme.core.outcomes import (
     NOT_TRIED,
     Accepted,
@@ -132,12 +132,8 @@ Ascii = r"^[\x21-\x7e]*$"
 class SmppSettings(ProviderSettings):
     """The bind, the form of messages, and how receipts are read."""
 
-    host: Annotated[
-        str,
-        StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253),
-        DESTINATION,
-    ] = Field(description="Without TLS it must stand in OUTBOUND_OPEN_HOSTS.")
-    port: Annotated[int, Field(ge=1, le=65535), DESTINATION] = 2775
+    host: Host = Field(description="Without TLS it must stand in OUTBOUND_OPEN_HOSTS.")
+    port: Port = 2775
     tls: Annotated[bool, DESTINATION] = False
     ca_pem: CaPem = ""
     system_id: Annotated[str, StringConstraints(pattern=Ascii, min_length=1, max_length=15)]

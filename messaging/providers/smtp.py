@@ -25,7 +25,7 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 from messaging.domain.channels import Channel
 from messaging.providers import mime
 from rme.core import addresses
-from rme.core.credentials import DESTINATION, CaPem
+from rme.core.credentials import DESTINATION, CaPem, Host, Port
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, ProviderSettings, bounces
 from rme.core.provider.bounce_classes import BounceClass
@@ -49,12 +49,8 @@ _MESSAGE_ID = re.compile(r"[\x21-\x3b\x3d\x3f-\x7e]{1,200}")
 class SmtpSettings(ProviderSettings):
     """The mail server and the log-in."""
 
-    host: Annotated[
-        str,
-        StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253),
-        DESTINATION,
-    ]
-    port: Annotated[int, Field(ge=1, le=65535), DESTINATION] = 587
+    host: Host
+    port: Port = 587
     security: Annotated[MailSecurity, DESTINATION] = MailSecurity.STARTTLS
     username: str = ""
     password: SecretStr = SecretStr("")

@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Union, get_args, get_origin
 
-from pydantic import Field, SecretBytes, SecretStr
+from pydantic import Field, SecretBytes, SecretStr, StringConstraints
 from pydantic.fields import FieldInfo
 
 REPEATED_VALUE_NEEDED = "Give this again: it would be sent to another destination than before."
@@ -21,6 +21,12 @@ class Destination:
 
 
 DESTINATION = Destination()
+Host = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9._:-]+$", min_length=1, max_length=253),
+    DESTINATION,
+]
+Port = Annotated[int, Field(ge=1, le=65535), DESTINATION]
 CaPem = Annotated[
     str, Field(description="Certificates (PEM) to trust instead of the usual ones."), DESTINATION
 ]
