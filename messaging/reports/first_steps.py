@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from django.db.models import Exists, OuterRef, Q
 
 from messaging.domain.statuses import Status
-from messaging.models import Delivery, ProviderAccount, SenderDomain, Template, TemplateVersion
+from messaging.models import Delivery, ProviderAccount, SenderDomain, TemplateVersion
 from rme.core.cache import TtlCache
 from rme.tenants.models import ApiKey, Application, Organization
 
@@ -24,7 +24,6 @@ class Progress:
     """A provider account is active, or the simulator serves."""
     provider_checked: bool
     """The last check of an active account found that it works; so of the simulator."""
-    has_template: bool
     template: bool
     """A version of a template is active."""
     delivered: bool
@@ -57,7 +56,6 @@ def read(organization_ids: Collection[str]) -> list[Progress]:
             provider=Q(simulator=True) | Q(Exists(accounts)),
             provider_checked=Q(simulator=True)
             | Q(Exists(accounts.filter(checked_at__isnull=False, check_problem=""))),
-            has_template=Exists(Template.objects.filter(**of_organization)),
             template=Exists(versions),
             delivered=Exists(sent),
             keys=Exists(applications) | Exists(api_keys),

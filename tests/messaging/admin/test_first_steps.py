@@ -35,7 +35,7 @@ def new(db):
 def done(organization):
     """Return the steps that are done."""
     (progress,) = first_steps.read([organization.pk])
-    names = ("has_domain", "domain", "provider", "has_template", "template", "delivered", "keys")
+    names = ("has_domain", "domain", "provider", "template", "delivered", "keys")
     return {name for name in names if getattr(progress, name)}
 
 
@@ -72,12 +72,12 @@ def test_each_step_is_derived_from_existing_rows(new):
     Template.objects.create(
         organization=new, name="x", language="de", channel="SMS", category="MARKETING"
     )
-    assert done(new) == {"has_domain", "domain", "provider", "has_template"}
+    assert done(new) == {"has_domain", "domain", "provider"}
     factories.template(new)
     key, _ = api_keys.issue(new, "bot")
     assert "keys" in done(new)
     api_keys.revoke(key)
-    assert done(new) == {"has_domain", "domain", "provider", "has_template", "template"}
+    assert done(new) == {"has_domain", "domain", "provider", "template"}
 
 
 def test_the_simulator_is_a_provider(new):
