@@ -13,7 +13,7 @@ from messaging.content import compose, costly_steps, rendering, templates
 from messaging.domain.channels import Channel
 from messaging.reports import trace
 from messaging.reports.trace import TraceStep
-from push.active_devices import active_devices
+from push.active_devices import DeviceRecord, active_devices
 from rme.core.db import clock
 from rme.core.provider import Content
 from rme.tenants.oauth.authentication import Caller
@@ -119,9 +119,10 @@ def _content(
     rendered: rendering.RenderedVersion | None,
 ) -> Content:
     assert recipient.chosen is not None  # only called for a recipient with a channel
-    device = None
+    devices: list[DeviceRecord] = []
     if recipient.chosen.channel is Channel.PUSH:
         contact_id = request.contact.id
-        found = active_devices(caller.organization.id, [contact_id], test=caller.test)
-        device = found[contact_id][0]
-    return compose.composed(request, recipient.chosen.channel, device, rendered)
+        devices_by_contact = active_devices(caller.organization.id, [contact_id], test=caller.test)
+        devices = devices_by_contact[contact_id][:1]
+    (content,) = compose.composed(request, recipient.chosen.channel, devices, rendered)
+    return content

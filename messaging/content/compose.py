@@ -1,4 +1,4 @@
-"""Rendering of one delivery: from a template or literal content to an Email, an Sms or a Push.
+"""Composing one delivery: from a rendered template or literal content to an Email, Sms or Push.
 
 Literal content serves any channel: on SMS a push's title precedes its body, on email the title is
 the subject, on push an SMS's text is the body.
@@ -23,7 +23,7 @@ from rme.tenants.organizations import OrganizationRecord
 
 @dataclass(slots=True)
 class RenderRequest:
-    """What one delivery needs to be rendered."""
+    """What one delivery needs to be rendered and composed."""
 
     organization: OrganizationRecord
     delivery_id: str
@@ -70,11 +70,11 @@ class RenderRequest:
     @property
     def _links(self) -> Mapping[str, object]:
         """Return the links that an outgoing template uses: signing one costs as much as all the
-        rest. Any other template is parsed by an errand, and gets all links.
+        rest. A template that an errand parses gets all links.
         """
         if self.template is None:
             return {}
-        if self.is_outgoing:
+        if self.is_outgoing and self.template.is_parsed_quickly:
             names = self.template.compiled.names
             if (
                 "unsubscribe_url" not in names and None not in names
@@ -113,21 +113,23 @@ class RenderRequest:
 def composed(
     request: RenderRequest,
     channel: Channel,
-    device: DeviceRecord | None,
+    devices: Sequence[DeviceRecord],
     rendered: rendering.RenderedVersion | None,
-) -> Email | Sms | Push:
-    """Return what would be handed over; `rendered`: by another process, if there is a template."""
+) -> Sequence[Email | Sms | Push]:
+    """Return what is handed over: one content, or a push for each device.
+
+    `rendered` is the request's template, if it has one.
+    """
     content = rendered.content if rendered else None
     match channel:
         case Channel.EMAIL:
             assert content is None or isinstance(content, rendering.RenderedEmail)
-            return email(request, content)
+            return [email(request, content)]
         case Channel.SMS:
             assert content is None or isinstance(content, rendering.RenderedSms)
-            return sms(request, content)
-    assert device is not None
+            return [sms(request, content)]
     assert content is None or isinstance(content, rendering.RenderedPush)
-    return push(request, device, content)
+    return pushes(request, devices, content)
 
 
 def address_of(contact: ContactRecord, channel: Channel) -> str | None:
@@ -139,11 +141,9 @@ def address_of(contact: ContactRecord, channel: Channel) -> str | None:
     return None
 
 
-def email(request: RenderRequest, rendered: rendering.RenderedEmail | None = None) -> Email:
-    """Render an email, unless its template is rendered already."""
-    if request.template:
-        if rendered is None:
-            rendered = rendering.render_email(request.template.compiled, request.context)
+def email(request: RenderRequest, rendered: rendering.RenderedEmail | None) -> Email:
+    """Compose an email from its rendered template, or from literal content."""
+    if rendered:
         subject, text, html = rendered.subject, rendered.text, rendered.html
     else:
         content = request.body["content"]
@@ -208,12 +208,10 @@ def _unsubscribe_headers(token: str) -> dict[str, str]:
     }
 
 
-def sms(request: RenderRequest, rendered: rendering.RenderedSms | None = None) -> Sms:
-    """Render an SMS, unless its template is rendered already."""
+def sms(request: RenderRequest, rendered: rendering.RenderedSms | None) -> Sms:
+    """Compose an SMS likewise."""
     if rendered:
         text = rendered.text
-    elif request.template:
-        text = rendering.render_sms(request.template.compiled, request.context)
     else:
         content = request.body["content"]
         title = content.get("title", "")
@@ -229,27 +227,15 @@ def _sms_sender(body: ContentBody) -> str:
     return name if sms_sender.is_valid(name) else ""
 
 
-def push(
-    request: RenderRequest, device: DeviceRecord, rendered: rendering.RenderedPush | None = None
-) -> Push:
-    """Render a push for one device, unless its template is rendered already."""
-    (content,) = pushes(request, [device], rendered)
-    return content
-
-
 def pushes(
-    request: RenderRequest,
-    devices: Sequence[DeviceRecord],
-    rendered: rendering.RenderedPush | None = None,
+    request: RenderRequest, devices: Sequence[DeviceRecord], rendered: rendering.RenderedPush | None
 ) -> list[Push]:
-    """Render a push for each device: one text, rendered once.
+    """Compose a push for each device likewise.
 
     Overrides of the request replace what the template has.
     """
     overrides = request.body.get("push", {})
-    if request.template:
-        if rendered is None:
-            rendered = rendering.render_push(request.template.compiled, request.context)
+    if rendered:
         title, body, data = rendered.title, rendered.body, dict(rendered.data)
         badge, image, link = rendered.badge, rendered.image, rendered.link
     else:

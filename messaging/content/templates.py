@@ -39,9 +39,20 @@ class ActiveTemplate:
     def compiled(self) -> rendering.Compiled:
         """Return its parsed texts. Raises TemplateSyntax.
 
-        Parsing may take long: workers do it, and errands of web processes.
+        Parsing may take long: only errands parse what is not `is_parsed_quickly`.
         """
         return rendering.compile_source(self.texts, self.partials or {})
+
+    @cached_property
+    def is_parsed_quickly(self) -> bool:
+        """Return whether parsing its texts takes less than 100 ms, once in each process."""
+        partials = self.partials or {}
+        used = rendering.used_partials(self.texts, partials) if partials else ()
+        sources = [*map(str, self.texts.values()), *(partials.get(name, "") for name in used)]
+        return (
+            sum(map(len, sources)) <= _QUICK_LENGTH
+            and sum(source.count("{") for source in sources) <= _QUICK_BRACES
+        )
 
 
 TemplateKey = tuple[str, str, str]
@@ -55,6 +66,8 @@ _partials: TtlCache[str, dict[str, str]] = TtlCache(seconds=2)
 """The partials of an organization, by name."""
 
 _WRITTEN = (*TEXTS, "variables")
+_QUICK_LENGTH, _QUICK_BRACES = 200_000, 2_000
+"""Characters of all texts of a template, and their braces of Liquid, that are parsed quickly."""
 
 
 def source_texts(version: TemplateVersion) -> dict[str, object]:

@@ -18,7 +18,7 @@ from time import monotonic
 import structlog
 
 from messaging.consent import gate_lock, gates
-from messaging.delivery import accounts, prepare, record, render_limit
+from messaging.delivery import accounts, prepare, record
 from messaging.delivery.accounts import circuit_history
 from messaging.delivery.claims import CLAIM_SECONDS, ClaimedBatch
 from messaging.delivery.in_flight import Window
@@ -77,7 +77,7 @@ class _SendLoop:
         self.channel = batches[0].channel
         contacts = prepare.read_ahead(batches)
         self.batches = [
-            BatchProgress(each, contacts.get(each.organization_id), process.render_timers)
+            BatchProgress(each, contacts.get(each.organization_id), process.renderer)
             for each in batches
         ]
         self.until = min(batch.until for batch in batches)
@@ -120,26 +120,25 @@ class _SendLoop:
         """Fill free places. Rooms are read only for the batches that could fill them."""
         until = monotonic() + FILL_SECONDS
         rooms: dict[str, int] = {}
-        with render_limit.running(self.process.render_timers):
-            for position, batch in enumerate(unfilled):
-                if free <= 0:
-                    break
-                organization_id = batch.batch.organization_id
-                if organization_id not in rooms:
-                    nearest = _enough(unfilled[position:], free)
-                    rooms |= accounts.process_rooms(
-                        {each.batch.organization_id: free for each in nearest},
-                        self.channel,
-                        self.process.load,
-                    )
-                room = rooms[organization_id]
-                if monotonic() > self.turn_until or not (room or batch.window):
-                    batch.release_fresh()
-                elif not (position and monotonic() > until):
-                    size = len(batch.window)
-                    share = max(SHARE, free // (len(unfilled) - position))
-                    batch.fill(min(room, free, share), until)
-                    free -= len(batch.window) - size
+        for position, batch in enumerate(unfilled):
+            if free <= 0:
+                break
+            organization_id = batch.batch.organization_id
+            if organization_id not in rooms:
+                nearest = _enough(unfilled[position:], free)
+                rooms |= accounts.process_rooms(
+                    {each.batch.organization_id: free for each in nearest},
+                    self.channel,
+                    self.process.load,
+                )
+            room = rooms[organization_id]
+            if monotonic() > self.turn_until or not (room or batch.window):
+                batch.release_fresh()
+            elif not (position and monotonic() > until):
+                size = len(batch.window)
+                share = max(SHARE, free // (len(unfilled) - position))
+                batch.fill(min(room, free, share), until)
+                free -= len(batch.window) - size
 
     def _admit(self, batches: Sequence[BatchProgress]) -> None:
         """Take out of the window what the accounts' health makes wait."""

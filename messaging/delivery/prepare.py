@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import islice
+from itertools import islice, starmap
 from time import monotonic
 
 import structlog
 from django.db import DatabaseError, InterfaceError
 
 from messaging.content import compose, rendering, templates
-from messaging.delivery import render_limit
+from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import ClaimedBatch
 from messaging.delivery.outgoing import DeviceContent, OutgoingDelivery
@@ -26,7 +26,6 @@ from messaging.policy.organization_policy import Account, Policy
 from push.active_devices import DeviceRecord, active_devices, reached
 from rme.core import errors
 from rme.core.db import clock
-from rme.core.process.time_budget import StepTimers
 from rme.core.provider import Content, Push
 from rme.core.zones import zone
 from rme.crm.connectors.records import ContactRecord
@@ -76,10 +75,10 @@ class Preparation:
         batch: ClaimedBatch,
         policy: Policy,
         known: Mapping[str, ContactRecord] | None,
-        timers: StepTimers,
+        renderer: OutgoingRenderer,
     ) -> None:
         """Read what is not in `known`, the contacts that were read for several batches at once."""
-        self.batch, self.policy, self.timers = batch, policy, timers
+        self.batch, self.policy, self.renderer = batch, policy, renderer
         self.channel = Channel(batch.channel)
         self.router = Router(policy, batch.channel)
         self.organization = organizations.get(batch.organization_id)
@@ -229,26 +228,24 @@ class Preparation:
             category=claimed.category,
             is_outgoing=True,
         )
-        with render_limit.limited(self.timers, self.organization.id, claimed):
-            match claimed.channel:
-                case Channel.EMAIL:
-                    return [DeviceContent(None, compose.email(request))]
-                case Channel.SMS:
-                    return [DeviceContent(None, compose.sms(request))]
-            composed = compose.pushes(request, delivery.devices)
-        return [
-            DeviceContent(device.id, push)
-            for device, push in zip(delivery.devices, composed, strict=True)
-        ]
+        rendered = None
+        if template is not None:
+            rendered = self.renderer.render(self.organization.id, template, request.context)
+        contents = compose.composed(request, self.channel, delivery.devices, rendered)
+        device_ids: list[str | None] = [device.id for device in delivery.devices]
+        return list(starmap(DeviceContent, zip(device_ids or [None], contents, strict=True)))
 
 
 class BatchProgress:
     """The part of one organization's batch in the windows of the send loop."""
 
     def __init__(
-        self, batch: ClaimedBatch, contacts: Mapping[str, ContactRecord] | None, timers: StepTimers
+        self,
+        batch: ClaimedBatch,
+        contacts: Mapping[str, ContactRecord] | None,
+        renderer: OutgoingRenderer,
     ) -> None:
-        self.batch, self.contacts, self.timers = batch, contacts, timers
+        self.batch, self.contacts, self.renderer = batch, contacts, renderer
         self.policy = organization_policy.of(batch.organization_id)
         self.fresh = deque(batch.deliveries)
         """Deliveries that are not prepared yet."""
@@ -261,7 +258,7 @@ class BatchProgress:
     @cached_property
     def preparation(self) -> Preparation:
         """Read what preparing needs, once, when the first delivery is about to leave."""
-        return Preparation(self.batch, self.policy, self.contacts, self.timers)
+        return Preparation(self.batch, self.policy, self.contacts, self.renderer)
 
     @property
     def is_open(self) -> bool:

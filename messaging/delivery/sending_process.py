@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from time import monotonic
 
+from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery.accounts.concurrency import THREADS, ProcessLoad
 from messaging.delivery.late_outcomes import LateOutcomes
 from rme.core.process.threads import Threads
-from rme.core.process.time_budget import StepTimers
 
 
 class SendingProcess:
@@ -19,4 +19,4 @@ class SendingProcess:
         self.threads = threads or Threads(THREADS, "sending")
         self.load = ProcessLoad(clock)
         self.late_outcomes = LateOutcomes(self.load)
-        self.render_timers = StepTimers()
+        self.renderer = OutgoingRenderer()

@@ -1,30 +1,17 @@
 """What each process of a worker does before its first task and after its last."""
 
 from functools import partial
-from typing import Any
 
-from billiard.process import current_process
-from celery.signals import worker_init, worker_process_init, worker_process_shutdown
+from celery.signals import worker_process_init, worker_process_shutdown
 from django.conf import settings
 
-from messaging.delivery import render_limit
 from messaging.delivery.tasks import send_ready, this_process
 from messaging.domain.channels import Channel
 from messaging.feedback import listeners
 from messaging.feedback.tasks import request_callbacks
 from rme.core.db import availability
 from rme.core.process import worker
-from rme.core.process.time_budget import ProcessPlace
 from rme.core.telemetry import tracing
-
-_places: list[ProcessPlace] = []
-"""The places of the pool's processes, which a process that takes another's place finds again."""
-
-
-@worker_init.connect
-def make_places(sender: Any, **_: Any) -> None:
-    """Make a place for each process of the pool: it shows what the process is rendering."""
-    _places[:] = [ProcessPlace() for _ in range(sender.concurrency)]
 
 
 @worker_process_init.connect
@@ -39,17 +26,6 @@ def begin_process(**_: object) -> None:
     channels = [channel for channel in Channel if channel.lower() in worker.queues()]
     sends = [(f"{send_ready.name} {each}", partial(send_ready.run, each)) for each in channels]
     worker.begin([worker.Expected(*each) for each in sends])
-
-
-@worker_process_init.connect
-def take_place(**_: object) -> None:
-    """Fail the delivery whose rendering ended the process that had this place before."""
-    index: int = current_process().index  # type: ignore[attr-defined]  # the pool sets it
-    if index >= len(_places):
-        return
-    this_process().render_timers.place = _places[index]
-    if step := _places[index].take():
-        render_limit.fail_later(step)
 
 
 @worker_process_shutdown.connect

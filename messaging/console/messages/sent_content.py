@@ -74,8 +74,8 @@ def _composed(
     if request.template:
         version = templates.to_render(request.template, request.context)
         rendered = costly_steps.render(organization_id, version)
-    device = devices[0] if devices else None
-    match compose.composed(request, Channel(row.channel), device, rendered):
+    (content,) = compose.composed(request, Channel(row.channel), devices[:1], rendered)
+    match content:
         case Email() as email:
             return SentContent(email=email)
         case Sms() as sms:

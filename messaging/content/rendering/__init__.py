@@ -5,8 +5,7 @@ Pure: no database, no settings, no organization. It raises three exceptions and 
 
 - `compile_source(texts, partials) -> Compiled` parses a version's texts once; `check` returns all
   their problems; `compile_mjml(text) -> html` runs when a version is activated.
-- `render_email`, `render_sms`, `render_push` render a `Compiled` with data; `preview_sms` also
-  returns the size.
+- `render` renders a `Compiled` with data for its channel, within `QUICK` or wider limits.
 - `missing_variables(schema, variables) -> [(path, message)]`, `schema_problem(schema)`,
   `segments(text) -> SmsSize`, `text_of_html(html) -> text`.
 
@@ -30,7 +29,7 @@ from messaging.content.rendering.compiled import (
     check_versions,
     compile_source,
     names_of_each,
-    preview_sms,
+    render,
     render_email,
     render_push,
     render_sms,
@@ -39,7 +38,7 @@ from messaging.content.rendering.compiled import (
 )
 from messaging.content.rendering.errors import RenderFailed, RenderLimit, TemplateSyntax
 from messaging.content.rendering.html.plain_text import from_html as text_of_html
-from messaging.content.rendering.limits import Limits
+from messaging.content.rendering.limits import QUICK, Limits
 from messaging.content.rendering.liquid import FILTERS, TAGS
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.rendered import RenderedEmail, RenderedPush, RenderedSms
@@ -55,6 +54,7 @@ from messaging.content.rendering.variables import (
 
 __all__ = [
     "FILTERS",
+    "QUICK",
     "TAGS",
     "TOO_LONG",
     "Advice",
@@ -86,8 +86,8 @@ __all__ = [
     "missing_variables",
     "names_of_each",
     "non_gsm_characters",
-    "preview_sms",
     "quick_problems",
+    "render",
     "render_email",
     "render_push",
     "render_sms",

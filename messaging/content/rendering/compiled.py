@@ -1,7 +1,7 @@
 """A parsed template version, and its rendering for each channel."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
@@ -217,17 +217,17 @@ def render_versions(versions: Sequence[VersionToRender]) -> list[RenderedVersion
 def _render_version(version: VersionToRender) -> RenderedVersion | Failure:
     try:
         compiled = compile_source(version.texts, version.partials)
-        content: Content
-        match version.channel:
-            case "SMS":
-                content = preview_sms(compiled, version.data)
-            case "PUSH":
-                content = render_push(compiled, version.data)
-            case _:
-                content = render_email(compiled, version.data)
+        return render(version.channel, compiled, version.data)
     except (TemplateSyntax, RenderFailed, RenderLimit) as error:
         return error
-    return RenderedVersion(content, compiled.names)
+
+
+def render(
+    channel: str, compiled: Compiled, data: Mapping[str, object], limits: Limits = LIMITS
+) -> RenderedVersion:
+    """Render a version for its channel. Raises RenderLimit, RenderFailed."""
+    render_content = _RENDERERS[channel]
+    return RenderedVersion(render_content(compiled, data, limits), compiled.names)
 
 
 def names_of_each(
@@ -273,7 +273,7 @@ class _Rendering:
     __slots__ = ("data", "meter", "missing_names")
 
     def __init__(self, data: Mapping[str, object], limits: Limits = LIMITS) -> None:
-        self.data = snapshot(data)
+        self.data = snapshot(data, limits.data)
         self.meter = Meter(limits)
         self.missing_names: dict[str, None] = {}
 
@@ -299,7 +299,7 @@ def _one_line(text: str) -> str:
 
 
 def render_email(
-    compiled: Compiled, data: Mapping[str, object], *, limits: Limits = LIMITS
+    compiled: Compiled, data: Mapping[str, object], limits: Limits = LIMITS
 ) -> RenderedEmail:
     """Render an email. Without a text, one is made from the HTML.
 
@@ -316,23 +316,22 @@ def render_email(
     return RenderedEmail(subject, text, html, render.missing)
 
 
-def preview_sms(compiled: Compiled, data: Mapping[str, object]) -> RenderedSms:
+def render_sms(
+    compiled: Compiled, data: Mapping[str, object], limits: Limits = LIMITS
+) -> RenderedSms:
     """Render an SMS, with its size. Raises RenderLimit, RenderFailed."""
-    render = _Rendering(data)
+    render = _Rendering(data, limits)
     text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
     if not text:
         raise RenderFailed("the text is empty")
     return RenderedSms(text, segments(text), render.missing)
 
 
-def render_sms(compiled: Compiled, data: Mapping[str, object]) -> str:
-    """Render an SMS. Raises RenderLimit, RenderFailed."""
-    return preview_sms(compiled, data).text
-
-
-def render_push(compiled: Compiled, data: Mapping[str, object]) -> RenderedPush:
+def render_push(
+    compiled: Compiled, data: Mapping[str, object], limits: Limits = LIMITS
+) -> RenderedPush:
     """Render a push; values of `data` are strings. Raises RenderLimit, RenderFailed."""
-    render = _Rendering(data)
+    render = _Rendering(data, limits)
     texts = compiled.texts
     return RenderedPush(
         title=render.line(texts.get("title")),
@@ -343,6 +342,13 @@ def render_push(compiled: Compiled, data: Mapping[str, object]) -> RenderedPush:
         link=_address("link", render.line(texts.get("link"))),
         missing=render.missing,
     )
+
+
+_RENDERERS: Mapping[str, Callable[[Compiled, Mapping[str, object], Limits], Content]] = {
+    "EMAIL": render_email,
+    "SMS": render_sms,
+    "PUSH": render_push,
+}
 
 
 def _address(name: str, address: str) -> str:

@@ -24,20 +24,20 @@ _ATOMS = frozenset({bool, type(None), float, datetime, date})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def snapshot(data: Mapping[str, Any]) -> dict[str, object]:
+def snapshot(data: Mapping[str, Any], limit: int = DATA_LIMIT) -> dict[str, object]:
     """Return a copy of the caller's data in plain values.
 
     Mappings become dicts and sequences lists; a Decimal becomes text, so that 19.90 stays 19.90.
-    Raises RenderFailed for other types, RenderLimit if the data is too large.
+    Raises RenderFailed for other types, RenderLimit if the data weighs more than `limit`.
     """
-    return _Copy().mapping(data, 0)
+    return _Copy(limit).mapping(data, 0)
 
 
 class _Copy:
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = DATA_LIMIT
+    def __init__(self, limit: int) -> None:
+        self.left = limit
 
     def _pay(self, weight: int) -> None:
         self.left -= weight

@@ -28,7 +28,8 @@ def main(descriptor: int, *, service: bool) -> None:
     The kinds are `piece` (the next bytes of a long result), `result` and `error`.
     """
     os.nice(_NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal: it ends with its parent
+    for stop in (signal.SIGINT, signal.SIGTERM):  # to the whole group: it ends with its parent
+        signal.signal(stop, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # kills it, even in native code
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -16,6 +16,7 @@ An organization has one errand at a time in each process of the service, and a b
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,10 @@ _WALL_FACTOR, _WALL_SECONDS, _WALL_LIMIT = 10.0, 5.0, 600.0
 
 class Overrun(Exception):
     """An errand took too long, and its process was killed."""
+
+
+class Killed(Overrun):
+    """A process was killed though its errand had CPU time left: no memory, a person, a clock."""
 
 
 @dataclass
@@ -237,12 +242,15 @@ class Errands:
 
 
 def _receive(child: _Child, seconds: float) -> tuple[float, str, Any]:
-    """Return the next answer of a process. Raises Overrun if it takes too long."""
-    with suppress(EOFError, ConnectionError):  # the kernel has killed it
+    """Return the next answer of a process. Raises Overrun if it takes too long, Killed if the
+    machine is to blame.
+    """
+    with suppress(EOFError, ConnectionError):  # the process has ended
         if child.connection.poll(min(_WALL_SECONDS + _WALL_FACTOR * seconds, _WALL_LIMIT)):
             answer: tuple[float, str, Any] = child.connection.recv()
             return answer
-    raise Overrun
+    child.end()
+    raise Killed if child.process.returncode == -signal.SIGKILL else Overrun
 
 
 ERRANDS = Errands(Budget(rate=0.5, burst=5.0))

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 
 from messaging import providers
+from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery import claims, deliver, prepare
 from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
@@ -15,7 +16,6 @@ from messaging.policy import organization_policy
 from messaging.providers.simulator import Simulator
 from rme.core.outbound import outbound_transport
 from rme.core.outcomes import Accepted
-from rme.core.process.time_budget import StepTimers
 from rme.transport import AddressPolicy, Failure, Reply, Request, Transport
 from tests import factories
 from tests.fakes.http1 import Http1Server, respond
@@ -117,7 +117,9 @@ def costly(org):
 def test_rendering_looks_at_the_clock_between_two_texts(api, org):
     api.bulk([message(person) for person in factories.contacts(org, 20)])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    preparation = prepare.Preparation(claim, organization_policy.of(org.pk), None, StepTimers())
+    preparation = prepare.Preparation(
+        claim, organization_policy.of(org.pk), None, OutgoingRenderer()
+    )
     fresh = deque(claim.deliveries)
     assert len(preparation.take(fresh, 50, monotonic() - 1)) == 1
     assert len(preparation.take(fresh, 5, monotonic() + 60)) == 5

@@ -8,6 +8,7 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 
+from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery import claims, deliver, prepare, record
 from messaging.delivery.record import Answered
 from messaging.delivery.tasks import this_process
@@ -17,7 +18,6 @@ from messaging.store import event_view
 from rme.core import cache
 from rme.core.db import clock, prepared_statements, sql
 from rme.core.outcomes import Accepted, Retryable
-from rme.core.process.time_budget import StepTimers
 from rme.transport import Transport
 from tests import factories
 from tests.clocks import StandingClock
@@ -99,7 +99,7 @@ def test_storing_an_outcome_again_keeps_the_sent_event_and_its_webhook(api, org,
         organization=org, url="https://hooks.example/", types=["message.*"], secret="secret"
     )
     api.send(message(factories.contact(org)))
-    progress = prepare.BatchProgress(claims.claim(org.pk, "EMAIL", 0), None, StepTimers())
+    progress = prepare.BatchProgress(claims.claim(org.pk, "EMAIL", 0), None, OutgoingRenderer())
     progress.contacts = prepare.read_ahead([progress.batch])[org.pk]
     progress.fill(1, monotonic() + 60)
     [outgoing] = progress.window

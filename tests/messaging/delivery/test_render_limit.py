@@ -1,12 +1,10 @@
-"""A worker gives one delivery so much time to be rendered."""
+"""A delivery that renders for too long fails alone."""
 
-import orjson
 import pytest
 
-from messaging.delivery import claims, render_limit
 from messaging.models import Delivery
 from tests import factories
-from tests.rest import events, message, work
+from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
 
@@ -32,17 +30,3 @@ def test_delivery_rendering_too_long_fails_alone(api, org, settings):
     fine = ["DELIVERED", None, None]
     late = ["FAILED", "TEMPLATE_ERROR", "rendering takes too long"]
     assert [found[result["messageId"]] for result in results] == [fine, late, fine]
-
-
-def test_delivery_of_an_ended_process_fails_only_with_its_own_fence(api, org):
-    result = api.send(message(factories.contact(org))).json()
-    (claimed,) = claims.claim(org.pk, "EMAIL", 0).deliveries
-    step = [org.pk, claimed.message_id, claimed.id, claimed.fence - 1, "EMAIL", False]
-    render_limit.fail(orjson.dumps(step))
-    assert Delivery.objects.get().status == "SENDING"  # another worker has it
-    step[3] = claimed.fence
-    render_limit.fail(orjson.dumps(step))
-    render_limit.fail(orjson.dumps(step))
-    stored = Delivery.objects.values_list("status", "reason", "detail").get()
-    assert stored == ("FAILED", "TEMPLATE_ERROR", "rendering takes too long")
-    assert events(result["messageId"]) == ["accepted", "failed"]

@@ -25,10 +25,10 @@ from liquid.token import TOKEN_FOR, TOKEN_TAG, TOKEN_WITH, Token
 
 from messaging.content.rendering.errors import RenderLimit
 from messaging.content.rendering.html.url_schemes import safe_url
-from messaging.content.rendering.limits import LIST_LIMIT
+from messaging.content.rendering.limits import DATA_LIMIT, LIST_LIMIT
 from messaging.content.rendering.liquid.context import Context
 from messaging.content.rendering.liquid.filters import OPTIONS, bounded
-from messaging.content.rendering.values import html_of, text_of
+from messaging.content.rendering.values import html_of, text_of, weigh
 
 TAGS = frozenset(
     [
@@ -68,6 +68,12 @@ def _to_integer(value: object) -> int:
         return 0
 
 
+def _charge_parts(value: object, context: RenderContext) -> None:
+    """Charge the parts of a list or mapping that is written."""
+    if isinstance(value, list | tuple | dict):
+        cast(Context, context).meter.spend(weigh(value, DATA_LIMIT) >> 5)
+
+
 class BoundedOutputNode(OutputNode):
     """`{{ … }}`: the value as text, escaped in HTML, and a safe URL where HTML expects a URL."""
 
@@ -79,6 +85,8 @@ class BoundedOutputNode(OutputNode):
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:
         value = self.expression.evaluate(context)
+        if type(value) is not str:
+            _charge_parts(value, context)
         if not context.autoescape:
             return buffer.write(text_of(value))
         return buffer.write(html_of(safe_url(text_of(value)) if self.address else value))
@@ -94,6 +102,7 @@ class BoundedCycleNode(CycleNode):
         turn = context.cycle(group, len(self.args))
         # Another cycle of the same group may have more arguments.
         value = self.args[turn % len(self.args)].evaluate(context)
+        _charge_parts(value, context)
         return buffer.write(html_of(value) if context.autoescape else text_of(value))
 
 

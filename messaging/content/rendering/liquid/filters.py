@@ -16,7 +16,7 @@ from typing import Any
 from liquid.undefined import Undefined
 from markupsafe import Markup, escape
 
-from messaging.content.rendering.errors import RenderLimit
+from messaging.content.rendering.errors import RenderFailed, RenderLimit
 from messaging.content.rendering.html.plain_text import strip_tags
 from messaging.content.rendering.limits import (
     LIST_LIMIT,
@@ -109,6 +109,10 @@ _OF_TEXT = _OF_TEXTS | {
     *("squish", "strip", "strip_newlines", "truncate", "truncatewords", "upcase"),
     *("url_decode", "url_encode"),
 }
+_OF_PROPERTIES = frozenset({"compact", "find", "find_index", "has", "map", "reject", "sort"}) | {
+    *("sort_natural", "sum", "uniq", "where"),
+}
+"""Filters of lists whose argument names a property of the items."""
 _DIGITS = 20
 _DATE_LENGTH = 64
 _FORMAT_LENGTH = 100
@@ -144,10 +148,10 @@ def bounded(filters: Mapping[str, Filter], *, html: bool) -> dict[str, Filter]:
 
 def _bounded(name: str, function: Filter) -> Filter:
     """Wrap a filter so that its input and result are checked and charged to the meter."""
-    guard = _GUARDS.get(name)
+    guard, extra_cost = _GUARDS.get(name), _EXTRA_COSTS.get(name)
 
     def call(meter: Meter, value: object, *args: object, **options: object) -> object:
-        meter.spend(2 + _cost(value))
+        meter.spend(2 + _cost(value) + (extra_cost(value) if extra_cost else 0))
         for argument in args:
             meter.spend(_cost(argument))
         if guard is not None:
@@ -202,6 +206,12 @@ def _guard_replace(value: object, old: object = "", new: object = "", *_: object
         raise RenderLimit("a replacement that grows too long")
 
 
+def _guard_key(_: object, key: object = None, *__: object) -> None:
+    """Refuse a list as the name of a property, which would be read as text for each item."""
+    if isinstance(key, list | tuple | dict):
+        raise RenderFailed("a list or mapping can't name a property")
+
+
 def _guard_round(_: object, digits: object = 0, *__: object) -> None:
     if isinstance(digits, int | float) and abs(digits) > _DIGITS:
         raise RenderLimit("a number of too many digits")
@@ -215,9 +225,17 @@ def _guard_text(value: object, *_: object) -> None:
 
 _GUARDS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(_OF_TEXT | {"date", "slice", "split", "strip_html"}, _guard_text),
+    **dict.fromkeys(_OF_PROPERTIES, _guard_key),
     "replace": _guard_replace,
     "round": _guard_round,
 }
+
+
+_EXTRA_COSTS: dict[str, Callable[[object], int]] = {
+    "date": lambda _: 50,
+    "strip_html": lambda value: len(value) >> 2 if isinstance(value, str) else 0,
+}
+"""What filters cost, in fuel, besides what their values do."""
 
 
 def _cut_everywhere(text: str, part: str) -> list[str]:

@@ -11,7 +11,7 @@ from messaging.content.rendering import (
     advise_sms,
     advise_variables,
     compile_source,
-    preview_sms,
+    render_sms,
 )
 
 
@@ -77,7 +77,7 @@ def test_any_html_is_checked_in_one_pass(html):
     ],
 )
 def test_sms(text, expected):
-    sms = preview_sms(compile_source({"text": text}), {})
+    sms = render_sms(compile_source({"text": text}), {})
     assert advise_sms(sms) == [Advice("text", message) for message in expected]
 
 

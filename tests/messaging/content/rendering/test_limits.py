@@ -7,12 +7,15 @@ wide that only a template that got away would pass it.
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from messaging.content.rendering import (
+    QUICK,
     Limits,
     RenderFailed,
     RenderLimit,
@@ -182,6 +185,44 @@ def test_hostile_template_is_bounded(name, field):
         render_email(compiled, DATA, limits=Limits(seconds=0.1))
     assert time.thread_time() - started < 1
     assert "data" not in str(raised.value)
+
+
+ROWS = [{"k": f"<b>{n}</b> &amp; 05.01.26", "n": n} for n in range(2_000)]
+VALUES = {
+    "text": "<b>&amp; é </b>=?" * 6_000,
+    "digits": "9" * 30,
+    "day": "05 January 2026 10:00:00.123 UTC+3",
+    "number": 10**29 + 0.5,
+    "rows": ROWS,
+    "row": ROWS[0],
+    "words": ["a b"] * 10_000,
+}
+ARGUMENTS = ("", ": 'k'", ": 'k', 7", ": text", ": '<', text", ": 9999", ": words", ": '%c %c'")
+
+
+def _seconds(source, data, limits):
+    """Return the CPU time of rendering a text, whether it ends or not."""
+    compiled = compile_source({"html": source})
+    started = time.thread_time()
+    with suppress(RenderLimit, RenderFailed):
+        render_email(compiled, data, limits)
+    return time.thread_time() - started
+
+
+@pytest.mark.promise("templates-2")
+@pytest.mark.parametrize("name", sorted(STANDARD))
+def test_fuel_bounds_the_time_of_any_filter(name):
+    limits = Limits(fuel=QUICK.fuel // 10)
+    for value, arguments in product(VALUES, ARGUMENTS):
+        source = f"{TURNS}{{% assign z = {value} | {name}{arguments} %}}{END}"
+        assert _seconds(source, VALUES, limits) < 0.1, source
+
+
+@pytest.mark.promise("templates-2")
+@pytest.mark.parametrize("name", BOUNDED)
+def test_quick_rendering_takes_little_time(name):
+    limits = replace(QUICK, data=1_000_000)
+    assert _seconds(BOUNDED[name], DATA, limits) < 0.2  # 0.04 on a machine with nothing to do
 
 
 @pytest.mark.parametrize("name", FINE)

@@ -130,7 +130,7 @@ def test_missing_partial_is_a_problem_of_its_users():
 
 def test_deleted_partial_fails_only_the_field_using_it():
     compiled = compile_source({"text": "fine", "html": "{% render 'p' %}"})
-    assert render_sms(compiled, {}) == "fine"
+    assert render_sms(compiled, {}).text == "fine"
     with pytest.raises(RenderFailed) as raised:
         render_email(compiled, {})
     assert str(raised.value) == "html, line 1, column 4: there is no partial 'p'"
@@ -212,8 +212,8 @@ def test_partial_is_compiled_with_its_user():
     first = compile_source(texts, {"p": "1", "other": "x"})
     assert first.partials == {"p"}
     assert compile_source(texts, {"p": "1", "other": "y"}) is first
-    assert render_sms(compile_source(texts, {"p": "2"}), {}) == "2"
-    assert render_sms(first, {}) == "1"
+    assert render_sms(compile_source(texts, {"p": "2"}), {}).text == "2"
+    assert render_sms(first, {}).text == "1"
 
 
 def test_used_partials_are_found_through_partials():

@@ -9,7 +9,6 @@ from messaging.content.rendering import (
     RenderFailed,
     SmsSize,
     compile_source,
-    preview_sms,
     render_email,
     render_push,
     render_sms,
@@ -64,10 +63,10 @@ def test_subject_stays_one_line(value, subject):
 
 def test_sms_is_trimmed_and_measured():
     compiled = compile_source({"text": "\n Hi {{ n }}\r\nBye {{ x }}\n"})
-    assert preview_sms(compiled, {"n": "<A>"}) == RenderedSms(
+    assert render_sms(compiled, {"n": "<A>"}) == RenderedSms(
         "Hi <A>\nBye", SmsSize("GSM-7", 10, 10, 1), ("x",)
     )
-    assert render_sms(compiled, {"n": "A"}) == "Hi A\nBye"
+    assert render_sms(compiled, {"n": "A"}).text == "Hi A\nBye"
 
 
 def test_empty_sms_fails():

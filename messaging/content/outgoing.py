@@ -1,0 +1,67 @@
+"""Rendering of what is sent: at once if that is quick, else in a process that can be killed.
+
+Nearly all messages take less than a millisecond. `rendering.QUICK` counts their steps, so the
+process that sends is never held up, and the same messages are quick on any machine. All others are
+rendered by an errand, which the kernel kills after `RENDER_SECONDS` of CPU time, also in native
+code. Then the message fails alone, and the next errand gets a new process.
+
+What other people see (previews, dry runs, stored messages) is rendered by `costly_steps`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from django.conf import settings
+
+from messaging.content import rendering
+from messaging.content.templates import ActiveTemplate, to_render
+from rme.core.process.admission import Budget
+from rme.core.process.errands import Errands, Killed, Overrun
+
+TOO_LONG = "rendering takes too long"
+
+Rendered = rendering.RenderedVersion | rendering.Failure
+
+
+class OutgoingRenderer:
+    """Renders messages for a process that sends, which has one."""
+
+    def __init__(
+        self,
+        render_apart: Callable[
+            [Sequence[rendering.VersionToRender]], Sequence[Rendered]
+        ] = rendering.render_versions,
+    ) -> None:
+        """Start no process yet. `render_apart` is what errands do."""
+        self._render_apart = render_apart
+        # Nobody waits for a message as for a page, so no organization has a budget.
+        self._errands = Errands(Budget(rate=1.0, burst=math.inf), processes=1)
+
+    def render(
+        self, organization_id: str, template: ActiveTemplate, data: Mapping[str, object]
+    ) -> rendering.RenderedVersion:
+        """Render a template. Raises TemplateSyntax, RenderFailed, RenderLimit.
+
+        Raises MemoryError if the machine can't run the process apart: no message is to blame.
+        """
+        if template.is_parsed_quickly:
+            try:
+                return rendering.render(template.channel, template.compiled, data, rendering.QUICK)
+            except rendering.RenderLimit:
+                pass  # its own limits are wider
+        return self._render(organization_id, to_render(template, data))
+
+    def _render(
+        self, organization_id: str, version: rendering.VersionToRender
+    ) -> rendering.RenderedVersion:
+        try:
+            (rendered,) = self._errands.run(
+                organization_id, settings.RENDER_SECONDS, self._render_apart, [version]
+            )
+        except (Killed, OSError) as error:
+            raise MemoryError("the process that renders doesn't start, or was killed") from error
+        except Overrun:
+            raise rendering.RenderLimit(TOO_LONG) from None
+        if isinstance(rendered, Exception):
+            raise rendered
+        return rendered
