@@ -127,7 +127,9 @@ def _send(count: int, start: Barrier) -> None:
 
     django.setup()
     from messaging.delivery import claims, tasks
+    from messaging.delivery.sending_process import SendingProcess
     from messaging.models import Delivery
+    from rme.core.outbound import outbound_transport
     from rme.core.process import memory
 
     memory.freeze_startup_objects()
@@ -135,9 +137,10 @@ def _send(count: int, start: Barrier) -> None:
     claims.ready("EMAIL")
     waiting = Delivery.objects.filter(status="ACCEPTED")
     goal = waiting.count() - count
+    process = SendingProcess()
     start.wait(60)
     while waiting.count() > goal:
-        tasks.send_ready("EMAIL")
+        tasks.send("EMAIL", outbound_transport(), process)
 
 
 def _claim_beside(scene: Scene) -> float:

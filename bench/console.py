@@ -78,16 +78,17 @@ def console(scene: Scene) -> None:
 def _deliver() -> None:
     """Send what was accepted, by the simulator; half of it fails."""
     from messaging.delivery import claims, deliver
-    from messaging.delivery.tasks import this_process
+    from messaging.delivery.sending_process import SendingProcess
     from messaging.domain.channels import Channel
     from messaging.feedback import receipts
     from messaging.models import Delivery
     from rme.core.outbound import outbound_transport
 
+    process = SendingProcess()
     while waiting := claims.ready(Channel.EMAIL):
         for priority, organization_id in claims.choose(waiting):
             window = claims.claim(organization_id, Channel.EMAIL, priority)
-            deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), process, receipts.apply)
     # Lists of failed ones are as long as with a million: a page shows fifty.
     half = Delivery.objects.order_by("-pk").values("pk")[: FEW // 2]
     Delivery.objects.filter(pk__in=half).update(status="FAILED", reason="PROVIDER_ERROR")

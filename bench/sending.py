@@ -36,26 +36,30 @@ def _get_ready(channel: str) -> None:
 
 def _send(channel: str) -> None:
     from messaging.delivery import tasks
+    from messaging.delivery.sending_process import SendingProcess
     from messaging.models import Delivery
+    from rme.core.outbound import outbound_transport
 
+    process = SendingProcess()
     left = Delivery.objects.filter(status="ACCEPTED", channel=channel)
     while left.exists():  # what a busy server has not answered in time is due again after a second
-        tasks.send_ready(channel)
+        tasks.send(channel, outbound_transport(), process)
         time.sleep(0.005)
-    assert tasks.this_process().late_outcomes.finish(30)  # as a worker does before it ends
+    assert process.late_outcomes.finish(30)  # as a worker does before it ends
 
 
 def _send_first(channel: str) -> None:
     """Send one: what a process does once (read keys, connect, log in, load Celery's queues) is
     done before the clock starts, as it is by the peers.
     """
-    from messaging.delivery import claims, deliver, tasks, wakeups
+    from messaging.delivery import claims, deliver, wakeups
+    from messaging.delivery.sending_process import SendingProcess
     from messaging.feedback import receipts
     from rme.core.outbound import outbound_transport
 
     ((priority, organization_id), *_) = claims.ready(channel)
     claim = claims.claim(organization_id, channel, priority, 1)
-    deliver.deliver([claim], outbound_transport(), tasks.this_process(), receipts.apply)
+    deliver.deliver([claim], outbound_transport(), SendingProcess(), receipts.apply)
     wakeups.wake([channel])
 
 

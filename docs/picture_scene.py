@@ -18,7 +18,7 @@ from messaging.consent.tasks import answer_privacy_requests, verify_ledgers
 from messaging.console.access import Viewer
 from messaging.console.actions import bulk_actions, tasks
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
+from messaging.delivery.sending_process import SendingProcess
 from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.links import PreferenceLink
@@ -278,8 +278,9 @@ def _send(caller: Caller, contact: str, channel: str, note: str, **fields: Any) 
 
 def _work() -> None:
     """Send what is ready, by the simulator."""
+    process = SendingProcess()
     for channel in Channel:
         while waiting := claims.ready(channel):
             for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
-                deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
+                deliver.deliver([window], outbound_transport(), process, receipts.apply)

@@ -63,7 +63,7 @@ app.conf.task_time_limit = app.conf.task_soft_time_limit + 30
 # These process whole tables, once an hour.
 _HOUR = {"soft_time_limit": 3600, "time_limit": 3660, "at_most_every": 3500}
 app.conf.task_annotations = {
-    "messaging.sweep": {"at_most_every": 0.5},
+    "messaging.sweep": {"at_most_every": 0.5, "proves_alive": "scheduler"},
     "messaging.notify_endpoints": {"at_most_every": 0.5},
     "messaging.poll": {"at_most_every": 2.5},
     "messaging.publish_templates": {"at_most_every": 2.5},

@@ -9,7 +9,6 @@ import orjson
 from django.test import Client
 
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.models import Event
@@ -19,6 +18,7 @@ from rme.tenants.models import Application, Organization
 from rme.tenants.oauth import applications, clients, tokens
 from rme.transport import Transport
 from tests import factories
+from tests.sending import PROCESS
 
 FORM = "application/x-www-form-urlencoded"
 TOKEN_SECONDS = 3600
@@ -124,7 +124,7 @@ def work(transport: Transport | None = None, *, once: bool = False) -> int:
             for priority, organization_id in claims.choose(waiting):
                 window = claims.claim(organization_id, channel, priority)
                 own = transport or outbound_transport()
-                deliver.deliver([window], own, this_process(), receipts.apply)
+                deliver.deliver([window], own, PROCESS, receipts.apply)
                 windows += 1
     return windows
 

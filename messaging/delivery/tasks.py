@@ -6,7 +6,7 @@ it loses nothing.
 """
 
 import time
-from functools import cache, partial
+from functools import partial
 
 from celery import shared_task
 
@@ -15,9 +15,8 @@ from messaging.delivery.sending_process import SendingProcess
 from messaging.feedback import receipts
 from messaging.store import due_organizations
 from rme.core.outbound import outbound_transport
-from rme.core.process import worker
 from rme.core.process.task_requests import clear_wakeup
-from rme.core.redis import heartbeats
+from rme.core.process.worker import WorkerTask
 from rme.transport import Transport
 
 RUN_SECONDS = 5.0
@@ -28,18 +27,18 @@ together: a claim and a window cost the same for one as for ten. The first never
 """
 
 
-@shared_task(name=wakeups.SEND_READY)
-def send_ready(channel: str) -> None:
+class SendTask(WorkerTask):
+    """A task that sends."""
+
+    abstract = True
+    process: SendingProcess
+    """What its process has: set when that starts (`worker_process`)."""
+
+
+@shared_task(name=wakeups.SEND_READY, base=SendTask, bind=True)
+def send_ready(self: SendTask, channel: str) -> None:
     """Send what is ready on a channel."""
-    send(channel, outbound_transport(), this_process())
-
-
-@cache
-def this_process() -> SendingProcess:
-    """Return what this process has, for its tasks: nobody can pass it to them. A worker's process
-    makes it when it starts (`worker_process`).
-    """
-    return SendingProcess()
+    send(channel, outbound_transport(), self.process)
 
 
 def send(channel: str, transport: Transport, process: SendingProcess) -> None:
@@ -96,5 +95,3 @@ def sweep() -> None:
     while sweeper.fall_back() == sweeper.BATCH:
         pass
     wakeups.wake(due_organizations.waiting_channels(), retry=True)
-    if not worker.is_unprompted():
-        heartbeats.mark_alive("scheduler")

@@ -5,7 +5,8 @@ from functools import partial
 from celery.signals import worker_process_init, worker_process_shutdown
 from django.conf import settings
 
-from messaging.delivery.tasks import send_ready, this_process
+from messaging.delivery.sending_process import SendingProcess
+from messaging.delivery.tasks import send_ready
 from messaging.domain.channels import Channel
 from messaging.feedback import listeners
 from messaging.feedback.tasks import request_callbacks
@@ -19,7 +20,7 @@ def begin_process(**_: object) -> None:
     """Bound the waits for the database, listen to providers, and look for work without a task."""
     availability.limit(settings.LEASE_SECONDS / 2)
     tracing.start()
-    this_process()  # made now, after the fork
+    send_ready.process = SendingProcess()
     # The queue of SMS has the receipts, and the default one answers some inbound SMS.
     if {"sms", "default"} & worker.queues():
         listeners.start(request_callbacks)
@@ -32,6 +33,6 @@ def begin_process(**_: object) -> None:
 def end_process(**_: object) -> None:
     """Finish the task, store the outcomes in flight, and unbind, before the process ends."""
     worker.end(settings.LEASE_SECONDS / 2)
-    this_process().late_outcomes.finish(settings.LEASE_SECONDS / 2)
+    send_ready.process.late_outcomes.finish(settings.LEASE_SECONDS / 2)
     listeners.stop()
     tracing.stop()

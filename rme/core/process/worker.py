@@ -138,15 +138,10 @@ class TaskRecord:
         )
 
 
-class _Unprompted(threading.local):
-    value = False
-
-
 arrivals = Arrivals()
 record = TaskRecord()
 _turn = ThreadTurn()
 """The turn of the running task or poll: they share the process's transport."""
-_unprompted = _Unprompted()
 _stopped = threading.Event()
 
 
@@ -159,6 +154,8 @@ class WorkerTask(Task[..., Any]):
     abstract = True
     at_most_every: float | None = None
     """The seconds within which a second hint returns at once, because it would find nothing new."""
+    proves_alive: str | None = None
+    """The process that is alive if it orders the task (`heartbeats.mark_alive`)."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self.request.called_directly:
@@ -169,9 +166,15 @@ class WorkerTask(Task[..., Any]):
             return None
         with _turn, _counting_as_alive(self.name):
             try:
-                return perform(self.name, partial(self.run, *args, **kwargs))
+                return perform(self.name, partial(self._carry_out, *args, **kwargs))
             finally:
                 arrivals.note(key)
+
+    def _carry_out(self, *args: object, **kwargs: object) -> object:
+        result = self.run(*args, **kwargs)
+        if self.proves_alive:
+            heartbeats.mark_alive(self.proves_alive)
+        return result
 
 
 @contextmanager
@@ -230,11 +233,6 @@ def _measure(name: str, job: Job) -> object:
         raise
     finally:
         TASK_SECONDS.observe(time.monotonic() - started, name)
-
-
-def is_unprompted() -> bool:
-    """Return whether the current job runs without an order."""
-    return _unprompted.value
 
 
 # --- work without an order ------------------------------------------------------------------------
@@ -310,7 +308,7 @@ def _poll(expected: Sequence[Expected]) -> None:
 def run_late(tasks: Sequence[Expected]) -> None:
     """Run late tasks one by one; a task that arrives meanwhile runs between them."""
     for expected in tasks:
-        with _turn, _counting_as_alive(expected.task), _without_order():
+        with _turn, _counting_as_alive(expected.task):
             if _stopped.is_set():
                 return
             try:
@@ -319,12 +317,3 @@ def run_late(tasks: Sequence[Expected]) -> None:
                 log.exception("unprompted.failed", task=expected.task)
             finally:
                 connections.close_all()
-
-
-@contextmanager
-def _without_order() -> Iterator[None]:
-    _unprompted.value = True
-    try:
-        yield
-    finally:
-        _unprompted.value = False

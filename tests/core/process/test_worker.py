@@ -143,19 +143,20 @@ def test_each_process_has_its_own_heartbeat(redis):
 def test_late_tasks_run_without_a_heartbeat_of_beat(org, api, redis):
     from tests import factories
     from tests.rest import message
+    from tests.sending import send_ready
 
     sent = api.send(message(factories.contact(org))).json()["messageId"]
     redis.flushdb()
     jobs = [
         worker.Expected("sweep", tasks.sweep.run),
-        worker.Expected("send", lambda: tasks.send_ready.run("EMAIL")),
+        worker.Expected("send", lambda: send_ready("EMAIL")),
     ]
     looking = threading.Thread(target=worker.run_late, args=(jobs,))
     looking.start()
     looking.join(30)
     assert api.get(sent)["status"] in ("SENT", "DELIVERED")
     assert heartbeats.are_alive(["scheduler"]) == [False]
-    tasks.sweep()
+    tasks.sweep.apply()
     assert heartbeats.are_alive(["scheduler"]) == [True]
 
 

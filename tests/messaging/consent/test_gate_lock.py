@@ -11,13 +11,13 @@ from django.db import connections, transaction
 from messaging.consent import ledger
 from messaging.consent.ledger import ConsentDecision
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Suppression
 from rme.core.db import clock
 from rme.core.outbound import outbound_transport
 from tests import factories
 from tests.rest import all_events, message, work
+from tests.sending import PROCESS
 
 
 @pytest.mark.promise("gates-2")
@@ -75,7 +75,7 @@ def test_messages_claimed_after_a_committed_suppression_are_not_sent(api, org):
             began = time.perf_counter()
             claim = claims.claim(org.pk, "EMAIL", 0, 1)
             claimed_at.update({each.contact_id: began for each in claim.deliveries})
-            deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
+            deliver.deliver([claim], outbound_transport(), PROCESS, receipts.apply)
         connections.close_all()
 
     thread = threading.Thread(target=send)

@@ -10,7 +10,6 @@ from django.db import connection, connections, transaction
 
 from messaging.consent import gate_lock
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Suppression
 from rme.core import ids
@@ -18,6 +17,7 @@ from tests import factories
 from tests.fakes import providers as fakes
 from tests.messaging.consent.race_scene import AT_ONCE, race
 from tests.rest import message
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 300
@@ -38,7 +38,7 @@ def test_no_attempt_begins_after_a_committed_stop(api, org, scene):
         began = datetime.now(UTC)
         claim = claims.claim(org.pk, "SMS", 0, AT_ONCE)
         claimed_at.update({each.contact_id: began for each in claim.deliveries})
-        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
+        deliver.deliver([claim], scene.transport, PROCESS, receipts.apply)
 
     stopped_at = race(people, lambda person: write_stop(scene, person.mobile), send)
     send()  # what a round left behind
@@ -80,7 +80,7 @@ def test_attempts_wait_for_an_uncommitted_stop(api, org, scene):
     held.wait(10)
     claim = claims.claim(org.pk, "SMS", 0)
     going.set()
-    deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
+    deliver.deliver([claim], scene.transport, PROCESS, receipts.apply)
     thread.join()
     assert scene.server.seen == []
     assert Delivery.objects.get().status == "BLOCKED"

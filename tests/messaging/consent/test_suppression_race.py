@@ -8,7 +8,6 @@ from django.db import connections, transaction
 
 from messaging.consent import erasure, gate_lock, suppression_import
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.domain.receipts import Receipt
 from messaging.feedback import callbacks, receipts
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
@@ -20,6 +19,7 @@ from tests.messaging.consent.race_scene import AT_ONCE, race
 from tests.messaging.consent.test_soft_bounces import earlier
 from tests.messaging.console.conftest import url
 from tests.rest import message
+from tests.sending import PROCESS
 from tests.tenants.admin.scene import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,7 +70,7 @@ def by_simulator(api, org, scene):
     api.send(message(factories.contact(org, email="complaint@simulator.rme.test")))
     claim = claims.claim(org.pk, "EMAIL", 0)
     found: list[Receipt] = []
-    deliver.deliver([claim], scene.transport, this_process(), found.extend)
+    deliver.deliver([claim], scene.transport, PROCESS, found.extend)
     return lambda: receipts.apply(found)
 
 
@@ -141,7 +141,7 @@ def test_no_attempt_begins_after_a_committed_hard_bounce(api, org, scene):
     people = factories.contacts(org, TIMES)
     api.bulk([message(each, channel="SMS") for each in people])
     while (claim := claims.claim(org.pk, "SMS", 0, 50)).deliveries:
-        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
+        deliver.deliver([claim], scene.transport, PROCESS, receipts.apply)
     api.bulk([message(each, channel="SMS") for each in people])
     first = {d.contact_id: d for d in Delivery.objects.filter(status="SENT")}
     attempts = dict(Attempt.objects.values_list("delivery_id", "id"))
@@ -152,7 +152,7 @@ def test_no_attempt_begins_after_a_committed_hard_bounce(api, org, scene):
 
     def send() -> None:
         claim = claims.claim(org.pk, "SMS", 0, AT_ONCE)
-        deliver.deliver([claim], scene.transport, this_process(), receipts.apply)
+        deliver.deliver([claim], scene.transport, PROCESS, receipts.apply)
 
     bounced_at = race(people, bounce, send)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.domain.channels import Channel
 from messaging.domain.policy import BUILT_IN
 from messaging.domain.statuses import TRANSITIONS, Status, aggregate
@@ -23,6 +22,7 @@ from rme.core.outcomes import Accepted
 from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery
 from tests.rest import Api, events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 
@@ -225,7 +225,7 @@ def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, or
     for _ in range(2):  # rounds
         for priority, organization_id in claims.choose(claims.ready(Channel.EMAIL)):
             window = claims.claim(organization_id, "EMAIL", priority, claims.WINDOW)
-            deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), PROCESS, receipts.apply)
             served.append(organization_id)
     assert sorted(served[:2]) == ["acme", "other"]
     assert Attempt.objects.filter(organization_id="other").count() == 1

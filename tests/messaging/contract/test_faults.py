@@ -15,7 +15,6 @@ from django.db import OperationalError, connection
 
 from messaging import providers
 from messaging.delivery import claims, deliver, sweeper, tasks
-from messaging.delivery.tasks import this_process
 from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event, IdempotencyKey, Message, ProviderAccount
@@ -27,6 +26,7 @@ from rme.core.provider import Provider
 from rme.core.redis.connection import redis_client
 from tests import databases, factories
 from tests.rest import all_events, error, events, message, work
+from tests.sending import PROCESS, send_ready
 from tests.service import ROOT
 from tests.stopwatch import Stopwatch
 from tests.threads import at_once
@@ -84,7 +84,7 @@ def test_emptied_redis_loses_no_message(api, org, redis):
     redis.flushdb()
     tasks.sweep()
     assert redis.exists("rme:wakeup:EMAIL") == 1
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert events(message_id) == ["accepted", "sent", "delivered"]
 
 
@@ -129,7 +129,7 @@ def test_workers_side_by_side_send_each_message_once(api, org):
 
     def send_some():
         while (window := claims.claim(org.pk, "EMAIL", 0, 20)).deliveries:
-            deliver.deliver([window], outbound_transport(), this_process(), receipts.apply)
+            deliver.deliver([window], outbound_transport(), PROCESS, receipts.apply)
 
     at_once(send_some, 4)
     assert Counter(Delivery.objects.values_list("status", "fence")) == {("DELIVERED", 1): 300}
@@ -249,11 +249,11 @@ SEND_WITHOUT_MEMORY = """
 import django
 django.setup()
 from messaging import providers
-from messaging.delivery import tasks
 from tests.messaging.contract.test_faults import Hungry
+from tests.sending import send_ready
 
 providers.REGISTRY["hungry"] = Hungry
-tasks.send_ready("EMAIL")
+send_ready("EMAIL")
 """
 
 

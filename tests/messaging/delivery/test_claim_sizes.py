@@ -6,12 +6,13 @@ import pytest
 from django.db import connections
 
 from messaging import providers
-from messaging.delivery import claims, tasks
+from messaging.delivery import claims
 from messaging.models import Delivery, ProviderAccount
 from rme.core.outcomes import Accepted
 from rme.core.provider import no_progress
 from tests.messaging.delivery.deliver_scene import Scripted
 from tests.rest import message
+from tests.sending import send_ready
 
 WINDOW, BATCH = claims.WINDOW, claims.BATCH_LIMIT
 
@@ -57,7 +58,7 @@ def test_claims_grow_while_messages_leave_at_once(org, api, ada, script, monkeyp
     monkeypatch.setattr(claims, "CLAIM_SECONDS", 1e6)  # however slow the machine
     for _ in range(3):
         api.bulk([message(ada) for _ in range(2 * WINDOW)])
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert Counting.claimed[:2] == [WINDOW, 5 * WINDOW]
 
 

@@ -8,13 +8,13 @@ from django.conf import settings
 from django.db import connection
 
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, MessageContent
 from messaging.store.claims import CLAIM_BYTES
 from rme.core.outbound import outbound_transport
 from tests import factories
 from tests.rest import Api, message
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 
@@ -106,7 +106,7 @@ def test_claim_waiting_half_its_lease_is_returned(org, api, ada):
     claim = claims.claim(org.pk, "EMAIL", 0)
     assert monotonic() < claim.until <= monotonic() + settings.LEASE_SECONDS / 2
     late = replace(claim, until=monotonic() - 1)
-    assert deliver.deliver([late], outbound_transport(), this_process(), receipts.apply) == {
+    assert deliver.deliver([late], outbound_transport(), PROCESS, receipts.apply) == {
         late.organization_id: 0
     }
     assert (Delivery.objects.get().status, Attempt.objects.count()) == ("ACCEPTED", 0)

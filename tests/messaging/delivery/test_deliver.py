@@ -12,7 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from messaging import providers
 from messaging.delivery import claims, deliver, sweeper
 from messaging.delivery.outgoing import OutgoingDelivery
-from messaging.delivery.tasks import this_process
 from messaging.domain.receipts import Receipt
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, ProviderAccount, Suppression
@@ -32,6 +31,7 @@ from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery, due_now
 from tests.messaging.delivery.slow_scene import wait_for
 from tests.rest import events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ def test_statements_do_not_grow_with_the_window(api, org, count):
     assert (len(window.deliveries), len(captured)) == (count, 6)
     found: list[Receipt] = []
     with CaptureQueriesContext(connection) as captured:
-        deliver.deliver([window], Transport(), this_process(), found.extend)
+        deliver.deliver([window], Transport(), PROCESS, found.extend)
     # contacts; savepoint, lock, gates, attempts, release; savepoint, by index, outcomes, release
     assert len(captured) == 11
     with CaptureQueriesContext(connection) as captured:
@@ -101,7 +101,7 @@ def test_a_bulk_of_500_is_one_claim(api, org):
     api.bulk([message(person) for person in people])
     claim = claims.claim(org.pk, "EMAIL", 0)
     assert len(claim.deliveries) == 500
-    deliver.deliver([claim], Transport(), this_process(), receipts.apply)
+    deliver.deliver([claim], Transport(), PROCESS, receipts.apply)
     work()  # what did not fit into the claim's turn, on a busy machine
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert Attempt.objects.filter(outcome="Accepted").count() == 500

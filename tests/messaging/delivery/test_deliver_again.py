@@ -7,7 +7,6 @@ import pytest
 
 from messaging.consent import ledger
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.tasks import this_process
 from messaging.domain.statuses import Status
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, Pause, Suppression
@@ -19,6 +18,7 @@ from rme.transport import Transport
 from tests import factories
 from tests.messaging.delivery.deliver_scene import Scripted, delivery, due_now
 from tests.rest import events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 
@@ -91,10 +91,10 @@ def test_claim_of_a_dead_worker_is_reclaimed_and_its_writes_are_ignored(api, org
     assert delivery().status == "ACCEPTED"  # no attempt was written: nothing can have left
     fresh = claims.claim(org.pk, "EMAIL", 0)
     assert (stale.deliveries[0].fence, fresh.deliveries[0].fence) == (1, 2)
-    deliver.deliver([fresh], Transport(), this_process(), receipts.apply)
+    deliver.deliver([fresh], Transport(), PROCESS, receipts.apply)
     assert delivery().status == "SENT"
     Delivery.objects.update(status=Status.SENDING)
-    deliver.deliver([stale], Transport(), this_process(), receipts.apply)
+    deliver.deliver([stale], Transport(), PROCESS, receipts.apply)
     assert (delivery().status, delivery().fence) == ("SENDING", 2)
 
 
@@ -149,7 +149,7 @@ def test_the_simulator_acts_out_outcomes(api, org, word, status, types):
 
 def work_once(org):
     window = claims.claim(org.pk, "EMAIL", 0)
-    deliver.deliver([window], Transport(), this_process(), receipts.apply)
+    deliver.deliver([window], Transport(), PROCESS, receipts.apply)
 
 
 @pytest.mark.promise("events-6")

@@ -9,7 +9,6 @@ from django.db import connection
 from messaging import providers
 from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery import claims, deliver, prepare
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, MessageContent, ProviderAccount
 from messaging.policy import organization_policy
@@ -21,6 +20,7 @@ from tests import factories
 from tests.fakes.http1 import Http1Server, respond
 from tests.messaging.delivery.slow_scene import statuses
 from tests.rest import Api, events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 
@@ -129,7 +129,7 @@ def test_rendering_looks_at_the_clock_between_two_texts(api, org):
 def test_costly_failing_texts_return_the_rest_of_the_claim_in_time(api, org, costly):
     api.bulk([message(person, **costly) for person in factories.contacts(org, 400)])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    count = deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)[org.pk]
+    count = deliver.deliver([claim], outbound_transport(), PROCESS, receipts.apply)[org.pk]
     found = statuses()
     assert 1 <= count <= 300  # each may cost 10,000 turns of a loop
     assert found == {"FAILED": count, "ACCEPTED": 400 - count}
@@ -143,7 +143,7 @@ def test_ready_messages_leave_before_all_costly_ones_are_rendered(api, org, cost
     api.bulk([message(people[0])])
     api.bulk([message(person, **costly) for person in people])
     claim = claims.claim(org.pk, "EMAIL", 0)
-    deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
+    deliver.deliver([claim], outbound_transport(), PROCESS, receipts.apply)
     assert statuses()["DELIVERED"] == 1
     assert statuses()["ACCEPTED"] >= 10
 
@@ -155,6 +155,6 @@ def test_another_organization_gets_its_turn_in_between(api, org, costly):
     Api(other).bulk([message(person) for person in factories.contacts(other, 10)])
     for priority, organization_id in claims.choose(claims.ready("EMAIL")):
         claim = claims.claim(organization_id, "EMAIL", priority)
-        deliver.deliver([claim], outbound_transport(), this_process(), receipts.apply)
+        deliver.deliver([claim], outbound_transport(), PROCESS, receipts.apply)
     assert statuses(organization_id="other") == {"DELIVERED": 10}
     assert statuses(organization_id=org.pk)["ACCEPTED"] >= 80

@@ -11,7 +11,6 @@ from django.db import OperationalError, connection
 from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery import claims, deliver, prepare, record
 from messaging.delivery.record import Answered
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint
 from messaging.store import event_view
@@ -24,11 +23,12 @@ from tests.clocks import StandingClock
 from tests.messaging.delivery.deliver_scene import Scripted, delivery
 from tests.messaging.delivery.slow_scene import statuses
 from tests.rest import message
+from tests.sending import PROCESS
 
 
 def send_all(org):
     batches = claims.claim_many("EMAIL", 0, {org.pk: claims.BATCH_LIMIT})
-    deliver.deliver(batches, Transport(), this_process(), receipts.apply)
+    deliver.deliver(batches, Transport(), PROCESS, receipts.apply)
 
 
 def outcomes():
@@ -49,7 +49,7 @@ def test_outcomes_are_stored_if_filling_the_next_window_fails(api, org, script, 
 
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         send_all(org)
-    assert this_process().late_outcomes.finish(20)
+    assert PROCESS.late_outcomes.finish(20)
     assert statuses() == {"SENT": claims.WINDOW, "SENDING": 5}
     assert outcomes() == [("mail", "Accepted")] * claims.WINDOW
 
@@ -69,7 +69,7 @@ def test_outcomes_are_stored_if_the_task_is_ended_before_applying_them(
     monkeypatch.setattr(deliver, "monotonic", ended)
     with pytest.raises(SoftTimeLimitExceeded):
         send_all(org)
-    assert this_process().late_outcomes.finish(20)
+    assert PROCESS.late_outcomes.finish(20)
     assert (statuses(), outcomes()) == ({"SENT": 1}, [("mail", "Accepted")])
 
 
@@ -87,7 +87,7 @@ def test_failover_with_lost_commit_answer_stores_only_attempts_made(api, org, sc
 
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         send_all(org)
-    assert this_process().late_outcomes.finish(20)
+    assert PROCESS.late_outcomes.finish(20)
     assert outcomes() == [("first", "Retryable")]
     assert (delivery().status, delivery().provider) == ("ACCEPTED", "first")
 

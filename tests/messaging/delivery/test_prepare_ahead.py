@@ -4,9 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.delivery import claims, deliver, prepare, tasks
+from messaging.delivery import claims, deliver, prepare
 from messaging.delivery.accounts import admission
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts
 from messaging.models import Category, Delivery, Pause, ProviderAccount, Suppression
 from rme.core.cache import TtlCache
@@ -16,6 +15,7 @@ from rme.crm.contacts import embedded_contacts
 from rme.crm.models import Contact
 from tests import factories
 from tests.rest import Api, message
+from tests.sending import PROCESS, send_ready
 
 pytestmark = pytest.mark.django_db
 
@@ -59,7 +59,7 @@ def test_statements_do_not_grow_with_the_organizations(count):
 def test_the_room_of_a_process_is_read_for_all_organizations_at_once(count):
     wanted = dict.fromkeys(_organizations(count), 50)
     with CaptureQueriesContext(connection) as captured:
-        assert admission.process_rooms(wanted, "EMAIL", this_process().load) == wanted
+        assert admission.process_rooms(wanted, "EMAIL", PROCESS.load) == wanted
     assert len(captured) == 1  # policies
 
 
@@ -68,7 +68,7 @@ def test_statements_of_a_window_do_not_grow_with_the_organizations(count):
     names = _organizations(count)
     batches = claims.claim_many("EMAIL", 0, admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL"))
     with CaptureQueriesContext(connection) as captured:
-        counts = deliver.deliver(batches, outbound_transport(), this_process(), receipts.apply)
+        counts = deliver.deliver(batches, outbound_transport(), PROCESS, receipts.apply)
     assert counts == dict.fromkeys(names, 2)
     # organizations, contacts, versions, PostgreSQL's time; savepoint, locks, attempts,
     # by index, gates, release; savepoint, by index, outcomes, release; receipts: savepoint, seven,
@@ -88,7 +88,7 @@ def test_gates_of_a_window_apply_per_organization():
         organization_id=capping, name="TRANSACTIONAL", regime="OPT_OUT", cap_count=1
     )
     batches = claims.claim_many("EMAIL", 0, admission.rate_rooms(dict.fromkeys(names, 50), "EMAIL"))
-    deliver.deliver(batches, outbound_transport(), this_process(), receipts.apply)
+    deliver.deliver(batches, outbound_transport(), PROCESS, receipts.apply)
     found = Delivery.objects.values_list("organization_id", "status", "reason", "waiting")
     assert sorted(map(str, found)) == sorted(
         map(
@@ -132,6 +132,6 @@ def test_contacts_of_another_organization_are_not_found():
 
 def test_a_task_sends_all_of_many_organizations():
     names = _organizations(12)
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     sent = Delivery.objects.filter(status="DELIVERED").values_list("organization_id", flat=True)
     assert sorted(sent) == sorted(names * 2)

@@ -12,6 +12,7 @@ from messaging.models import Attempt, Delivery
 from rme.core.http.parsing import parse
 from tests import factories
 from tests.rest import message
+from tests.sending import send_ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +40,7 @@ def test_messages_arriving_during_a_run_leave_together_in_its_next_window(org, p
     first, *others = factories.contacts(org, 4)
     send(org, first)
     pauses.events = [lambda: [send(org, person) for person in others]]
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert pauses.seconds == [tasks.GATHER_SECONDS] * 2
     windows = Attempt.objects.values_list("started_at", flat=True)
@@ -51,6 +52,6 @@ def test_full_claim_is_sent_without_a_pause(org, pauses):
         row = factories.organization(f"other-{number}")
         factories.welcome(row)
         send(row, factories.contact(row))
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert set(Delivery.objects.values_list("status", flat=True)) == {"DELIVERED"}
     assert pauses.seconds == [tasks.GATHER_SECONDS]

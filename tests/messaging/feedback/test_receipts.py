@@ -8,7 +8,6 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.tasks import this_process
 from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import Status
 from messaging.domain.transitions import Transition
@@ -23,6 +22,7 @@ from tests.fakes.providers import SETTINGS
 from tests.messaging.feedback.sms_scene import Scene, attempt, settle, state
 from tests.messaging.webhooks.webhook_scene import database_time
 from tests.rest import events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 KINDS = sorted(SETTINGS)
@@ -103,7 +103,7 @@ def test_a_receipt_before_the_outcome_is_retried(org, api, scene):
             connections.close_all()
             return scene.transport.perform(requests)
 
-    deliver.deliver([claim], Early(), this_process(), receipts.apply)
+    deliver.deliver([claim], Early(), PROCESS, receipts.apply)
     assert made == {"call": 200, "settled": 1, "state": "SENDING"}
     assert (state(), Callback.objects.get().tries) == ("SENT", 1)  # put off for a second
     due()

@@ -7,7 +7,6 @@ from django.db import OperationalError, connection, connections
 
 from messaging.content import tracked_links
 from messaging.delivery import claims, deliver
-from messaging.delivery.tasks import this_process
 from messaging.feedback import receipts, tracking
 from messaging.models import Hit
 from messaging.pages.tracking_views import GIF
@@ -18,6 +17,7 @@ from rme.transport import Transport
 from tests import factories
 from tests.messaging.feedback.tracking_scene import GMAIL, OWN, TARGET, get, image, link, sent
 from tests.rest import events, message, work
+from tests.sending import PROCESS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_links")]
 
@@ -40,7 +40,7 @@ def test_an_open_before_the_outcome_is_retried(org, api, mail_scene):
             connections.close_all()
             return mail_scene.transport.perform(requests)
 
-    deliver.deliver([claim], Early(), this_process(), receipts.apply)
+    deliver.deliver([claim], Early(), PROCESS, receipts.apply)
     assert made == {"applied": 1}
     assert events(message_id) == ["accepted", "sent"]
     assert tracking.apply_due() == 0  # put off for some seconds

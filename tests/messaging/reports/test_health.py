@@ -144,7 +144,7 @@ def test_without_workers_and_beat_it_is_degraded(org, api):
 def test_a_sweep_is_the_schedulers_heartbeat(org, api):
     heartbeats.store(Heartbeat("a:1"))
     assert read(api)["checks"]["scheduler"] == {"status": "down", "detail": "no sweep lately"}
-    tasks.sweep()
+    tasks.sweep.apply()
     assert read(api)["checks"]["scheduler"] == OK
 
 

@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.delivery.tasks import this_process
 from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import EventType
 from messaging.feedback import receipts
@@ -22,6 +21,7 @@ from rme.transport import Transport
 from tests import factories
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import all_events, message, work
+from tests.sending import PROCESS
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.com/"
@@ -67,7 +67,7 @@ def test_delivery_claimed_by_another_worker_gets_no_event_or_webhook(api, org):
     Delivery.objects.filter(pk=held.id).update(fence=held.fence + 1)
     left: list[Receipt] = []  # the simulator's receipts, which would be queued too
     with capture_logs() as logs:
-        deliver.deliver([claim], Transport(), this_process(), left.extend)
+        deliver.deliver([claim], Transport(), PROCESS, left.extend)
     assert [each for each in logs if each["event"] == "deliver.fenced"] == [
         {"event": "deliver.fenced", "log_level": "warning", "count": 1, "channel": "EMAIL"}
     ]

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 from rme.core.process import task_requests
-from rme.core.redis import heartbeats, rate_limits
+from rme.core.redis import rate_limits
 from tests.simulation.world.clock import VirtualClock
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.turns import Turns
@@ -61,5 +61,4 @@ class Broker:
             stack.enter_context(patch.object(task_requests, "command", self.command))
             stack.enter_context(patch.object(task_requests, "current_app", self))
             stack.enter_context(patch.object(rate_limits.Limiter, "run", lambda *_: None))
-            stack.enter_context(patch.object(heartbeats, "mark_alive", lambda _: None))
             yield

@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging import providers
 from messaging.accept.plan import RATE_TOO_SLOW
-from messaging.delivery import tasks
 from messaging.delivery.accounts import admission, rates
 from messaging.domain.channels import Channel
 from messaging.models import Category, Delivery, Message, ProviderAccount
@@ -24,6 +23,7 @@ from rme.core.redis import rate_limits
 from rme.core.redis.rate_limits import Grant, Limit
 from tests import factories
 from tests.rest import Api, error, message, work
+from tests.sending import send_ready
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_clock")]
 
@@ -82,7 +82,7 @@ def test_grant_is_limited_to_the_available_count(redis, redis_clock):
 def test_messages_beyond_the_rate_are_not_claimed(api, org, accounts, redis_clock):
     accounts("slow", rate=1)
     bulk(api, factories.contacts(org, 5))
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert Counting.sent == {"slow": 1}
     rows = Delivery.objects.filter(status="ACCEPTED").values_list("fence", "waiting")
     assert set(rows) == {(0, None)}
@@ -94,7 +94,7 @@ def test_rate_is_kept_over_time_without_failures(api, org, accounts, redis_clock
     bulk(api, factories.contacts(org, 60))
     sent = []
     while Delivery.objects.filter(status="ACCEPTED").exists():
-        tasks.send_ready("EMAIL")
+        send_ready("EMAIL")
         sent.append(Counting.sent["slow"])
         redis_clock.advance(0.0125)
     # Forty at once, and twenty at forty a second.
@@ -110,12 +110,12 @@ def test_the_order_of_arrival_holds_and_transactional_goes_first(api, org, accou
     people = factories.contacts(org, 8)
     for person in people:
         bulk(api, [person])
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     redis_clock.advance(0.2)
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert len(Counting.order) == 6
     redis_clock.advance(1)
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     assert Counting.order == [person.email for person in people]
 
 
@@ -155,7 +155,7 @@ def test_room_depends_on_the_accounts_tried_first(org, accounts):
 def test_organizations_have_their_own_rates(api, org, accounts):
     accounts("slow", rate=1)
     bulk(api, factories.contacts(org, 2))
-    tasks.send_ready("EMAIL")
+    send_ready("EMAIL")
     other = factories.organization("other")
     assert admission.rate_rooms({org.pk: 9}, "EMAIL")[org.pk] == 0
     assert admission.rate_rooms({other.pk: 9}, "EMAIL")[other.pk] == 9

@@ -8,7 +8,6 @@ import pytest
 from messaging import providers
 from messaging.delivery import claims, deliver
 from messaging.delivery.accounts import CircuitState, circuits
-from messaging.delivery.tasks import this_process
 from messaging.domain.channels import Channel
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, ProviderAccount
@@ -19,6 +18,7 @@ from rme.core.provider import Provider, ProviderSettings
 from rme.transport import Transport
 from tests import factories
 from tests.rest import message, work
+from tests.sending import PROCESS
 
 
 class Scripted(Provider):
@@ -148,7 +148,7 @@ def test_calls_to_redis_do_not_grow_with_the_sends(
         while not (claim := claims.claim(org.pk, "EMAIL", 0)).deliveries:
             time.sleep(0.01)  # accepted by a clock that may be a trifle before the database's
         with redis.monitor() as heard:
-            deliver.deliver([claim], Transport(), this_process(), receipts.apply)
+            deliver.deliver([claim], Transport(), PROCESS, receipts.apply)
             redis.echo("the end")
             said = _until_the_end(heard, own)
         return [command for command in said if command.startswith("EVAL")]
