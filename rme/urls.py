@@ -7,12 +7,14 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from messaging.admin import first_steps
+from messaging.console.studio import template_files
 from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probe_views
 from rme.tenants.access import acting, logins
 from rme.tenants.access import pages as access_pages
 from rme.tenants.admin import role_page
+from rme.tenants.imports.pages import FilePages
 
 handler500 = "rme.core.http.api.failed"
 _BOT_PATH = f"{settings.BOT_BASE_PATH}/".lstrip("/")
@@ -35,6 +37,13 @@ error_renderers = {
     ),
 }
 """What builds the errors of routes that have a shape of their own (`rme.core.http.api.refuse`)."""
+uploads = dict(
+    [
+        ("console:template_import", template_files.UPLOAD),
+        *(page.upload() for page in admin.site._registry.values() if isinstance(page, FilePages)),
+    ]
+)
+"""The routes that take files, by name (`rme.core.http.edge.bound_body`)."""
 
 urlpatterns = [
     # first, because Django tries one after the other

@@ -12,12 +12,18 @@ import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import util
 
-from rme.run.backoff import RestartBackoff, ending
-from rme.run.process import die_with_parent, die_with_supervisor, name_process, signal_group
+from rme.run import keeping
+from rme.run.keeping import KeptProcess
+from rme.run.process import (
+    CHECK_SECONDS,
+    die_with_parent,
+    die_with_supervisor,
+    name_process,
+    signal_group,
+)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """What asks a process to stop."""
-CHECK_SECONDS = 0.1
 SUPERVISOR, PREDECESSOR = "RME_SUPERVISOR", "RME_PREDECESSOR"
 """Variables: the process that replaces this one if it is killed, and the process group that this
 one replaces."""
@@ -25,40 +31,24 @@ OVERLAP_SECONDS = 2.0
 """How long processes of the predecessor work on after new ones were forked, which take a moment."""
 
 
-class KeptFork:
+class KeptFork(KeptProcess):
     """A forked process that is kept running."""
 
     def __init__(self, name: str, run: Callable[[], object], *, may_exit: bool = False) -> None:
-        """`run` is what the process does; its SystemExit is the exit code. With `may_exit` it is
-        only started again when a signal ended it.
-        """
-        self.name, self.run, self.may_exit = name, run, may_exit
-        self.backoff = RestartBackoff(name)
+        """`run` is what the process does; its SystemExit is the exit code."""
+        super().__init__(name, self._fork, self._exit_code, may_exit=may_exit)
+        self.run = run
         self.pid = 0
-        self.exit_code: int | None = None
-        """Of a process that may exit, and has."""
 
-    def keep(self, stopping: bool) -> None:
-        """Start the process when it is due, or schedule its next start if it has ended."""
-        if not self.pid:
-            if not stopping and self.backoff.begin():
-                self.pid = self._fork()
-            return
+    def _exit_code(self) -> int | None:
         ended, status = os.waitpid(self.pid, os.WNOHANG)
-        if not ended:
-            return
-        self.pid = 0
-        code = os.waitstatus_to_exitcode(status)
-        if self.may_exit and code >= 0:
-            self.exit_code = code
-        elif not stopping:
-            self.backoff.ended(ending(code))
+        return os.waitstatus_to_exitcode(status) if ended else None
 
-    def _fork(self) -> int:
+    def _fork(self) -> None:
         parent, supervisor = os.getpid(), os.getppid()
-        pid = os.fork()
-        if pid:
-            return pid
+        self.pid = os.fork()
+        if self.pid:
+            return
         code = 0
         try:
             for number in SIGNALS:
@@ -91,20 +81,21 @@ def keep(children: Sequence[KeptFork]) -> int:
         signal.signal(number, lambda *_: stopping.set())
     predecessor = int(os.environ.pop(PREDECESSOR, "0"))
     until = time.monotonic() + OVERLAP_SECONDS
-    while not stopping.is_set():
+
+    def end_predecessor() -> None:
+        nonlocal predecessor
         if predecessor and time.monotonic() > until:
             signal_group(predecessor, signal.SIGTERM)
             predecessor = 0
-        for child in children:
-            child.keep(stopping=False)
-            if child.exit_code is not None:
-                return child.exit_code
-        stopping.wait(CHECK_SECONDS)
+
+    code = keeping.keep(children, stopping, end_predecessor)
+    if not stopping.is_set():
+        return code
     for child in children:
-        if child.pid:
+        if child.is_running:
             os.kill(child.pid, signal.SIGTERM)
-    while any(child.pid for child in children):
+    while any(child.is_running for child in children):
         for child in children:
-            child.keep(stopping=True)
+            child.look(stopping=True)
         time.sleep(CHECK_SECONDS)
     return 0

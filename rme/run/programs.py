@@ -9,7 +9,7 @@ from signal import SIGKILL, SIGTERM
 from subprocess import Popen
 
 from rme.run.forks import PREDECESSOR
-from rme.run.process import say, signal_group, spawn
+from rme.run.process import say, signal_group, spawn, stop
 
 NUMBERS = {
     "WEB_WORKERS": "2",
@@ -41,12 +41,23 @@ class Program:
     """The process group of the one before, whose processes work on until this one has loaded."""
     predecessor_until: float = 0.0
 
-    def leave(self) -> None:
-        """Let the processes of a program that was killed work on for its successor to end."""
+    def poll(self) -> int | None:
+        """Return the exit code of a program that has ended, and end the rest of its process group.
+
+        If it was killed, its processes work on, for its successor to end.
+        """
         assert self.process is not None
-        self.end_predecessor()
-        self.predecessor, self.process = self.process.pid, None
-        self.predecessor_until = time.monotonic() + PREDECESSOR_SECONDS
+        code = self.process.poll()
+        if code is None:
+            return None
+        if code < 0:
+            self.end_predecessor()
+            self.predecessor = self.process.pid
+            self.predecessor_until = time.monotonic() + PREDECESSOR_SECONDS
+        else:
+            stop(self.process, SIGKILL)
+        self.process = None
+        return code
 
     def end_predecessor(self) -> None:
         """Kill the predecessor's remaining processes."""

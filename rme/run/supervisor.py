@@ -17,19 +17,18 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from rme.run.backoff import RestartBackoff, ending
 from rme.run.engines import Postgres, Valkey
 from rme.run.forks import SUPERVISOR
+from rme.run.keeping import KeptProcess, keep
 from rme.run.places import engine_env
 from rme.run.process import EngineFailed, reap_orphans, reason, say, spawn, stop
 from rme.run.programs import Program
 
 START_FAILURES = 3
 """How often a program may end before the service was up once: then the service cannot start."""
-
-Child = Program | Postgres | Valkey
 
 
 class Supervisor:
@@ -47,9 +46,14 @@ class Supervisor:
         self.child_env = engine_env(var) | self.env | {SUPERVISOR: str(os.getpid())}
         self.stopping = threading.Event()
         self.greeting: bytes | None = None  # written to the terminal once the web answers
-        self.backoffs = {
-            child.name: RestartBackoff(child.name) for child in (*self.engines, *self.programs)
-        }
+        self.kept_engines = [
+            KeptProcess(engine.name, engine.start_again, partial(_poll, engine))
+            for engine in self.engines
+        ]
+        self.kept_programs = [
+            KeptProcess(program.name, partial(program.start, self.child_env), program.poll)
+            for program in self.programs
+        ]
         self.came_up = False
 
     def up(self, prepare: Sequence[Sequence[str]] = ()) -> int:
@@ -57,8 +61,8 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self.stopping.set())
         try:
-            for engine in self.engines:
-                self.backoffs[engine.name].begin()
+            for engine, kept in zip(self.engines, self.kept_engines, strict=True):
+                kept.is_running = kept.backoff.begin()
                 engine.start()
             self.greeting = b""
             for command in prepare:
@@ -67,7 +71,7 @@ class Supervisor:
                     return 0
                 if code:
                     return self._fail(f"{' '.join(command[-2:])} failed{self._shorten(errors)}")
-            return self._watch()
+            return keep([*self.kept_engines, *self.kept_programs], self.stopping, self._look_around)
         except OSError as error:
             return self._fail(reason(error))
         except EngineFailed as error:
@@ -125,16 +129,17 @@ class Supervisor:
         finally:
             web.close()
 
-    def _watch(self) -> int:
-        """Start each child, and start it again when it ends, with growing pauses."""
-        while not self.stopping.wait(0.25):
-            self._announce()
-            self._report_crashes()
-            self._look_after_orphans()
-            for child in (*self.engines, *self.programs):
-                if (cause := self._keep(child)) and self._cannot_start(child):
-                    return self._fail(f"{child.name} does not start ({cause}); see above.")
-        return 0
+    def _look_around(self) -> int | None:
+        """Do what is due besides; return 1 if a program ends again and again before the service was
+        up once.
+        """
+        self._announce()
+        self._report_crashes()
+        self._look_after_orphans()
+        for kept in () if self.came_up else self.kept_programs:
+            if kept.backoff.failures >= START_FAILURES:
+                return self._fail(f"{kept.name} does not start ({kept.cause}); see above.")
+        return None
 
     def _report_crashes(self) -> None:
         """Report crashes of PostgreSQL's processes: the server then restarts by itself."""
@@ -150,41 +155,6 @@ class Supervisor:
         children = (child.process for child in (*self.engines, *self.programs))
         reap_orphans({process.pid for process in children if process is not None})
 
-    def _keep(self, child: Child) -> str | None:
-        """Start a child when it is due; if it has ended, return why."""
-        if child.process is not None:
-            code = child.process.poll()
-            if code is None:
-                return None
-            if isinstance(child, Program) and code < 0:
-                child.leave()
-            else:
-                stop(child.process, signal.SIGKILL)  # with the rest of its process group
-                child.process = None
-            return self._ended(child, ending(code))
-        if not self.backoffs[child.name].begin():
-            return None
-        try:
-            if isinstance(child, Program):
-                child.start(self.child_env)
-            else:
-                child.start_again()
-        except EngineFailed as error:
-            return self._ended(child, str(error))
-        except OSError as error:
-            return self._ended(child, reason(error))
-        return None
-
-    def _ended(self, child: Child, cause: str) -> str:
-        self.backoffs[child.name].ended(cause)
-        return cause
-
-    def _cannot_start(self, child: Child) -> bool:
-        """Return whether a program ends again and again before the service was up once."""
-        if self.came_up or not isinstance(child, Program):
-            return False
-        return self.backoffs[child.name].failures >= START_FAILURES
-
     def down(self) -> None:
         """Stop the programs in their order, then the engines."""
         for program in self.programs:
@@ -197,6 +167,16 @@ class Supervisor:
     def _fail(self, problem: str) -> int:
         say(f"rme: {problem}")
         return 1
+
+
+def _poll(engine: Postgres | Valkey) -> int | None:
+    """Return an engine's exit code once it has ended; end the rest of its process group."""
+    assert engine.process is not None
+    code = engine.process.poll()
+    if code is not None:
+        stop(engine.process, signal.SIGKILL)
+        engine.process = None
+    return code
 
 
 def port_refusal(host: str, port: int) -> str | None:

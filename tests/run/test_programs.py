@@ -60,7 +60,8 @@ def test_ended_worker_leaves_no_temporary_folder(monkeypatch, tmp_path):
 
     monkeypatch.setattr(workers.app, "start", start)
     monkeypatch.delitem(current_process()._config, "tempdir", raising=False)
-    pid = workers.beat()._fork()
-    _, status = os.waitpid(pid, 0)
+    beat = workers.beat()
+    beat.start()
+    _, status = os.waitpid(beat.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 7
     assert not Path((tmp_path / "folder").read_text()).exists()

@@ -80,7 +80,7 @@ def show_import(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
 
 # The second form has the archive as text, which is longer by a third.
-edge.files_allowed(show_import, access.may_change_templates, archives.BYTES_LIMIT * 3 // 2)
+UPLOAD = edge.Upload(access.may_change_templates, archives.BYTES_LIMIT * 3 // 2)
 
 
 @access.page_for(Permission.SEE_TEMPLATES)

@@ -108,9 +108,11 @@ class RequestMiddleware:
     def process_view(
         self, request: HttpRequest, view: object, args: object, kwargs: object
     ) -> HttpResponse | None:
-        """Refuse a body that is too large for its view before anything reads it."""
+        """Refuse a body that is too large for its route before anything reads it."""
+        assert request.resolver_match is not None  # it names the view
         try:
-            edge.bound_body(request, view)
+            name = request.resolver_match.view_name
+            edge.bound_body(request, uploads(settings.ROOT_URLCONF).get(name))
         except errors.ApiError as error:
             return refuse(request, error)
         return None
@@ -128,6 +130,13 @@ def error_renderers(urlconf: str) -> Mapping[str, ErrorRenderer]:
     """Return `error_renderers` of the root URLconf: what builds the errors of a route."""
     table: Mapping[str, str] = getattr(import_module(urlconf), "error_renderers", {})
     return {route: import_string(name) for route, name in table.items()}
+
+
+@cache
+def uploads(urlconf: str) -> Mapping[str, edge.Upload]:
+    """Return `uploads` of the root URLconf: the routes that take files, by name."""
+    table: Mapping[str, edge.Upload] = getattr(import_module(urlconf), "uploads", {})
+    return table
 
 
 def refuse(request: HttpRequest, error: errors.ApiError) -> HttpResponse:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -195,21 +195,22 @@ class FileHandler(TemporaryFileUploadHandler):
             raise errors.Unavailable(NO_ROOM) from error
 
 
-def files_allowed(view: Any, allowed: Callable[[HttpRequest], bool], limit: int) -> None:
-    """Let a view take files of up to `limit` bytes in requests for which `allowed` is true."""
-    view.takes_files = (allowed, limit + FORM_OVERHEAD)
+class Upload(NamedTuple):
+    """What a route takes besides forms: files of up to `limit` bytes, from whom it is allowed."""
+
+    is_allowed: Callable[[HttpRequest], bool]
+    limit: int
 
 
-def bound_body(request: HttpRequest, view: object) -> None:
-    """Raise PayloadTooLarge for a body larger than the view takes, before it is read.
+def bound_body(request: HttpRequest, upload: Upload | None) -> None:
+    """Raise PayloadTooLarge for a body larger than its route takes, before it is read.
 
-    Files are dropped unread (FILE_UPLOAD_HANDLERS is empty), unless the view takes files and the
+    Files are dropped unread (FILE_UPLOAD_HANDLERS is empty), unless the route takes files and the
     user may send them.
     """
     limit = BODY_LIMIT
-    allowed, largest = getattr(view, "takes_files", (None, 0))
-    if allowed is not None and request.method == "POST" and allowed(request):
-        limit = largest
+    if upload and request.method == "POST" and upload.is_allowed(request):
+        limit = upload.limit + FORM_OVERHEAD
         request.upload_handlers = [
             MemoryFileUploadHandler(request),
             FileHandler(request),

@@ -146,6 +146,12 @@ class FilePages(TenantAdmin):
         raise NotImplementedError
 
     # --- pages ----------------------------------------------------------------------------------
+    def upload(self) -> tuple[str, edge.Upload]:
+        """Return the name of the route that takes files, and what it takes."""
+        return f"admin:{self._prefix}_new_import", edge.Upload(
+            self.may_import, csv_lines.BYTES_LIMIT
+        )
+
     def may_import(self, request: HttpRequest) -> bool:
         """Return whether a person may import files, into the list of any organization."""
         return self.may(request, self.write_permission, None)
@@ -160,7 +166,6 @@ class FilePages(TenantAdmin):
             path(route, self.admin_site.admin_view(view), name=f"{self._prefix}_{name}")
             for route, view, name in pages
         ]
-        edge.files_allowed(ours[0].callback, self.may_import, csv_lines.BYTES_LIMIT)
         return ours + super().get_urls()
 
     @action(description="Imports", url_path="imports", permissions=["view"])
