@@ -169,7 +169,7 @@ class CellRouter:
         up = [cell for cell in self.cells if cell.is_up]
         refusal = refusals.AWAY
         # One that does not answer look-ups comes last.
-        for cell in sorted(random.sample(up, len(up)), key=lambda cell: cell.is_silent):
+        for cell in sorted(random.sample(up, len(up)), key=lambda cell: cell.silence.is_noted):
             try:
                 return cell, await self._call(cell, head, body)
             except _RequestRefused as refused:

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 import orjson
@@ -17,6 +17,7 @@ from yarl import URL
 from rme.cells import signatures
 from rme.cells.environment import CellSettings
 from rme.cells.router.environment import RouterBounds
+from rme.core.absence import Absence
 
 DOWN_SECONDS = 1.0
 """How long a cell that took no connection gets no requests."""
@@ -47,9 +48,9 @@ class CellState:
     name: str
     url: str
     down_until: float = 0.0
-    is_silent: bool = False
-    """It takes connections, and the answer to its last look-up did not come in time."""
-    ask_after: float = 0.0
+    """When everybody may connect again: nobody tries first, since a refusal takes no time."""
+    silence: Absence = field(default_factory=lambda: Absence(SILENT_SECONDS))
+    """Whether it takes connections, and the answer to its last look-up did not come in time."""
     in_flight: int = 0
 
     @property
@@ -60,23 +61,6 @@ class CellState:
     def went_away(self) -> None:
         """Note that the cell took no connection."""
         self.down_until = time.monotonic() + DOWN_SECONDS
-
-    def note_answer(self, *, came: bool) -> None:
-        """Note whether an answer came in time."""
-        self.is_silent = not came
-        self.ask_after = 0.0 if came else time.monotonic() + SILENT_SECONDS
-
-    def may_be_asked(self) -> bool:
-        """Return whether the cell may be asked for an owner: while it is silent, once a second.
-
-        So look-ups that wait for it do not take all the places of others.
-        """
-        now = time.monotonic()
-        if not self.is_up or now < self.ask_after:
-            return False
-        if self.is_silent:
-            self.ask_after = now + SILENT_SECONDS
-        return True
 
     @contextmanager
     def slot(self, limit: int) -> Iterator[None]:
@@ -159,8 +143,12 @@ class Cells:
             raise AnswerLost from error
 
     async def ask_owner(self, cell: CellState, question: Mapping[str, str]) -> OwnerAnswer | None:
-        """Return what a cell knows of a key; None if it does not know it. Raise CellAway."""
-        if not cell.may_be_asked():
+        """Return what a cell knows of a key; None if it does not know it. Raise CellAway.
+
+        A silent cell is asked once a second, so that look-ups that wait for it do not take all the
+        places of others.
+        """
+        if not (cell.is_up and cell.silence.may_try()):
             raise CellAway
         body = orjson.dumps(question)
         purpose = signatures.call_purpose("POST", signatures.OWNER)
@@ -174,11 +162,11 @@ class Cells:
                 async with response:
                     text = await response.read()
         except TimeoutError as error:
-            cell.note_answer(came=False)
+            cell.silence.note_failure()
             raise CellAway from error
         except (AnswerLost, aiohttp.ClientError) as error:
             raise CellAway from error
-        cell.note_answer(came=True)
+        cell.silence.note_answer()
         if response.status != 200:
             raise CellAway  # its database is away, or the secrets differ
         return _answer(text)

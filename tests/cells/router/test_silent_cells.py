@@ -3,8 +3,10 @@
 import asyncio
 import time
 
+from rme.cells.router.cells import SILENT_SECONDS
 from rme.cells.router.environment import RouterBounds
 from rme.cells.router.routing import KeyKind
+from rme.core.absence import Absence
 from tests.cells.router.scene import BEARER, digest, scene
 
 
@@ -39,7 +41,7 @@ def test_a_silent_cell_takes_no_places_of_look_ups():
             assert answers == [503, 503, 200]
             assert time.monotonic() - began < 5  # nobody waits for the silent cell
             assert len(s.us.questions) == 0
-            assert s.router.cells.by_name["us"].is_silent
+            assert s.router.cells.by_name["us"].silence.is_noted
 
     asyncio.run(play())
 
@@ -49,14 +51,16 @@ def test_a_silent_cell_is_asked_once_a_second_and_counts_again_once_it_answers()
         async with scene(RouterBounds(look_up_seconds=1.0, incomplete_seconds=0.0)) as s:
             s.us.owns(KeyKind.TOKEN, digest())
             go_on, state = hang(s.us), s.router.cells.by_name["us"]
+            now = [1.0]
+            state.silence = Absence(SILENT_SECONDS, lambda: now[0])
             assert (await s.call(headers=BEARER)).status == 503
-            assert (state.is_silent, state.ask_after > 0) == (True, True)
-            state.ask_after = 0.0  # a second later
-            assert (state.may_be_asked(), state.may_be_asked()) == (True, False)
+            assert (state.silence.is_noted, state.silence.may_try()) == (True, False)
+            now[0] += SILENT_SECONDS
+            assert (state.silence.may_try(), state.silence.may_try()) == (True, False)
             go_on()
-            state.ask_after = 0.0
+            now[0] += SILENT_SECONDS
             assert (await s.call(headers=BEARER)).cell == "us"
-            assert (state.is_silent, state.ask_after) == (False, 0.0)
+            assert not state.silence.is_noted
 
     asyncio.run(play())
 
