@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
-from django.db.models import CharField, Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import CharField, Count, Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 from unfold.widgets import UnfoldBooleanSwitchWidget
@@ -41,7 +41,9 @@ def newly_reachable(organization_id: str, category: str) -> str:
     }
     counts = Contact.objects.filter(organization_id=organization_id).aggregate(
         **{
-            channel: Count("pk", filter=has_address & ~_decided(organization_id, channel, category))
+            channel: Count(
+                "pk", filter=has_address & ~Q(_decided(organization_id, channel, category))
+            )
             for channel, has_address in addresses.items()
         }
     )
@@ -104,7 +106,7 @@ class CategoryAdmin(PolicyAdmin):
     )
     conditional_fields: ClassVar[dict[str, str]] = {"accept_effect": f"regime === '{OPT_OUT}'"}
 
-    def get_fields(self, request: HttpRequest, obj: object = None) -> object:
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> object:
         # a reader has no form, which the switch belongs to
         writes = obj is None or self.has_change_permission(request, obj)
         return [name for name in self.fields if writes or name != "accept_effect"]

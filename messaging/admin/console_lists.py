@@ -73,7 +73,8 @@ class InConsole(ListInConsole, ReadOnly, TenantAdmin):
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         if request.user.is_superuser and "record" in request.GET:
-            return super().change_view(request, key, form_url, extra_context)
+            response: HttpResponse = super().change_view(request, key, form_url, extra_context)
+            return response
         return HttpResponseRedirect(self.console_url(row))
 
     def delete_view(

@@ -1,9 +1,10 @@
 """The admin's first page: the operations home, checklists of new organizations, recent actions."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.db.models import Model
@@ -13,6 +14,7 @@ from django.urls import reverse
 from messaging.admin import first_steps
 from messaging.console.home import page
 from rme.tenants import audit
+from rme.tenants.models import User
 
 
 def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
         **home,
         "title": "Operations",
         "recent": recent_actions(request),
-        "first_steps": first_steps.lists(home["checked"]),
+        "first_steps": first_steps.lists(cast("Collection[str]", home["checked"])),
     }
 
 
@@ -43,7 +45,7 @@ class RecentAction:
 
 def recent_actions(request: HttpRequest) -> list[RecentAction]:
     """Return the person's last actions: two statements, and one for each kind of row."""
-    lines = audit.recent(request.user.pk, limit=RECENT)
+    lines = audit.recent(cast(User, request.user).pk, limit=RECENT)
     ids: dict[type[Model], set[str]] = defaultdict(set)
     models = {model._meta.label_lower: model for model in admin.site._registry}
     for line in lines:

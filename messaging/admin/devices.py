@@ -58,7 +58,9 @@ class DeviceAdmin(TenantAdmin):
     )
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
 
-    def save_model(self, request: HttpRequest, obj: Device, form: ModelForm, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Device, form: "ModelForm[Any]", change: bool
+    ) -> None:
         super().save_model(request, obj, form, change)
         if not change:
             change_kind = What.REGISTERED if obj.active else What.DEACTIVATED

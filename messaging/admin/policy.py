@@ -29,7 +29,9 @@ class PolicyAdmin(TenantAdmin):
         """Reset the cached policy. Other processes read the change within two seconds."""
         organization_policy.forget(organization_id)
 
-    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool
+    ) -> None:
         super().save_model(request, obj, form, change)
         self.changed(obj.organization_id)
 
@@ -47,7 +49,7 @@ class PolicyAdmin(TenantAdmin):
 class SendingRulesForm(TenantForm):
     """Sending rules. Limits are at least one: pauses are there to stop sending."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:

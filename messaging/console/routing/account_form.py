@@ -50,11 +50,12 @@ def _widget(name: str, info: FieldInfo) -> forms.Widget:
     if is_secret(info):
         password = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
         return SecretTextarea() if _multiline(name, info) else password
-    return (
+    widget: forms.Widget = (
         widgets.UnfoldAdminTextareaWidget()
         if _multiline(name, info)
         else widgets.UnfoldAdminTextInputWidget()
     )
+    return widget
 
 
 def _default(info: FieldInfo) -> object:

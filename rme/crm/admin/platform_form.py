@@ -159,7 +159,7 @@ class _PlatformForm(TenantForm):
         model = Platform
         fields = ("organization", "kind")
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance._state.adding:
             for name in SECRET_FIELDS & set(self.fields):

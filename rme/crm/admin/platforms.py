@@ -8,7 +8,6 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from unfold.decorators import action
 
 from rme.core import errors
 from rme.core.http import checks
@@ -30,6 +29,7 @@ from rme.crm.models import Platform
 from rme.crm.platform_check import KindCheck, PlatformBusy, try_describe
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
+from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantAdmin
 
 _CHECK, _SAVE = "platform", "platform save"
@@ -126,7 +126,9 @@ class PlatformAdmin(TenantAdmin):
                 raise
             return PlatformBusy(refusal.message)
 
-    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool
+    ) -> None:
         obj.updated_at = Now()
         super().save_model(request, obj, form, change)
         platforms.forget(obj.organization_id)

@@ -69,7 +69,7 @@ class AuditedPage:
     secret_fields: ClassVar[frozenset[str]] = frozenset()
 
     def construct_change_message(
-        self, request: HttpRequest, form: ModelForm, formsets: Any, add: bool = False
+        self, request: HttpRequest, form: "ModelForm[Any]", formsets: Any, add: bool = False
     ) -> Changes:
         """Return what a form and the forms of its inlines changed, for the audit."""
         return changes(form, formsets or [], self.secret_fields)
@@ -147,7 +147,7 @@ class AuditedPage:
         kind = ContentType.objects.get_for_model(self.model, for_concrete_model=False)
         older = LogEntry.objects.filter(content_type=kind, object_id=key).order_by("-pk")
         former = list(older.select_related("user")[:HISTORY])
-        return self.show(
+        response: HttpResponse = self.show(
             request,
             "history",
             row,
@@ -155,3 +155,4 @@ class AuditedPage:
             lines=audit.history(self.opts.label_lower, key, limit=HISTORY),
             former=[(each, audit.describe_log_entry(each)) for each in former],
         )
+        return response

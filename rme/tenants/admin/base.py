@@ -42,7 +42,7 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
 
     # --- visible rows ---------------------------------------------------------------------------
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request)
+        rows: QuerySet[Any] = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
         organization_ids = organizations_of(request, self.read_permission)
@@ -80,9 +80,9 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
             return True
         if row is None:
             return bool(organizations_of(request, permission))
-        if isinstance(row, str):  # the theme passes the id on pages of actions
-            row = self.get_object(request, row)
-        return roles.may(request.user, self.organization_of(row), permission)
+        # the theme passes the id on pages of actions
+        subject = self.get_object(request, row) if isinstance(row, str) else row
+        return roles.may(request.user, self.organization_of(subject), permission)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.may(request, self.read_permission, None)
@@ -104,7 +104,7 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         owner = self.owner_of(row) if row is not None else None
         return owner is None or organizations.is_served(owner)
 
-    def lookup_allowed(self, lookup: str, value: object, request: object = None) -> bool:
+    def lookup_allowed(self, lookup: str, value: object, request: Any = None) -> bool:
         """Return whether a query parameter belongs to a declared filter.
 
         Django allows all columns of the model, so that a person could find a hidden column's
@@ -190,7 +190,7 @@ class DeploymentAdmin(TenantAdmin):
     write_permission: Permission = Permission.DEPLOYMENT
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = ModelAdmin.get_queryset(self, request)
+        rows: QuerySet[Any] = ModelAdmin.get_queryset(self, request)
         return rows if request.user.is_superuser else rows.none()
 
     def get_list_filter(self, request: HttpRequest) -> object:

@@ -118,7 +118,7 @@ class OwnChoices:
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-def is_offered(choice: ModelChoiceField, value: object) -> bool:
+def is_offered(choice: "ModelChoiceField[Any]", value: object) -> bool:
     """Return whether a form field accepts a value."""
     try:
         # PostgreSQL raises an error for NUL.

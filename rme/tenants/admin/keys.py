@@ -17,7 +17,6 @@ from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from oauth2_provider import models as toolkit
-from unfold.decorators import action
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminSelectWidget,
@@ -27,6 +26,7 @@ from unfold.widgets import (
 from rme.core.db.clock import iso
 from rme.tenants import audit
 from rme.tenants.access.roles import organizations_of
+from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.programs import ProgramAdmin, ProgramForm
 from rme.tenants.models import (
@@ -189,7 +189,7 @@ class ApplicationAdmin(ProgramAdmin):
         return users.filter(Q(pk__in=serving) | Q(pk__in=members))
 
     def save_model(
-        self, request: HttpRequest, obj: Application, form: ModelForm, change: bool
+        self, request: HttpRequest, obj: Application, form: "ModelForm[Any]", change: bool
     ) -> None:
         maker = cast(User, request.user).person
         if change:
@@ -205,7 +205,7 @@ class ApplicationAdmin(ProgramAdmin):
         cast(_RequestWithSecret, request)._secret = secret
 
     def save_formset(
-        self, request: HttpRequest, form: ModelForm, formset: Any, change: bool
+        self, request: HttpRequest, form: "ModelForm[Any]", formset: Any, change: bool
     ) -> None:
         """Save the keys, and revoke all tokens if a key was deleted or replaced."""
         super().save_formset(request, form, formset, change)
@@ -334,7 +334,9 @@ class ApiKeyAdmin(ProgramAdmin):
     def shown(self, row: ApiKey) -> str:
         return f"rme_{row.public_id}_…" if row.public_id else "shown once, after saving"
 
-    def save_model(self, request: HttpRequest, obj: ApiKey, form: ModelForm, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: ApiKey, form: "ModelForm[Any]", change: bool
+    ) -> None:
         maker = cast(User, request.user).person
         if change:
             if "actions" in form.changed_data:

@@ -17,7 +17,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
@@ -25,6 +24,7 @@ from rme.core import errors
 from rme.tenants import audit
 from rme.tenants.access import invitations
 from rme.tenants.access.roles import grantable
+from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import (
     DeploymentAdmin,
     OwnerAdmin,
@@ -57,7 +57,8 @@ class MembershipInline(TenantInline):
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
-        return super().get_queryset(request).select_related("user")
+        rows: QuerySet[Membership] = super().get_queryset(request).select_related("user")
+        return rows
 
 
 def _to_invitation(page: TenantAdmin, request: HttpRequest) -> HttpResponse:
@@ -202,11 +203,11 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
         return False
 
     def save_model(
-        self, request: HttpRequest, obj: Invitation, form: ModelForm, change: bool
+        self, request: HttpRequest, obj: Invitation, form: "ModelForm[Any]", change: bool
     ) -> None:
         if obj.role not in grantable(request.user, obj.organization_id):
             raise PermissionDenied
-        obj.invited_by = request.user
+        obj.invited_by = cast(User, request.user)
         cast(_RequestWithLink, request)._link = invitations.create(obj)
 
     def response_add(self, request: HttpRequest, obj: Invitation, *_: object) -> HttpResponse:

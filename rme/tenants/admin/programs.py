@@ -6,10 +6,10 @@ from typing import Any, ClassVar, cast
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from unfold.decorators import action
 
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
+from rme.tenants.admin.actions import action
 from rme.tenants.admin.choices import TenantForm
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import User
@@ -72,7 +72,8 @@ class ProgramAdmin(ShownOnce):
         if lacking := self._missing(request, context.get("original")):
             text = "You can't change this. It has rights that your role doesn't include:"
             messages.warning(request, f"{text} {listed(lacking)}.")
-        return super().render_change_form(request, context, *args, **kwargs)
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return response
 
     @admin.display(description="made or confirmed by")
     def made_by(self, row: Any) -> str:

@@ -9,7 +9,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
-from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
@@ -18,6 +17,7 @@ from rme.core.http import downloads, edge, uploads
 from rme.core.process import admission
 from rme.tenants import audit
 from rme.tenants.access.roles import organizations_for, organizations_of
+from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.imports import files, prepared
 from rme.tenants.models import FileImport, Organization
@@ -39,9 +39,7 @@ class OrganizationChoice(forms.Form):
 
     organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
 
-    def __init__(
-        self, organizations: QuerySet[Organization], *args: object, **kwargs: object
-    ) -> None:
+    def __init__(self, organizations: QuerySet[Organization], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field: Any = self.fields["organization"]
         field.queryset = organizations
@@ -55,7 +53,7 @@ class ImportForm(OrganizationChoice):
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"})
     )
 
-    def __init__(self, columns: Sequence[str], *args: object, **kwargs: object) -> None:
+    def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["file"].help_text = (
             "CSV, at most 100 MB and a million rows. The first line names the "
@@ -166,7 +164,7 @@ class FilePages(TenantAdmin):
             path(route, self.admin_site.admin_view(view), name=f"{self._prefix}_{name}")
             for route, view, name in pages
         ]
-        return ours + super().get_urls()
+        return [*ours, *super().get_urls()]
 
     @action(description="Imports", url_path="imports", permissions=["view"])
     def imports(self, request: HttpRequest) -> HttpResponse:
