@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 import requests
+from redis import Redis
 
+from rme.run.places import engine_env
 from tests.service import ROOT, data_folder, free_port, running
 
 CATCH_UP_SECONDS = 180
@@ -120,3 +122,48 @@ def released_late(service, seconds=3):
     )
     wait_for(lambda: service.sql(late))
     return service.sql(late)[0][0]
+
+
+def metrics(port):
+    """Return the samples of /metrics at a port, by name and labels; none if it does not answer."""
+    try:
+        text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    except requests.ConnectionError:
+        return {}
+    lines = [line.rpartition(" ") for line in text.splitlines() if line[0] != "#"]
+    return {name: float(value) for name, _, value in lines}
+
+
+def statuses(service, *paths, seconds=2.0):
+    found = []
+    for path in paths:
+        try:
+            answer = requests.get(f"http://127.0.0.1:{service.port}{path}", timeout=seconds)
+            found.append(answer.status_code)
+        except requests.RequestException as error:
+            found.append(type(error).__name__)
+    return found
+
+
+def web_main(service):
+    """Return granian's main process, which `rme.web` has forked."""
+    web = service.children("rme.web")
+    keeper = next(each for each in web if each.ppid() == service.process.pid)
+    wait_for(keeper.children)
+    (main,) = keeper.children()
+    return main
+
+
+def listens(process):
+    try:
+        return any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp"))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def waiting(service):
+    return Redis.from_url(engine_env(service.var)["REDIS_URL"]).llen("sweep")
+
+
+def transactions(service):
+    return service.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'rme'")[0][0]

@@ -15,7 +15,6 @@ from pathlib import Path
 import psutil
 import pytest
 import requests
-from redis import Redis
 
 from rme.run.places import engine_env
 from rme.workers.beat import WAITING_LIMIT
@@ -25,13 +24,19 @@ from tests.faults.processes_scene import (
     RELEASE_SECONDS,
     all_there,
     body,
+    listens,
     mail_server,
     manage,
+    metrics,
     processes,
     released_late,
     send,
     service,
+    statuses,
+    transactions,
     wait_for,
+    waiting,
+    web_main,
 )
 from tests.service import ROOT, free_port
 from tests.stopwatch import Stopwatch
@@ -61,16 +66,6 @@ with app.producer_pool.acquire() as producer:
 
 def test_queues_have_their_own_workers(service):
     assert {name: len(each) for name, each in processes(service).items()} == EXPECTED
-
-
-def metrics(port):
-    """Return the samples of /metrics at a port, by name and labels; none if it does not answer."""
-    try:
-        text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
-    except requests.ConnectionError:
-        return {}
-    lines = [line.rpartition(" ") for line in text.splitlines() if line[0] != "#"]
-    return {name: float(value) for name, _, value in lines}
 
 
 def test_killed_processes_take_no_count_with_them(service):
@@ -166,17 +161,6 @@ def test_hung_channel_and_hung_jobs_delay_neither_the_sweep_nor_others(service):
         assert service.sql(waiting) == [(0,)]
 
 
-def statuses(service, *paths, seconds=2.0):
-    found = []
-    for path in paths:
-        try:
-            answer = requests.get(f"http://127.0.0.1:{service.port}{path}", timeout=seconds)
-            found.append(answer.status_code)
-        except requests.RequestException as error:
-            found.append(type(error).__name__)
-    return found
-
-
 @pytest.mark.promise("faults-10")
 def test_half_sent_requests_do_not_delay_others(service):
     address = ("127.0.0.1", service.port)
@@ -217,15 +201,6 @@ def test_death_of_one_web_process_does_not_affect_others(service):
         assert seen[200] > 0.9 * seen.total(), service.log_text()[-2000:]
         wait_for(lambda main=main: [listens(each) for each in main.children()] == [True, True])
         assert main.is_running()
-
-
-def web_main(service):
-    """Return granian's main process, which `rme.web` has forked."""
-    web = service.children("rme.web")
-    keeper = next(each for each in web if each.ppid() == service.process.pid)
-    wait_for(keeper.children)
-    (main,) = keeper.children()
-    return main
 
 
 def test_killed_web_process_is_replaced_without_reloading_the_service(service):
@@ -280,13 +255,6 @@ def test_workers_send_while_their_keeper_is_replaced(service):
     # A hint that is lost costs three seconds.
     assert max(delays) < max(6, took / 4), (delays, took, service.log_text()[-2000:])
     wait_for(lambda: all_there(service))
-
-
-def listens(process):
-    try:
-        return any(each.status == psutil.CONN_LISTEN for each in process.net_connections("tcp"))
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.mark.promise("faults-9")
@@ -355,14 +323,6 @@ def test_hints_left_by_an_outage_cause_no_delay_and_little_work(service):
     # One sweep is five transactions or more, and there is one in half a second.
     took = time.monotonic() - began
     assert transactions(service) - before < 200 + 100 * took < 5 * 3600, took
-
-
-def waiting(service):
-    return Redis.from_url(engine_env(service.var)["REDIS_URL"]).llen("sweep")
-
-
-def transactions(service):
-    return service.sql("SELECT xact_commit FROM pg_stat_database WHERE datname = 'rme'")[0][0]
 
 
 def test_beat_publishes_no_hints_without_workers(service):
