@@ -6,6 +6,7 @@ it loses nothing.
 """
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 from celery import shared_task
@@ -41,8 +42,13 @@ def send_ready(self: SendTask, channel: str) -> None:
     send(channel, outbound_transport(), self.process)
 
 
-def send(channel: str, transport: Transport, process: SendingProcess) -> None:
-    """Send what is ready on a channel, claim by claim."""
+def send(
+    channel: str,
+    transport: Transport,
+    process: SendingProcess,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Send what is ready on a channel, claim by claim. `pause` waits so many seconds."""
     clear_wakeup(channel)
     until = time.monotonic() + RUN_SECONDS
     has_woken, organizations = False, claims.FIRST_ORGANIZATIONS
@@ -76,7 +82,7 @@ def send(channel: str, transport: Transport, process: SendingProcess) -> None:
             wakeups.wake([channel])
             return
         if not has_more:
-            time.sleep(GATHER_SECONDS)
+            pause(GATHER_SECONDS)
 
 
 @shared_task(name="messaging.sweep")

@@ -1,7 +1,6 @@
 """Checks of hosts in Redis: one of an organization at a time, a limit for all, and results."""
 
 import pytest
-from redis import Redis
 
 from rme.core.redis import host_checks
 from rme.core.redis.connection import redis_client
@@ -42,9 +41,11 @@ def test_check_of_a_killed_process_is_lost_and_frees_its_place(monkeypatch):
 
 
 @pytest.fixture
-def no_redis(monkeypatch):
-    away = Redis.from_url("redis://127.0.0.1:1/0", socket_connect_timeout=0.2)
-    monkeypatch.setattr(host_checks, "redis_client", lambda: away)
+def no_redis(settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    redis_client.cache_clear()
+    yield
+    redis_client.cache_clear()
 
 
 @pytest.mark.usefixtures("no_redis")

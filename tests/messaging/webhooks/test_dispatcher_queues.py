@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, deque
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.models import WebhookDelivery
-from messaging.webhooks import dispatcher, endpoint_queue, outbox
+from messaging.webhooks import dispatcher, outbox
 from messaging.webhooks.endpoint_queue import ENDPOINT_LIMIT, EndpointQueue, EndpointResponse
 from rme.core.db import clock
 from rme.transport import AddressPolicy, Transport
@@ -37,18 +38,23 @@ def test_after_a_worker_died_another_sends_the_same_ids(org, receiver):
     assert states() == [(S.DELIVERED, 1)] * 3
 
 
+def ended(claim):
+    """Return a claim whose lease has ended."""
+    return replace(claim, until=-math.inf)
+
+
 @pytest.mark.parametrize("sent", [0, 1])
-def test_worker_sends_nothing_after_its_lease(org, receiver, monkeypatch, sent):
+def test_worker_sends_nothing_after_its_lease(org, receiver, sent):
     queue(endpoint(org, receiver.url), 3)
     late = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
     claims = outbox.claim(10)
-    with monkeypatch.context() as patch:
-        if sent:
-            late.start(claims)
-        patch.setattr(endpoint_queue, "monotonic", lambda: math.inf)  # it was stopped so long
-        if not sent:
-            late.start(claims)
-        late.finish()
+    if sent:
+        late.start(claims)
+        for each in late.queues:  # it was stopped so long
+            each.claim = ended(each.claim)
+    else:
+        late.start([*map(ended, claims)])
+    late.finish()
     late.close()
     assert (len(receiver.seen), late.queues) == (sent, set())
     pass_time(seconds=outbox.LEASE_SECONDS + 1)
@@ -57,7 +63,7 @@ def test_worker_sends_nothing_after_its_lease(org, receiver, monkeypatch, sent):
     assert states() == [(S.DELIVERED, 1)] * 3
 
 
-def test_nothing_is_sent_if_the_lease_ends_while_reading_the_clock(org, receiver, monkeypatch):
+def test_nothing_is_sent_if_the_lease_ends_while_reading_the_clock(org, receiver):
     queue(endpoint(org, receiver.url), 3)
     late = dispatcher.Dispatcher(Transport(AddressPolicy(["127.0.0.1"])))
     claims = outbox.claim(10)
@@ -66,14 +72,14 @@ def test_nothing_is_sent_if_the_lease_ends_while_reading_the_clock(org, receiver
     def slowly(execute, sql, *arguments):
         if sql == "SELECT clock_timestamp()":
             asked.append(sql)
-            monkeypatch.setattr(endpoint_queue, "monotonic", lambda: math.inf)
+            for each in late.queues:
+                each.claim = ended(each.claim)
         return execute(sql, *arguments)
 
     clock._readings.forget("now")
     with connection.execute_wrapper(slowly):
         late.start(claims)
         late.finish()
-    monkeypatch.undo()
     late.close()
     assert (len(asked), receiver.seen, late.queues) == (1, [], set())
 
