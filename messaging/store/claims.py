@@ -56,7 +56,9 @@ _FENCE = ClaimedDelivery._fields.index("fence")
 # Each answers with one row: PostgreSQL sends rows as it makes them, and the process would wake for
 # every few.
 #
-# Plan: delivery_ready, one range for each organization, in the order of due_at.
+# Plan (BY_GENERIC_PLAN): delivery_ready in all partitions, one range for each organization, in the
+# order of due_at.
+# Run by: claim, for delivery.claims
 LOCK_READY = f"""
 SELECT array_agg(id)::text, array_agg(message_id)::text FROM (
   SELECT d.id, d.message_id
@@ -72,7 +74,9 @@ SELECT array_agg(id)::text, array_agg(message_id)::text FROM (
 # A message is read once, however many of its recipients are claimed. `beyond` are those whose
 # contents no longer belong to the claim: the newest ones.
 #
-# Plan: the primary keys of three tables, in the partitions that the bounds of the keys name.
+# Plan (BY_GENERIC_PLAN): the primary keys of three tables, in the partitions that the bounds of the
+# keys name.
+# Run by: claim, for delivery.claims
 CLAIM_LOCKED = f"""
 WITH beyond AS MATERIALIZED (
   SELECT id FROM (

@@ -56,6 +56,9 @@ class WaitingOrganization(NamedTuple):
     organization_id: str
 
 
+# Plan (BY_GENERIC_PLAN): delivery_ready or delivery_scheduled, one step for each organization, and
+# the first of delivery_waiting; both in all partitions.
+# Run by: find, for delivery.claims and store.due_work
 class DueStatement:
     """The statement that finds organizations with deliveries of one status that are due."""
 
@@ -100,7 +103,10 @@ WHERE organization_id <> ALL(%(without)s::text[]) LIMIT {limit}"""
         return sorted(organizations_due, key=lambda organization: organization.priority)
 
 
-_WAITING = f"""
+# Plan (BY_GENERIC_PLAN): delivery_waiting in all partitions, the first of each channel and
+# priority.
+# Run by: waiting_channels, for delivery.tasks
+WAITING = f"""
 SELECT DISTINCT wanted.channel
 FROM ({_CHANNELS}) wanted(channel), (VALUES {", ".join(f"({each})" for each in PRIORITIES)})
   of(priority), LATERAL (
@@ -114,4 +120,4 @@ WHERE oldest.due_at <= {_NOW}
 
 def waiting_channels() -> list[str]:
     """Return the channels on which something is ready to be sent now."""
-    return [channel for (channel,) in sql.read_in_order(_WAITING, setting=sql.BY_GENERIC_PLAN)]
+    return [channel for (channel,) in sql.read_in_order(WAITING, setting=sql.BY_GENERIC_PLAN)]

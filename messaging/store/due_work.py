@@ -27,7 +27,7 @@ _COLUMNS = ", ".join(f"d.{name}" for name in DueDelivery._fields if name not in 
 _COLUMNS += f", {remaining_channels('d')}, statement_timestamp()"
 
 
-# Plan: delivery_due, in the order of due_at. The conditions of status and NULL are the index's.
+# The conditions of status and NULL are the index's.
 def _lock_due(*, leaving: bool = False) -> str:
     return f"""
 SELECT {_COLUMNS} FROM {_D} d
@@ -37,13 +37,18 @@ ORDER BY d.due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """
 
 
+# Plan (BY_INDEX): delivery_due in all partitions, in the order of due_at.
+# Run by: lock_due, for delivery.sweeper
 LOCK_DUE = _lock_due()
+# Plan (BY_INDEX): that of LOCK_DUE.
+# Run by: lock_due, for delivery.sweeper
 LOCK_DUE_LEAVING = _lock_due(leaving=True)
 """What a dead worker held is taken back for an organization that is leaving, too."""
 
 _SEARCH = due_organizations.DueStatement(Status.SCHEDULED, ORGANIZATIONS, by_channel=False)
 
-# Plan: delivery_scheduled, one range for each organization.
+# Plan: delivery_scheduled in all partitions, one range for each organization.
+# Run by: lock_scheduled, for delivery.sweeper
 LOCK_SCHEDULED = f"""
 SELECT {_COLUMNS}
 FROM (
@@ -58,7 +63,8 @@ LATERAL (
 """
 
 # The attempts without an outcome, of the claims (delivery and fence) that made them.
-# Plan: attempt_of_delivery, once for each claim.
+# Plan: attempt_of_delivery in all partitions, once for each claim.
+# Run by: open_attempts, for delivery.sweeper
 OPEN_ATTEMPTS = f"""
 SELECT a.delivery_id
 FROM unnest(%(deliveries)s::uuid[], %(fences)s::int[]) held(id, fence)
@@ -67,7 +73,8 @@ WHERE a.outcome IS NULL
 """
 
 # An attempt that turned out to be accepted after it was sent again counts as well: it made a copy.
-# Plan: attempt_of_delivery, once for each delivery.
+# Plan: attempt_of_delivery in all partitions, once for each delivery.
+# Run by: unknown_attempts, for delivery.sweeper
 UNKNOWN_ATTEMPTS = f"""
 SELECT id, count(DISTINCT fence), max(started_at) FROM (
   SELECT due.id, a.fence, a.started_at,

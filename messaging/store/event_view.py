@@ -71,7 +71,10 @@ def of_rows(
     return sorted([*stored, *accepted, *sent], key=lambda row: (row.at, row.pk))
 
 
-_OF_MESSAGE = f"""SELECT * FROM {
+# Plan: event_of_message in the partitions since the message; the primary key of deliveries, and
+# attempt_of_delivery in all partitions.
+# Run by: of_message, for reports.trace
+OF_MESSAGE = f"""SELECT * FROM {
     select(
         "stored.message_id = %(message)s AND stored.id >= %(since)s",
         "accepted.id = ANY(%(deliveries)s)",
@@ -87,4 +90,4 @@ def of_message(message_id: UUID, deliveries: Collection[UUID]) -> list[Event]:
         "since": ids.earliest_concurrent(message_id),
         "deliveries": list(deliveries),
     }
-    return list(Event.objects.raw(_OF_MESSAGE, parameters))
+    return list(Event.objects.raw(OF_MESSAGE, parameters))

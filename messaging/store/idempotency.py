@@ -13,6 +13,7 @@ from rme.core.db import sql
 _TABLE = IdempotencyKey._meta.db_table
 
 # Plan: the unique index of keys.
+# Run by: find, for accept.idempotency
 FIND = f"""
 SELECT key, digest, status, body FROM {_TABLE} WHERE organization_id = %(organization)s
   AND application_id = %(application)s AND key = ANY(%(keys)s) AND expires_at > now()
@@ -37,9 +38,15 @@ LEFT JOIN LATERAL (
   OFFSET 0) k ON true
 ORDER BY wanted.place
 """
+# Plan: the unique index of keys, once for each.
+# Run by: hold, for accept.idempotency
 HOLD = _HOLD.format(of="")
+# Plan: that of HOLD.
+# Run by: hold, for accept.idempotency
 PROBE = _HOLD.format(of="xact_")
 """Holds the locks for its own time only."""
+# Plan: reads no table.
+# Run by: release, for accept.idempotency
 RELEASE = """
 SELECT CASE WHEN held.shared THEN pg_advisory_unlock_shared(hashtextextended(held.name, 1))
   ELSE pg_advisory_unlock(hashtextextended(held.name, 1)) END

@@ -11,11 +11,14 @@ from uuid import UUID
 from messaging.models import Delivery
 from rme.core.db import sql
 
-# Plan: the primary key, in the partitions that the bounds of the keys name.
+# Plan (BY_GENERIC_PLAN): the primary key, in the partitions that the bounds of the keys name.
+# Run by: lock, for store.feedback.receipts and feedback.receipts
 LOCK = (
     f"SELECT id FROM {Delivery._meta.db_table} WHERE {sql.among('id', 'deliveries')} "
     "ORDER BY id FOR UPDATE"
 )
+# Plan (BY_GENERIC_PLAN): that of LOCK.
+# Run by: lock_free, for feedback.tracking
 LOCK_FREE = f"{LOCK} SKIP LOCKED"
 
 

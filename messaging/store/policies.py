@@ -25,12 +25,15 @@ from rme.tenants.models import Organization
 
 _OWNED = "WHERE organization_id = ANY(%(organizations)s::text[])"
 
-# Plan of all: an index that begins with the organization.
+# Plan: an index that begins with the organization.
+# Run by: read, for policy.organization_policy
 CATEGORIES = f"""
 SELECT organization_id, name, regime, on_unknown, expires_after, cap_count, cap_window,
   channel_order
 FROM {Category._meta.db_table} {_OWNED}
 """
+# Plan: that of CATEGORIES.
+# Run by: read, for policy.organization_policy
 DOMAINS = f"""
 SELECT organization_id, domain, local_part, name FROM {SenderDomain._meta.db_table} {_OWNED}
   AND verified_at IS NOT NULL
@@ -41,6 +44,8 @@ _ACCOUNT_COLUMNS = (
     *("state", "credentials"),
 )
 # A draft takes no part: no message waits for it.
+# Plan: that of CATEGORIES.
+# Run by: read, for policy.organization_policy
 ACCOUNTS = f"""
 SELECT organization_id, {", ".join(_ACCOUNT_COLUMNS)}
 FROM {ProviderAccount._meta.db_table} {_OWNED} AND state <> '{ProviderAccount.State.DRAFT}'
@@ -49,9 +54,13 @@ ORDER BY priority, id
 _RULES_COLUMNS = tuple(column.name for column in fields(SendingRulesRecord))
 _DEFAULTS = SendingRules()
 _DEFAULT_RULES = tuple(getattr(_DEFAULTS, name) for name in _RULES_COLUMNS)
+# Plan: that of CATEGORIES.
+# Run by: read, for policy.organization_policy
 SENDING_RULES = f"""
 SELECT organization_id, {", ".join(_RULES_COLUMNS)} FROM {SendingRules._meta.db_table} {_OWNED}
 """
+# Plan: the primary key.
+# Run by: read, for policy.organization_policy
 SIMULATED = f"""
 SELECT id FROM {Organization._meta.db_table}
 WHERE id = ANY(%(organizations)s::text[]) AND simulator

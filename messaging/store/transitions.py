@@ -42,6 +42,8 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     return sql.bind(_update(columns), values, sql.BY_GENERIC_PLAN)
 
 
+# Plan (BY_GENERIC_PLAN): the primary key, in the partitions that the bounds of the keys name.
+# Run by: transition_step, for apply_transitions and store.attempts
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> str:
     assignments = [f'"{name}" = r."{name}"' for name in columns if name not in ("id", "fence")]

@@ -9,6 +9,7 @@ TEXTS = ("subject", "text", "html", "mjml", "title", "body", "data", "badge", "i
 _TEMPLATE_COLUMNS = ("organization_id", "name", "language", "channel", "category")
 _VERSION_COLUMNS = ("id", "version", "variables", "compiled_html", *TEXTS)
 # Plan: the primary keys of both, once for each.
+# Run by: read, for content.templates
 READ = f"""
 SELECT t.{", t.".join(_TEMPLATE_COLUMNS)}, v.{", v.".join(_VERSION_COLUMNS)}
 FROM unnest(%(versions)s::bigint[], %(organizations)s::text[]) wanted(id, organization_id)

@@ -24,6 +24,7 @@ _NOTE = (
 )
 
 # Plan: the unique index of digests, once for each. `:check` stands for the step of `writing`.
+# Run by: store, for feedback.views and feedback.listeners
 STORE = f"""
 WITH received AS (
   SELECT id, %(organization)s::text AS organization_id, %(account)s::bigint AS account_id,
@@ -44,12 +45,14 @@ WITH received AS (
 SELECT count(*):check FROM stored
 """
 # Plan: callback_due, in its order.
+# Run by: lock_due, for feedback.callbacks
 LOCK_DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
 FROM {_T} t WHERE {is_due("t")}
 ORDER BY due_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
 """
 # Plan: the primary key, once for each.
+# Run by: finish, for feedback.callbacks
 FINISH = f"""
 WITH noted AS (
   {_NOTE}
@@ -66,6 +69,7 @@ UPDATE {_T} SET tries = tries + 1, letter = id = ANY(%(inbound)s::uuid[]), due_a
 WHERE id = ANY(%(all)s::uuid[])
 """
 # Plan: the primary key of the log, one range for each organization.
+# Run by: delete_notes, for feedback.callback_log
 DELETE_NOTES = f"""
 DELETE FROM {_LOG} WHERE (organization_id, id) IN (
   SELECT old.organization_id, old.id FROM {Organization._meta.db_table} o, LATERAL (

@@ -16,7 +16,8 @@ from rme.core.db.due import is_due
 BATCH = 500
 _H, _D, _A = Hit._meta.db_table, Delivery._meta.db_table, Attempt._meta.db_table
 
-# Plan: the primary key of deliveries, and attempt_of_delivery in the partitions since then.
+# Plan: the primary key of deliveries; attempt_of_delivery in the partitions since the delivery.
+# Run by: store, for feedback.tracking
 STORE = f"""
 INSERT INTO {_H} (id, organization_id, delivery_id, kind, machine)
 SELECT %(id)s, d.organization_id, d.id, %(kind)s, %(machine)s OR EXISTS (
@@ -28,12 +29,15 @@ FROM {_D} d WHERE d.id = %(delivery)s AND (d.channel = '{Channel.EMAIL}' OR EXIS
 ON CONFLICT (delivery_id, kind, machine) DO NOTHING
 """
 # Plan: hit_due, in its order.
+# Run by: lock_due, for feedback.tracking
 LOCK_DUE = f"""
 SELECT h.id, h.delivery_id, h.kind, h.machine FROM {_H} h
 WHERE {is_due("h")}
 ORDER BY h.due_at LIMIT {BATCH}
 FOR UPDATE SKIP LOCKED
 """
+# Plan: the primary key, once for each.
+# Run by: finish, for feedback.tracking
 FINISH = f"""
 UPDATE {_H} SET due_at = CASE WHEN id = ANY(%(early)s::uuid[])
   THEN statement_timestamp() + interval '5 seconds' END

@@ -18,12 +18,15 @@ from rme.core.db import sql
 
 _D = Delivery._meta.db_table
 _A = Attempt._meta.db_table
-# Plan: the primary key of attempts, in the partitions that the bounds of the keys name.
+# Plan (BY_INDEX): the primary key of attempts, in the partitions that the bounds of the keys name.
+# Run by: read_and_lock, for feedback.receipts
 READ_DELIVERIES = f"SELECT DISTINCT delivery_id::text FROM {_A} WHERE {sql.among('id', 'attempts')}"
 # A failure counts for the last attempt only, if the provider may have accepted that one. A later
 # claim may have ended without an attempt.
 #
-# Plan: the primary keys of both, and attempt_of_delivery once for each.
+# Plan (BY_INDEX): the primary keys of both, and attempt_of_delivery in all partitions once for
+# each.
+# Run by: read_and_lock, for feedback.receipts
 READ_ATTEMPTS = f"""
 WITH named AS MATERIALIZED (
   SELECT id, account_id, delivery_id, channel, provider, fence, outcome
@@ -70,8 +73,9 @@ def read_and_lock(attempt_ids: Collection[UUID]) -> Mapping[UUID, ReportedAttemp
 # A delivery that is SENT or DELIVERED, and has had one channel, was sent on it: its attempts, which
 # stand for that event, need not be looked up.
 _ON_ONE_CHANNEL = "d.status IN ('SENT', 'DELIVERED') AND d.accepted_channel IS NULL"
-# Plan: the primary key of deliveries; event_of_message, attempt_of_delivery and the primary key of
-# messages once for each. `:trace` stands for the context of the message's trace.
+# Plan (BY_INDEX): the primary key of deliveries; event_of_message, attempt_of_delivery and the
+# primary key of messages once for each. `:trace` stands for the context of the message's trace.
+# Run by: read_sent, for feedback.receipts
 READ_SENT = f"""
 SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider, d.status,
   CASE WHEN d.channels IS NULL OR d.channels = '{{}}' THEN NULL
@@ -89,6 +93,9 @@ SELECT d.id, d.organization_id, d.message_id, d.channel, d.address, d.provider, 
   d.test, :trace
 FROM {_D} d WHERE {sql.among("d.id", "deliveries")} ORDER BY d.id
 """
+# Plan (BY_INDEX): the primary key of deliveries, in the partitions that the bounds of the keys
+# name.
+# Run by: organizations_of, for feedback.receipts
 READ_ORGANIZATIONS = (
     f"SELECT DISTINCT organization_id FROM {_D} WHERE {sql.among('id', 'deliveries')}"
 )
@@ -127,8 +134,9 @@ def organizations_of(delivery_ids: Collection[UUID]) -> list[str]:
 
 # --- bounces --------------------------------------------------------------------------------------
 
-# For each batch of receipts. Plan: the primary key of deliveries; delivery_by_contact and
-# event_of_message for each of them.
+# Plan: the primary key of deliveries; for each of them delivery_by_contact in all partitions, and
+# event_of_message.
+# Run by: read_bounced, for consent.soft_bounces
 READ_BOUNCED = f"""
 SELECT d.organization_id, d.channel, d.address, (array_agg(l.message_id ORDER BY l.message_id))[1],
   (array_agg(l.message_id ORDER BY l.message_id DESC))[1], d.test

@@ -23,6 +23,7 @@ Key = tuple[int, str]
 
 # The newest row counts, since an SMSC may start its numbers again.
 # Plan: provider_reference_of, once for each.
+# Run by: find, for feedback.callbacks
 FIND = f"""
 SELECT DISTINCT ON (r.account_id, r.reference) r.account_id, r.reference, r.id
 FROM unnest(%(accounts)s::bigint[], %(references)s::text[]) AS w(account_id, reference)
@@ -30,6 +31,7 @@ JOIN {_T} r ON r.account_id = w.account_id AND r.reference = w.reference
 ORDER BY r.account_id, r.reference, r.id DESC
 """
 # Plan: provider_reference_ask, one step for each account.
+# Run by: take_due, for feedback.polling
 TAKE_DUE = f"""
 WITH RECURSIVE {sql.loose_scan(ProviderReference, ["account_id"], "ask_at IS NOT NULL")},
 chosen AS MATERIALIZED (
@@ -46,6 +48,8 @@ UPDATE {_T} t SET ask_at = statement_timestamp() + interval '{LEASE_SECONDS} sec
 FROM due WHERE {sql.by_key("t.id", "due.id")} RETURNING t.id, t.account_id, t.reference
 """
 # A statement of its own, since it chooses partitions: docs/architecture.md, "Locks and pruning".
+# Plan: the primary keys of both, once for each.
+# Run by: take_due, for feedback.polling
 READ_STATUSES = f"""
 SELECT a.id, d.status FROM {Attempt._meta.db_table} a
 JOIN {Delivery._meta.db_table} d ON d.id = a.delivery_id WHERE a.id = ANY(%(attempts)s)

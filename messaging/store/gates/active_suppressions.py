@@ -31,11 +31,13 @@ LATERAL (
       AND (expires_at IS NULL OR expires_at > now()) ORDER BY channel OFFSET 0) found
   OFFSET 0) active
 """
+# Plan (BY_GENERIC_PLAN): the two unique indexes, once for each address and contact.
+# Run by: query, for read and consent.gates.checks
 ACTIVE = {
     is_test: _ACTIVE.format(model._meta.db_table)
     for is_test, model in ((False, Suppression), (True, SuppressionInTest))
 }
-"""The query of each layer. Plan: the two unique indexes, once for each address and contact."""
+"""The query of each layer."""
 
 
 def read(

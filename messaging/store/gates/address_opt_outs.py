@@ -11,7 +11,8 @@ from rme.core.addresses import all_spellings
 from rme.core.db import sql
 
 # One look-up for each address, as in `active_suppressions`: ORDER BY leaves one index.
-# Plan: address_opt_out_once, a range for each address.
+# Plan (BY_GENERIC_PLAN): address_opt_out_once, a range for each address.
+# Run by: query, for consent.gates.checks and store.gates.current_consent
 OF_ADDRESSES = f"""
 SELECT wanted.organization_id, found.*
 FROM unnest(%(organizations)s::text[], %(addresses)s::text[]) wanted(organization_id, addresses),

@@ -39,11 +39,13 @@ LATERAL (
     ORDER BY channel, category, occurred_at DESC OFFSET 0) known
   ORDER BY channel, category, occurred_at DESC, status DESC) newest
 """
+# Plan (BY_GENERIC_PLAN): consent_of_contact, a range for each contact.
+# Run by: query, for read and consent.gates.checks
 NEWEST = {
     is_test: _NEWEST.format(model._meta.db_table)
     for is_test, model in ((False, ConsentEntry), (True, ConsentEntryInTest))
 }
-"""The query of each layer. Plan: consent_of_contact, a range for each contact."""
+"""The query of each layer."""
 
 
 def read(

@@ -12,11 +12,13 @@ from rme.core import ids
 from rme.core.db import sql
 
 # Plan: the organizations' pauses, which are few.
+# Run by: pauses_query, for consent.gates.checks
 PAUSES_IN_FORCE = f"""
 SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
 WHERE organization_id = ANY(%(organizations)s::text[]) AND (ends_at IS NULL OR ends_at > now())
 """
-# Plan: delivery_by_contact, a range of message ids for each contact.
+# Plan (BY_INDEX): delivery_by_contact in all partitions, a range of message ids for each contact.
+# Run by: count_recent, for consent.gates.checks
 COUNT_RECENT = f"""
 SELECT w.organization_id, w.contact_id, w.category, w.test, recent.count
 FROM json_to_recordset(%(contacts)s)

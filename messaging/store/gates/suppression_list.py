@@ -46,8 +46,10 @@ SELECT * FROM by_address UNION ALL SELECT * FROM by_contact
 """
 
 
+# Plan: the two unique indexes.
+# Run by: upsert, for consent.suppressions
 UPSERT = {is_test: _upsert_into(model._meta.db_table) for is_test, model in LAYERS.items()}
-"""The statement of each layer. Plan: the two unique indexes."""
+"""The statement of each layer."""
 
 
 def upsert(rows: Sequence[sql.Row], *, test: bool) -> list[tuple[Any, ...]]:

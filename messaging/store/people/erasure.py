@@ -21,6 +21,8 @@ from messaging.store import event_view, lookups
 
 # What the statements below name by their keys, so that none of them joins partitioned tables:
 # docs/architecture.md, "Locks and pruning".
+# Plan: delivery_by_contact in all partitions, then the deliveries of each message by their keys.
+# Run by: erase_messages, for consent.erasure
 DELIVERIES_OF_CONTACT = f"""SELECT d.id, d.message_id, NOT EXISTS (
     SELECT FROM {Delivery._meta.db_table} other
     WHERE {lookups.is_of_message("other", "d.message_id")}
@@ -33,6 +35,8 @@ _EVENTS = event_view.select(
     "sent.delivery_id = ANY(%(deliveries)s)",
 )
 
+# Plan: primary keys; attempt_of_delivery, event_of_message, notice_once and notice_contact.
+# Run by: erase_messages, for consent.erasure
 ERASE = {
     # messages to this person alone: everything
     "contents": f"""UPDATE {MessageContent._meta.db_table} SET body = '{{}}'

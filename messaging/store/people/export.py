@@ -33,6 +33,8 @@ _EVENTS = event_view.select(
 )
 _WEBHOOK, _ENDPOINT = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 _PROVIDER_ID = encodings.provider_id_of_attempt("x")
+# Plan: delivery_by_contact in all partitions, then what belongs to each delivery, by its keys.
+# Run by: messages, for consent.data_export
 MESSAGES = f"""
 SELECT to_jsonb(m) - 'organization_id' || jsonb_build_object(
   'delivery', to_jsonb(t) - 'organization_id',

@@ -27,8 +27,9 @@ def _latest(organization: str, limit: int) -> str:
   ORDER BY id DESC LIMIT {limit}) latest"""
 
 
-# Plan of all three: the index of attempts by organization, from its end.
 # Rejections for the recipient's or the content's sake do not count against a provider.
+# Plan: attempt_of_organization, from its end, in the partitions since then.
+# Run by: read_organization, for reports.account_hour and reports.health
 READ_ORGANIZATION = f"""
 SELECT account_id, channel,
   count(*) FILTER (WHERE outcome = 'Accepted'),
@@ -39,18 +40,23 @@ SELECT account_id, channel,
   max(started_at) FILTER (WHERE outcome = 'Misconfigured')
 FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)} GROUP BY account_id, channel
 """
+# Plan: that of READ_ORGANIZATION.
+# Run by: read_outcomes, for reports.account_hour
 READ_OUTCOMES = f"""
 SELECT coalesce(outcome, 'no answer yet'), coalesce(reason, ''), count(*), {_P95}, max(started_at)
 FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)}
 WHERE account_id = %(account)s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
 """
+# Plan: that of READ_ORGANIZATION, once for each organization.
+# Run by: read_summaries, for reports.account_hour
 READ_SUMMARIES = f"""
 SELECT account_id, count(*), count(*) FILTER (WHERE outcome = 'Accepted'),
   count(*) FILTER (WHERE outcome IN ('Retryable', 'Misconfigured', 'Unknown')), {_P95}
 FROM unnest(%(organizations)s::text[]) one(id), LATERAL {_latest("one.id", LATEST)}
 WHERE account_id = ANY(%(accounts)s) GROUP BY 1
 """
-# Plan: the index of changes by account, from its end.
+# Plan: circuit_change_of, from the end of each account.
+# Run by: read_changes, for delivery.accounts.circuit_history
 READ_CHANGES = f"""
 SELECT change.account_id, change.is_open, change.why, change.at
 FROM unnest(%(accounts)s::bigint[]) one(id), LATERAL (

@@ -10,7 +10,8 @@ _D = Delivery._meta.db_table
 HELD_LIMIT = 1000
 """The most that are counted in manual review for an organization."""
 
-# Plan: delivery_ready alone, one range for each priority.
+# Plan (BY_INDEX): delivery_ready alone, in all partitions, one range for each priority.
+# Run by: count_ready, for delivery.accounts.rates
 COUNT_READY = f"""
 SELECT count(*) FROM (
   SELECT FROM unnest(%(priorities)s::int[]) before(priority), LATERAL (
@@ -19,7 +20,8 @@ SELECT count(*) FROM (
     ORDER BY d.due_at) d
   LIMIT %(limit)s) waiting
 """
-# Plan: delivery_held, which is nearly always empty.
+# Plan: delivery_held in all partitions; it is nearly always empty.
+# Run by: count_held, for reports.configuration
 COUNT_HELD = f"""
 SELECT o, (SELECT count(*) FROM (
   SELECT FROM {_D} WHERE organization_id = o AND status = 'UNKNOWN'

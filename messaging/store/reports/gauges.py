@@ -49,41 +49,59 @@ def _first(
   ORDER BY d.due_at NULLS FIRST LIMIT {COUNTED}"""
 
 
+# Plan (BY_INDEX): delivery_waiting in all partitions, a range for each channel and priority.
+# Run by: read_queues, for reports.metrics
 READ_READY = f"""SELECT wanted.channel, of.priority, ready.rows, coalesce(ready.age, 0) AS age
 FROM {_LINES}, LATERAL (
   SELECT count(*) AS rows, extract(epoch FROM {_NOW} - min(due_at))::float8 AS age
   FROM ({_first("d.due_at", Status.ACCEPTED, f"d.due_at <= {_NOW}")}) r) ready"""
 # A delivery that waits for a retry or its rate is due later than now, again and again, so the age
 # is counted from acceptance. A pause and a fallback are set by people.
+# Plan (BY_INDEX): that of READ_READY.
+# Run by: read_queues, for reports.metrics
 READ_UNSENT = f"""SELECT wanted.channel, coalesce(unsent.age, 0) AS age
 FROM (VALUES {_CHANNELS}) wanted(channel), LATERAL (
   SELECT extract(epoch FROM {_NOW} - min(coalesce(scheduled_for, accepted_at)))::float8 AS age
   FROM ({
     _first("scheduled_for, accepted_at, waiting, accepted_channel", Status.ACCEPTED, priority="0")
 }) r WHERE waiting IS DISTINCT FROM 'PAUSED' AND accepted_channel IS NULL) unsent"""
+# Plan (BY_INDEX): that of READ_READY.
+# Run by: read_queues, for reports.metrics
 READ_RELEASED_LATE = f"""SELECT count(*) AS rows FROM (SELECT FROM {_LINES}, LATERAL (
   {_first("", Status.SCHEDULED, f"d.due_at < {_NOW} - {OVERDUE}")}) r LIMIT {COUNTED}) late"""
+# Plan (BY_INDEX): delivery_due in all partitions, a range for each status.
+# Run by: read_queues, for reports.metrics
 READ_SWEPT_LATE = f"""SELECT swept.status, late.rows
 FROM (VALUES {", ".join(f"('{each}')" for each in SWEPT)}) swept(status), LATERAL (
   SELECT count(*) AS rows FROM (SELECT FROM {_D} d
     WHERE d.status = swept.status AND d.due_at < {_NOW} - {OVERDUE} AND d.due_at IS NOT NULL
       AND NOT (d.status IN ('ACCEPTED', 'SCHEDULED'))
     ORDER BY d.due_at LIMIT {COUNTED}) r) late"""
+# Plan (BY_INDEX): the primary key, from its end, in the partitions since then.
+# Run by: read_queues, for reports.metrics
 READ_ATTEMPTS = f"""SELECT channel, coalesce(outcome, '') AS outcome, count(*) AS rows
 FROM (SELECT channel, outcome FROM {Attempt._meta.db_table} WHERE id >= %(since)s::uuid
   ORDER BY id DESC LIMIT {COUNTED}) r GROUP BY channel, outcome"""
 
+# Plan: reads the default partitions, which are empty.
+# Run by: read_lags, for reports.lags
 READ_DEFAULTS = " UNION ALL ".join(
     f"(SELECT '{model._meta.db_table}' AS name, count(*) AS rows FROM "
     f"(SELECT FROM {model._meta.db_table}_default LIMIT {COUNTED}) r)"
     for model in PARTITIONED
 )
+# Plan: delivery_held in all partitions; it is nearly always empty.
+# Run by: read_lags, for reports.lags
 READ_HELD = f"""SELECT count(*) AS rows FROM (SELECT FROM {Delivery._meta.db_table}
   WHERE status = 'UNKNOWN' AND due_at IS NULL LIMIT {COUNTED}) r"""
+# Plan: reads a table of one row.
+# Run by: read_lags, for reports.lags
 READ_COUNTED_UNTIL = f"""SELECT
   extract(epoch FROM statement_timestamp() - first_until)::float8 AS age
   FROM {CountedUntil._meta.db_table}"""
 # One step of the index notice_due for each endpoint.
+# Plan: notice_due, one step for each endpoint.
+# Run by: read_lags, for reports.lags
 READ_WEBHOOKS = f"""SELECT
   coalesce(extract(epoch FROM max(statement_timestamp() - n.due_at)
     FILTER (WHERE w.enabled AND w.failures = 0)), 0)::float8 AS lag,
@@ -92,17 +110,25 @@ READ_WEBHOOKS = f"""SELECT
 FROM {WebhookEndpoint._meta.db_table} w LEFT JOIN LATERAL (
   SELECT due_at FROM {WebhookDelivery._meta.db_table}
   WHERE endpoint_id = w.id AND due_at <= statement_timestamp() ORDER BY due_at LIMIT 1) n ON true"""
+# Plan: the primary key of changes, those of the last days.
+# Run by: read_lags, for reports.lags
 READ_CIRCUITS = f"""SELECT a.kind, count(*) AS rows FROM (
   SELECT DISTINCT ON (account_id) account_id, is_open FROM {CircuitChange._meta.db_table}
   WHERE id >= %(since)s::uuid ORDER BY account_id, id DESC) c
 JOIN {ProviderAccount._meta.db_table} a ON a.id = c.account_id
 WHERE c.is_open AND a.state = 'ACTIVE' GROUP BY a.kind"""
+# Plan: reads all API keys, which are few.
+# Run by: read_lags, for reports.lags
 READ_KEYS = f"""SELECT count(*) AS rows FROM {ApiKey._meta.db_table}
 WHERE revoked_at IS NULL AND expires_at > statement_timestamp()
   AND expires_at < statement_timestamp() + interval '{KEY_EXPIRES_DAYS} days'
   AND last_used_at > statement_timestamp() - interval '{KEY_USED_DAYS} days'"""
+# Plan: privacy_request_due, which has the unfinished ones alone.
+# Run by: read_lags, for reports.lags
 READ_PRIVACY = f"""SELECT count(*) AS rows FROM (SELECT FROM {PrivacyRequest._meta.db_table}
   WHERE state IN ('OPEN', 'RUNNING') AND due_at < statement_timestamp() LIMIT {COUNTED}) r"""
+# Plan: reads no table.
+# Run by: read_lags, for reports.lags
 READ_STARTED = f"""SELECT extract(epoch FROM at)::float8 AS at, is_after_crash
 FROM ({server.LAST_START}) l"""
 

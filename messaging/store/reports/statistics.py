@@ -85,7 +85,9 @@ FROM {_ATTEMPTS}
 WHERE id >= span.first AND id < span.last AND account_id IS NOT NULL AND outcome IS NOT NULL
 GROUP BY organization_id, channel, account_id, outcome
 """
-# Plan: ranges of the primary keys of events, attempts and deliveries, hashed; no other index.
+# Plan (BY_HASH): ranges of the primary keys of events, attempts and deliveries, hashed; no other
+# index.
+# Run by: count_minutes, for statistics.minutes
 COUNT_MINUTES = f"""
 INSERT INTO {_MINUTES} ({_KEY}, count, latencies)
 SELECT {_KEY}, sum(n), CASE WHEN outcome = '{CountedOutcome.SENT}' THEN ARRAY[{_BUCKETS}] END
@@ -95,6 +97,7 @@ GROUP BY {_KEY}
 """
 _SUMS = ", ".join(f"sum(latencies[{bucket + 1}])" for bucket in range(BUCKETS))
 # Plan: a range of the minutes' times.
+# Run by: sum_hours, for statistics.minutes
 SUM_HOURS = f"""
 INSERT INTO {_HOURS} ({_KEY}, count, latencies)
 SELECT organization_id, date_trunc('hour', at, 'UTC') AS at, test, channel, account_id, outcome,
@@ -108,6 +111,7 @@ BY_HASH = (
     "set_config('work_mem', '64MB', true)"
 )
 # Plan: the primary key, a range for each period.
+# Run by: read_periods, for statistics.figures
 READ_PERIODS = """
 SELECT p.period, c.channel, c.outcome, c.reason, sum(c.count),
   CASE WHEN c.outcome = 'sent' THEN ARRAY[{sums}] END
@@ -120,12 +124,16 @@ WHERE c.outcome NOT LIKE 'attempt%%' GROUP BY 1, 2, 3, 4
 _PERIOD_SUMS = ", ".join(
     f"coalesce(sum(c.latencies[{bucket + 1}]), 0)" for bucket in range(BUCKETS)
 )
+# Plan: that of READ_PERIODS, one range.
+# Run by: read_hours, for statistics.figures
 READ_HOURS = """
 SELECT date_trunc('hour', c.at, 'UTC'), c.channel, c.account_id, c.outcome, sum(c.count)
 FROM {table} c WHERE c.organization_id = %(organization)s AND c.test = %(test)s
   AND c.at >= %({table}_start)s AND c.at < %({table}_end)s
 GROUP BY 1, 2, 3, 4
 """
+# Plan: the index of times, then rows by their place.
+# Run by: delete_old, for statistics.minutes
 DELETE_OLD = """
 DELETE FROM {table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM {table} WHERE at < %(until)s LIMIT %(limit)s))

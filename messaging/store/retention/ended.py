@@ -21,9 +21,13 @@ _M, _D, _A, _E = (model._meta.db_table for model in (Message, Delivery, Attempt,
 _UNFINISHED = [Status.ACCEPTED, Status.SCHEDULED, Status.SENDING, Status.UNKNOWN]
 
 _RANGE = "m.organization_id = %(organization)s AND m.id >= %(start)s AND m.id < %(end)s"
-# Plan of both: the messages of an organization in the order of their ids.
+# Plan (BY_INDEX): message_newest, an organization's messages in the order of their ids, in the
+# partitions between the two ids.
+# Run by: first, for archive.moving
 FIND_FIRST = f"""SELECT m.id FROM {_M} m WHERE {_RANGE}
 ORDER BY m.id LIMIT 1"""
+# Plan (BY_INDEX): that of FIND_FIRST; deliveries, events and contents of each by their keys.
+# Run by: find, for archive.moving
 FIND_ENDED = f"""SELECT m.id FROM {_M} m WHERE {_RANGE}
 AND NOT EXISTS (SELECT FROM {_D} d WHERE {is_of_message("d", "m.id")}
   AND (d.status = ANY(%(unfinished)s::text[]) OR d.due_at IS NOT NULL
@@ -65,6 +69,8 @@ def row_version(model: type[models.Model]) -> RawSQL:
     )
 
 
+# Plan: primary keys, attempt_of_delivery and event_of_message, in the partitions since then.
+# Run by: delete, for archive.hand_over
 DELETE = {
     # The deliveries first: a receipt that is being applied holds their locks.
     "deliveries": f"""DELETE FROM {_D} d

@@ -43,13 +43,21 @@ _D, _M, _A = (model._meta.db_table for model in (Delivery, Message, Attempt))
 
 _RETAINED = "d.status = ANY(%(unfinished)s) OR d.due_at IS NOT NULL OR d.updated_at >= %(cutoff)s"
 
-# Plan of all: the index that each condition names; a partition is a table of its own.
+# Plan (BY_INDEX): the index of the key that joins it to its parent; a partition is a table of its
+# own.
+# Run by: _rows_to_retain, for _drop_partitions
 FIND_ROWS = 'SELECT t.id FROM "{part}" t WHERE {belongs} LIMIT %(limit)s'
+# Plan: the primary key, backwards.
+# Run by: _trim, for apply and _drop_contents
 FIND_START = "SELECT id FROM {table} WHERE id < %(end)s ORDER BY id DESC OFFSET %(skip)s LIMIT 1"
+# Plan: a range of the primary key; the deliveries of each message by their keys.
+# Run by: _trim, for apply and _drop_contents
 FIND_EXPIRED = (
     "SELECT t.id FROM {table} t WHERE t.id >= %(start)s AND t.id < %(end)s AND NOT EXISTS "
     "(SELECT FROM " + _D + " d WHERE {of_message} AND (" + _RETAINED + "))"
 )
+# Plan: the primary key, once for each.
+# Run by: _trim, for apply and _drop_contents
 DELETE = "DELETE FROM {table} WHERE id = ANY(%(expired)s)"
 
 

@@ -26,7 +26,20 @@ LIMIT = 20_000
 SLICE_SECONDS = 0.5
 """About how long the statement of a slice takes."""
 FIRST_SLICE = timedelta(minutes=15)
-# Plan: the primary key of deliveries, a range of one partition or two.
+# Plan: reads no table.
+# Run by: find, for store.retention.job
+CREATE_NOTES = 'CREATE UNLOGGED TABLE IF NOT EXISTS "{table}" (reached uuid, id uuid)'
+# Plan: reads the whole table, which has what `find` has noted of a partition.
+# Run by: find, for store.retention.job
+FIND_REACHED = 'SELECT reached FROM "{table}" ORDER BY reached DESC LIMIT 1'
+# Plan: that of FIND_REACHED.
+# Run by: find, for store.retention.job
+READ_NOTES = 'SELECT DISTINCT id FROM "{table}" WHERE id IS NOT NULL LIMIT %(limit)s'
+# Plan: reads no table.
+# Run by: clear, for find and store.retention.job
+DROP_NOTES = 'DROP TABLE IF EXISTS "{table}"'
+# Plan (BY_INDEX): the primary key of deliveries, a range of one partition or two.
+# Run by: find, for store.retention.job
 NOTE_LIVE = (
     'INSERT INTO "{table}" SELECT %(end)s, d.message_id '
     f"FROM {Delivery._meta.db_table} d "
@@ -46,12 +59,12 @@ def find(
 
     None if the time is over (monotonic), and the next call continues; or if they are too many.
     """
-    table = f"{partition.name}_live"
+    table = _notes(partition)
     end = partition.end + ids.SKEW  # deliveries get their ids after their message
     first, last = partition.bounds
     with connection.cursor() as cursor:
-        cursor.execute(f'CREATE UNLOGGED TABLE IF NOT EXISTS "{table}" (reached uuid, id uuid)')
-        cursor.execute(f'SELECT reached FROM "{table}" ORDER BY reached DESC LIMIT 1')
+        cursor.execute(CREATE_NOTES.format(table=table))
+        cursor.execute(FIND_REACHED.format(table=table))
         row = cursor.fetchone()
         start, length = ids.moment(row[0]) if row else partition.start, FIRST_SLICE
         while start < end:
@@ -72,10 +85,7 @@ def find(
                 )
             start = following
             length *= 2 if monotonic() - began < SLICE_SECONDS else 0.5
-        cursor.execute(
-            f'SELECT DISTINCT id FROM "{table}" WHERE id IS NOT NULL LIMIT %(limit)s',
-            {"limit": LIMIT + 1},
-        )
+        cursor.execute(READ_NOTES.format(table=table), {"limit": LIMIT + 1})
         content_ids = [key for (key,) in cursor.fetchall()]
     if len(content_ids) > LIMIT:
         log.warning("retention.many_live", partition=partition.name)
@@ -87,4 +97,9 @@ def find(
 def clear(partition: partitions.Partition) -> None:
     """Drop what `find` noted of a partition."""
     with connection.cursor() as cursor:
-        cursor.execute(f'DROP TABLE IF EXISTS "{partition.name}_live"')
+        cursor.execute(DROP_NOTES.format(table=_notes(partition)))
+
+
+def _notes(partition: partitions.Partition) -> str:
+    """Return the name of the table of what `find` notes of a partition."""
+    return f"{partition.name}_live"

@@ -76,6 +76,7 @@ _START = f"""ranges AS (
 # recursive query among them that does not end.
 #
 # Plan: notice_due and the primary key of endpoints, one step for each.
+# Run by: claim, for webhooks.outbox
 CLAIM = f"""
 WITH RECURSIVE {_START}, {_walk("after", ">= start.id")}, {_walk("before", "< start.id")},
 picked AS (
@@ -103,6 +104,7 @@ SELECT id, fence FROM claimed
 # `:trace` is a message's trace context.
 #
 # Plan: notice_due, one range for each endpoint, then the primary keys.
+# Run by: claim, for webhooks.outbox
 READ_DUE = f"""
 SELECT claimed.id, claimed.fence, n.id, n.tries, n.attempts,
   n.noted_at <= statement_timestamp() - make_interval(secs => %(give_up)s), :trace,
@@ -118,6 +120,7 @@ _FAILED_TOO_LONG = (
     f"w.failing_since <= statement_timestamp() - interval '{DISABLE_AFTER.days} days')"
 )
 # Plan: the primary keys of both.
+# Run by: record, for webhooks.outbox
 RECORD = f"""
 WITH attempted AS (
   UPDATE {_N} n SET status = r.status, tries = n.tries + 1, attempts = r.attempts,

@@ -27,6 +27,8 @@ LEFT JOIN {Message._meta.db_table} m
   ON {sql.by_key("m.id", "e.message_id")} AND m.organization_id = e.organization_id
 """
 """From a webhook delivery `n` to its event, its recipient and its message. Plan: primary keys."""
+# Plan: primary keys.
+# Run by: read, for console.developers.webhook_pages
 READ_ONE = f"""
 SELECT {COLUMNS} FROM {WebhookDelivery._meta.db_table} n {JOINS} WHERE n.id = %(delivery)s
 """

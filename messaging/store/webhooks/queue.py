@@ -10,6 +10,8 @@ from rme.core.db import sql
 _N, _W = WebhookDelivery._meta.db_table, WebhookEndpoint._meta.db_table
 
 
+# Plan: endpoints by their organization, which are few.
+# Run by: queueing_step, for store.events and webhooks.changes
 @lru_cache(maxsize=16)
 def _queueing(columns: tuple[str, ...], condition: str) -> str:
     names, values = ", ".join(columns), ", ".join(f"queued.{column}" for column in columns)

@@ -49,16 +49,21 @@ SELECT (SELECT count(*) FROM changes) + (SELECT count(*) FROM messages)
 
 
 # Plan: notice_once, and ranges of the primary keys of events, deliveries and attempts.
+# Run by: replay, for webhooks.replays
 REPLAY = _replay(
     f"""SELECT e.organization_id, %(endpoint)s, e.id, 'message.' || e.type FROM {_EVENTS} e
 WHERE {_SUBSCRIBED}"""
 )
 # Those of TEST messages are read by a statement of their own: docs/architecture.md, "Locks and
 # pruning".
+# Plan: ranges of the primary keys, then each delivery by its key.
+# Run by: replay, for webhooks.replays
 READ_TEST_EVENTS = f"""
 SELECT e.id, 'message.' || e.type FROM {_EVENTS} e
 JOIN {Delivery._meta.db_table} d ON {sql.by_key("d.id", "e.delivery_id")} AND d.test
 WHERE {_SUBSCRIBED}"""
+# Plan: notice_once.
+# Run by: replay, for webhooks.replays
 REPLAY_TEST = _replay(
     """SELECT %(organization)s, %(endpoint)s, e.id, e.type
 FROM unnest(%(events)s::uuid[], %(event_types)s::text[]) e(id, type)"""
