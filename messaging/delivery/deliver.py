@@ -29,7 +29,7 @@ from messaging.delivery.record import Answered
 from messaging.delivery.sending_process import SendingProcess
 from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import Status, WaitReason
-from messaging.store import attempts
+from messaging.store.attempts import AttemptOutcomes
 from rme.core.db import clock, prepared_statements
 from rme.transport import Transport
 
@@ -153,12 +153,12 @@ class _SendLoop:
         decided = [delivery for each in batches for delivery in each.decided]
         organization_ids = [each.batch.organization_id for each in batches if each.window]
         window = _window(batches)
-        steps = dict(record.outcomes(self.answered))
+        outcomes = record.outcomes(self.answered)
         with _transaction(decided, window) as batch:
             gate_lock.take_shared(organization_ids, batch)
             # before the gates, so that frequency caps count it
-            steps["attempts"] = record.begin_attempts(window)
-            changed = record.record(decided, steps, batch)
+            begun = record.begin_attempts(window)
+            changed = record.record(decided, outcomes, batch, begun)
             check = _begin_check(window, batch)
         answered, self.answered = self.answered, []
         record.log_fenced(decided, changed)
@@ -177,7 +177,7 @@ class _SendLoop:
             progress.set_decided_apart()
         decided = [delivery for each in batches for delivery in each.decided]
         with prepared_statements.transaction() as batch:
-            changed = record.record(decided, {"not_made": attempts.removal_step(stopped)}, batch)
+            changed = record.record(decided, AttemptOutcomes(not_made=stopped), batch)
         record.log_fenced(decided, changed)
         for progress in batches:
             progress.decided = []

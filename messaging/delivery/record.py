@@ -14,13 +14,12 @@ from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import EventType, Status
 from messaging.domain.timing import ASK_AFTER
 from messaging.store import attempts
-from messaging.store.attempts import AttemptResult, NewAttempt
+from messaging.store.attempts import AttemptOutcomes, AttemptResult, NewAttempt
 from messaging.store.events import DerivedEvent
-from messaging.store.feedback import references
 from messaging.store.feedback.references import NewReference
 from messaging.telemetry import spans, timings
-from push import feedback
-from rme.core.db import clock, prepared_statements, sql
+from push.feedback import DeviceOutcome
+from rme.core.db import clock, prepared_statements
 from rme.core.outcomes import NOT_TRIED, Accepted
 
 log = structlog.get_logger(__name__)
@@ -36,32 +35,30 @@ class Answered(NamedTuple):
     """The ids of attempts that were begun after those, and are not made after all."""
 
 
-def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
-    """Begin the next attempts of deliveries, and return the step that writes them."""
+def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> list[NewAttempt]:
+    """Begin the next attempts of deliveries, and return what is to be written of them."""
     now = clock.now()
-    return attempts.insert_step(
-        [
-            NewAttempt(
-                attempt.id,
-                claimed.organization_id,
-                claimed.message_id,
-                claimed.id,
-                claimed.fence,
-                claimed.channel,
-                attempt.account.name,
-                attempt.account.id,
-                attempt.device_id,
-                now,
-            )
-            for delivery in deliveries
-            for claimed in (delivery.claimed,)
-            for attempt in delivery.begin_attempts(now)
-        ]
-    )
+    return [
+        NewAttempt(
+            attempt.id,
+            claimed.organization_id,
+            claimed.message_id,
+            claimed.id,
+            claimed.fence,
+            claimed.channel,
+            attempt.account.name,
+            attempt.account.id,
+            attempt.device_id,
+            now,
+        )
+        for delivery in deliveries
+        for claimed in (delivery.claimed,)
+        for attempt in delivery.begin_attempts(now)
+    ]
 
 
-def outcomes(answered: Sequence[Answered]) -> sql.Steps:
-    """Return the steps that write the outcomes of attempts, and which push tokens are dead."""
+def outcomes(answered: Sequence[Answered]) -> AttemptOutcomes:
+    """Return the outcomes of attempts, which are to be written."""
     results, device_outcomes, own_ids = [], [], []
     not_made: list[str] = []
     now = clock.now()
@@ -78,7 +75,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                 own_ids.append(reference)
             if attempt.device_id:
                 device_outcomes.append(
-                    feedback.DeviceOutcome(
+                    DeviceOutcome(
                         organization_id,
                         attempt.device_id,
                         attempt.started_at,
@@ -102,12 +99,7 @@ def outcomes(answered: Sequence[Answered]) -> sql.Steps:
                     now if attempt.id == delivery.sent_by else None,
                 )
             )
-    return {
-        **attempts.result_step(results),
-        "provider_references": references.insert_step(own_ids),
-        "feedback": feedback.insert_statement(device_outcomes) if device_outcomes else None,
-        "not_made": attempts.removal_step(not_made),
-    }
+    return AttemptOutcomes(results, own_ids, device_outcomes, not_made)
 
 
 def _reference(attempt: SendAttempt, now: datetime) -> NewReference | None:
@@ -123,17 +115,20 @@ def _reference(attempt: SendAttempt, now: datetime) -> NewReference | None:
 
 
 def record(
-    decided: Sequence[OutgoingDelivery], steps: sql.Steps, batch: prepared_statements.Batch
+    decided: Sequence[OutgoingDelivery],
+    known: AttemptOutcomes,
+    batch: prepared_statements.Batch,
+    begun: Sequence[NewAttempt] = (),
 ) -> prepared_statements.PendingRows:
-    """Add to a batch what executes the steps, and writes the new statuses and events of deliveries;
-    return the count of those that changed.
+    """Add to a batch what writes outcomes, the new statuses and events of deliveries, and attempts
+    that are about to be made; return the count of deliveries that changed.
 
     This takes one statement, and another one for the few addresses that are suppressed.
     """
     now = clock.now()
     changed = attempts.store(
         [delivery.transition() for delivery in decided],
-        steps,
+        known,
         [row for delivery in decided for row in delivery.event_rows(now)],
         [
             DerivedEvent(
@@ -146,6 +141,7 @@ def record(
             if delivery.sent_by
         ],
         batch,
+        begun=begun,
     )
     suppressed = [
         suppressions.NewSuppression(

@@ -1,11 +1,12 @@
 """What stops a message: suppressions, consent, frequency caps; and pauses, which only delay it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from messaging.domain.channels import ALL
+from messaging.domain.policy import CategoryRules
 
 OPTED_IN, OPTED_OUT = "OPTED_IN", "OPTED_OUT"
 """The two decisions of a consent entry."""
@@ -16,6 +17,20 @@ Spellings = Callable[[str], Iterable[str]]
 
 def _as_written(address: str) -> Iterable[str]:
     return (address,)
+
+
+class Candidate(NamedTuple):
+    """One contact on one channel at one address (None for push, which has no address)."""
+
+    organization_id: str
+    contact_id: str
+    channel: str
+    address: str | None
+    category: CategoryRules
+    delivery_id: str | None = None
+    """Set right before sending: the delivery itself does not count against its own cap."""
+    test: bool = False
+    """Whether a TEST application sends it: then the TEST layer counts above the live one."""
 
 
 # --- pauses ---------------------------------------------------------------------------------------
@@ -219,6 +234,32 @@ class CurrentConsent:
 
 def _order(state: ConsentState) -> tuple[float, bool]:
     return state.at, state.status == OPTED_OUT
+
+
+# --- facts ----------------------------------------------------------------------------------------
+
+
+class LayerFacts(NamedTuple):
+    """The suppressions and the consent that count for an organization's sends."""
+
+    suppressions: ActiveSuppressions
+    consent: CurrentConsent
+
+
+NO_FACTS = LayerFacts(ActiveSuppressions({}, {}), CurrentConsent({}))
+"""What counts for most organizations: no entry."""
+
+
+class GateFacts(NamedTuple):
+    """What counts for live sends and for those of TEST applications, by organization."""
+
+    live: Mapping[str, LayerFacts]
+    in_test: Mapping[str, LayerFacts]
+
+    def of(self, candidate: Candidate) -> LayerFacts:
+        """Return what counts for a candidate."""
+        layer = self.in_test if candidate.test else self.live
+        return layer.get(candidate.organization_id, NO_FACTS)
 
 
 # --- the verdict ----------------------------------------------------------------------------------

@@ -16,7 +16,11 @@ from messaging.store.encodings import (
     storable,
 )
 from messaging.store.events import DerivedEvent, EventRow, event_steps
+from messaging.store.feedback import references
+from messaging.store.feedback.references import NewReference
 from messaging.store.transitions import transition_step
+from push import feedback
+from push.feedback import DeviceOutcome
 from rme.core.db import prepared_statements, sql
 
 _TRANSITIONS, _OUTCOMES = "transitions", "outcomes"
@@ -28,7 +32,7 @@ _SENT_AT = f"coalesce(t.sent_at, CASE WHEN {_BECAME} THEN r.sent_at END)"
 _NEWLY_SENT = f"RETURNING CASE WHEN t.sent_at IS NOT NULL AND {_BECAME} THEN t.id END AS id"
 _NONE_SENT = "RETURNING NULL::uuid AS id"
 # Plan: the primary key, in the partitions that the bounds of the keys name.
-# Run by: removal_step, for delivery.record and delivery.deliver
+# Run by: store, for delivery.record
 REMOVE = f"DELETE FROM {Attempt._meta.db_table} WHERE {sql.among('id', 'attempts')}"
 
 # Plan: reads no table, only the step before it.
@@ -66,6 +70,17 @@ class AttemptResult(NamedTuple):
     """Set if it stands for its delivery's event `sent`."""
 
 
+class AttemptOutcomes(NamedTuple):
+    """What has become known of attempts since they were written."""
+
+    results: Sequence[AttemptResult] = ()
+    references: Sequence[NewReference] = ()
+    device_outcomes: Sequence[DeviceOutcome] = ()
+    """Of push: which devices were reached, or are gone."""
+    not_made: Sequence[str] = ()
+    """The ids of attempts that were not made after all."""
+
+
 def read(delivery_ids: Collection[UUID]) -> list[Attempt]:
     """Return the attempts of deliveries in their order, with plain values; one query."""
     return plain(Attempt.objects.filter(delivery_id__in=delivery_ids).order_by("pk"))
@@ -81,7 +96,38 @@ def plain(attempts: Iterable[Attempt]) -> list[Attempt]:
     return copies
 
 
-def insert_step(attempts: Sequence[NewAttempt]) -> sql.Step | None:
+def store(
+    transitions: Sequence[Transition],
+    outcomes: AttemptOutcomes,
+    events: Sequence[EventRow],
+    derived: Sequence[DerivedEvent],
+    batch: prepared_statements.Batch,
+    *,
+    begun: Sequence[NewAttempt] = (),
+) -> prepared_statements.PendingRows:
+    """Add a statement to a batch that writes new statuses, events and outcomes, and attempts that
+    are about to be made; return the count of the deliveries that changed.
+
+    Events are written of those deliveries alone. The attempts of `outcomes` stand for the `derived`
+    events.
+    """
+    not_made = outcomes.not_made
+    return sql.send(
+        {
+            _TRANSITIONS: transition_step(transitions),
+            _OUTCOMES: _result_step(outcomes.results),
+            "provider_references": references.insert_step(outcomes.references),
+            "feedback": feedback.insert_statement(outcomes.device_outcomes),
+            "not_made": sql.bind(REMOVE, sql.keys("attempts", not_made)) if not_made else None,
+            "attempts": _insert_step(begun),
+            **event_steps(events, _TRANSITIONS, derived, _OUTCOMES),
+            "answer": sql.Step(COUNT_CHANGED) if transitions else None,
+        },
+        batch,
+    )
+
+
+def _insert_step(attempts: Sequence[NewAttempt]) -> sql.Step | None:
     """Return the step that writes attempts before they are made."""
     # Key by key, which costs 0.3 µs an attempt less than `_asdict()`.
     rows = [
@@ -102,8 +148,8 @@ def insert_step(attempts: Sequence[NewAttempt]) -> sql.Step | None:
     return sql.insert_step(Attempt, rows)
 
 
-def result_step(results: Sequence[AttemptResult]) -> sql.Steps:
-    """Return the step that writes outcomes, for `store`."""
+def _result_step(results: Sequence[AttemptResult]) -> sql.Step | None:
+    """Return the step that writes outcomes, and returns the attempts that stand for an event."""
     rows = [
         {
             "id": result.id,
@@ -117,45 +163,15 @@ def result_step(results: Sequence[AttemptResult]) -> sql.Steps:
         for result in results
     ]
     any_sent = any(row["sent_at"] for row in rows)
-    return {
-        _OUTCOMES: sql.update_partitioned_step(
-            Attempt,
-            rows,
-            {"sent_at": _SENT_AT} if any_sent else {},
-            _NEWLY_SENT if any_sent else _NONE_SENT,
-        )
-    }
+    return sql.update_partitioned_step(
+        Attempt,
+        rows,
+        {"sent_at": _SENT_AT} if any_sent else {},
+        _NEWLY_SENT if any_sent else _NONE_SENT,
+    )
 
 
 def _stored_id(provider_id: str, delivery_id: str) -> str | None:
     if not provider_id:
         return None
     return short_provider_id(storable(provider_id[:255]), delivery_id)[:255] or None
-
-
-def removal_step(attempt_ids: Sequence[str]) -> sql.Step | None:
-    """Return the step that removes attempts that were not made after all."""
-    return sql.bind(REMOVE, sql.keys("attempts", attempt_ids)) if attempt_ids else None
-
-
-def store(
-    transitions: Sequence[Transition],
-    steps: sql.Steps,
-    events: Sequence[EventRow],
-    derived: Sequence[DerivedEvent],
-    batch: prepared_statements.Batch,
-) -> prepared_statements.PendingRows:
-    """Add a statement to a batch that executes the steps, and writes new statuses and events;
-    return the count of the deliveries that changed. Events are written of those alone.
-
-    The attempts of `steps` stand for the `derived` events.
-    """
-    return sql.send(
-        {
-            _TRANSITIONS: transition_step(transitions),
-            **steps,
-            **event_steps(events, _TRANSITIONS, derived, _OUTCOMES),
-            "answer": sql.Step(COUNT_CHANGED) if transitions else None,
-        },
-        batch,
-    )

@@ -5,15 +5,14 @@ Checked when a message is accepted (`check`) and again right before it is sent (
 """
 
 from messaging.consent.gates.checks import (
-    Candidate,
     GateResult,
     PendingCheck,
     Refusal,
     begin_check,
     check,
-    pauses_in_force,
 )
-from messaging.domain.gates import Pauses
+from messaging.domain.gates import Candidate, Pauses
+from messaging.store.gates.pauses_and_caps import pauses_in_force
 
 __all__ = [
     "Candidate",

@@ -1,46 +1,30 @@
-"""The checks in their order: suppression, consent, frequency cap; and pauses, which only delay."""
+"""The checks in their order: suppression, consent, frequency cap."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from messaging.domain.gates import (
     MAY_GO,
-    ActiveSuppressions,
-    CurrentConsent,
+    NO_FACTS,
+    Candidate,
+    GateFacts,
     GateRefusal,
+    LayerFacts,
     Pauses,
     decide,
 )
-from messaging.domain.policy import CategoryRules
-from messaging.store.gates import (
-    active_suppressions,
-    address_opt_outs,
-    current_consent,
-    pauses_and_caps,
-)
+from messaging.store.gates import facts as store
+from messaging.store.gates import pauses_and_caps
+from messaging.store.gates.facts import PendingFacts
 from messaging.store.gates.pauses_and_caps import CappedContact
 from rme.core import errors
-from rme.core.db import prepared_statements, sql
+from rme.core.db.prepared_statements import Batch
 
 Refusal = type[errors.ApiError]
 
 _COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
 _COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
-
-
-class Candidate(NamedTuple):
-    """One contact on one channel at one address (None for push, which has no address)."""
-
-    organization_id: str
-    contact_id: str
-    channel: str
-    address: str | None
-    category: CategoryRules
-    delivery_id: str | None = None
-    """Set right before sending: the delivery itself does not count against its own cap."""
-    test: bool = False
-    """Whether a TEST application sends it: then the TEST layer counts above the live one."""
 
 
 # --- frequency caps -------------------------------------------------------------------------------
@@ -86,15 +70,6 @@ def _capped(candidate: Candidate) -> CappedContact:
     )
 
 
-# --- pauses ---------------------------------------------------------------------------------------
-
-
-def pauses_in_force(organization_id: str) -> Pauses:
-    """Return an organization's pauses; one query."""
-    (rows,) = sql.read([pauses_and_caps.pauses_query([organization_id])])
-    return pauses_and_caps.pauses_of(rows).get(organization_id, Pauses(()))
-
-
 # --- the checks -----------------------------------------------------------------------------------
 
 
@@ -122,90 +97,43 @@ def check(candidates: Sequence[Candidate]) -> list[GateResult]:
     """
     if not candidates:
         return []
-    facts = sql.read(_queries(candidates))
+    facts = store.read(candidates)
     return _results(candidates, FrequencyCaps(candidates), facts)
 
 
 class PendingCheck:
-    """A check whose queries were sent and whose rows are read later."""
+    """A check whose queries were sent and whose facts are read later."""
 
     def __init__(
-        self,
-        candidates: Sequence[Candidate],
-        caps: FrequencyCaps,
-        answer: prepared_statements.PendingRows,
+        self, candidates: Sequence[Candidate], caps: FrequencyCaps, facts: PendingFacts
     ) -> None:
-        self._candidates = candidates
-        self._caps = caps
-        self._answer = answer
+        self._candidates, self._caps, self._facts = candidates, caps, facts
 
     def read(self) -> SendResults:
-        """Return what the database answered."""
-        paused, *facts = sql.rows_of(self._answer)
-        results = _results(self._candidates, self._caps, facts)
-        return SendResults(pauses_and_caps.pauses_of(paused), results)
+        """Return the pauses and the results, by what the database answered."""
+        pauses, facts = self._facts.read()
+        return SendResults(pauses, _results(self._candidates, self._caps, facts))
 
 
-def begin_check(candidates: Sequence[Candidate], batch: prepared_statements.Batch) -> PendingCheck:
+def begin_check(candidates: Sequence[Candidate], batch: Batch) -> PendingCheck:
     """Add the check of what is about to leave to the batch of its transaction.
 
     One query for the candidates of all organizations. The caller already holds `gate_lock`.
     """
-    caps = FrequencyCaps(candidates)
-    organization_ids = {candidate.organization_id for candidate in candidates}
-    queries = [pauses_and_caps.pauses_query(organization_ids), *_queries(candidates)]
-    return PendingCheck(candidates, caps, sql.send_queries(queries, batch))
-
-
-def _queries(candidates: Sequence[Candidate]) -> list[sql.Step]:
-    """Return the queries of the live layer, and of the TEST layer if a candidate needs it."""
-    of_test = [candidate for candidate in candidates if candidate.test]
-    return [*_of_layer(candidates), *(_of_layer(of_test, test=True) if of_test else ())]
-
-
-def _of_layer(candidates: Sequence[Candidate], *, test: bool = False) -> list[sql.Step]:
-    addresses: defaultdict[str, set[str]] = defaultdict(set)
-    contact_ids: defaultdict[str, set[str]] = defaultdict(set)
-    for candidate in candidates:
-        contact_ids[candidate.organization_id].add(candidate.contact_id)
-        if candidate.address:
-            addresses[candidate.organization_id].add(candidate.address)
-    channels = {candidate.channel for candidate in candidates}
-    categories = {candidate.category.name for candidate in candidates}
-    return [
-        active_suppressions.query(addresses, contact_ids, test=test),
-        current_consent.query(contact_ids, channels, categories, test=test),
-        *(() if test else [address_opt_outs.query(addresses, categories)]),
-    ]
+    return PendingCheck(candidates, FrequencyCaps(candidates), store.begin(candidates, batch))
 
 
 def _results(
-    candidates: Sequence[Candidate], caps: FrequencyCaps, facts: Sequence[sql.Rows]
+    candidates: Sequence[Candidate], caps: FrequencyCaps, facts: GateFacts
 ) -> list[GateResult]:
-    suppressed, consented, objections, *of_test = facts
-    live_suppressions = active_suppressions.parse(suppressed)
-    live_consent = current_consent.parse(consented, objections)
-    test_suppressions = active_suppressions.parse(of_test[0] if of_test else ())
-    test_consent = current_consent.parse(of_test[1] if of_test else (), ())
-    results = []
-    for candidate in candidates:
-        organization_id = candidate.organization_id
-        suppressions = live_suppressions[organization_id]
-        consent = live_consent[organization_id]
-        if candidate.test:
-            suppressions = test_suppressions[organization_id].above(suppressions)
-            consent = test_consent[organization_id].above(consent)
-        results.append(_result(candidate, suppressions, consent, caps))
-    return results
+    return [_result(candidate, facts.of(candidate), caps) for candidate in candidates]
 
 
-def _result(
-    candidate: Candidate,
-    suppressions: ActiveSuppressions,
-    consent: CurrentConsent,
-    caps: FrequencyCaps,
-) -> GateResult:
+def _result(candidate: Candidate, facts: LayerFacts, caps: FrequencyCaps) -> GateResult:
     _, contact_id, channel, address, rules, _, _ = candidate
+    if facts is NO_FACTS and not rules.opt_in and rules.cap is None:  # as nearly always
+        return _MAY_GO
+    suppressions, consent = facts
     verdict = decide(
         suppressions.entry(channel, address, contact_id),
         consent.permission(contact_id, channel, rules.name, opt_in=rules.opt_in, address=address),

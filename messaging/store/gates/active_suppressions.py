@@ -1,11 +1,13 @@
 """Which addresses and contacts are suppressed: entries of the list that have not expired."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from messaging.domain.gates import ActiveSuppressions
 from messaging.models import Suppression, SuppressionInTest
-from rme.core.addresses import all_spellings, phone_spellings
+from messaging.store.gates import subjects
+from messaging.store.gates.subjects import Subjects
+from rme.core.addresses import phone_spellings
 from rme.core.db import sql
 
 # One look-up for each address and contact: OFFSET keeps the order of the joins, and a comparison
@@ -32,7 +34,7 @@ LATERAL (
   OFFSET 0) active
 """
 # Plan (BY_GENERIC_PLAN): the two unique indexes, once for each address and contact.
-# Run by: query, for read and consent.gates.checks
+# Run by: query, for read and store.gates.facts
 ACTIVE = {
     is_test: _ACTIVE.format(model._meta.db_table)
     for is_test, model in ((False, Suppression), (True, SuppressionInTest))
@@ -44,30 +46,16 @@ def read(
     organization_id: str, addresses: Collection[str], contact_ids: Collection[str]
 ) -> ActiveSuppressions:
     """Return the suppressions of addresses and contacts; one query."""
-    (rows,) = sql.read([query({organization_id: addresses}, {organization_id: contact_ids})])
+    asked = subjects.of({organization_id: contact_ids}, {organization_id: addresses})
+    (rows,) = sql.read([query(asked)])
     return parse(rows)[organization_id]
 
 
-def query(
-    addresses: Mapping[str, Collection[str]],
-    contact_ids: Mapping[str, Collection[str]],
-    *,
-    test: bool = False,
-) -> sql.Step:
-    """Return the query for the suppressions of addresses and contacts, given by organization.
-
-    A number is looked up as all networks write it. Both mappings must answer for each organization
-    of `contact_ids`. `test`: query the TEST layer.
+def query(asked: Subjects, *, test: bool = False) -> sql.Step:
+    """Return the query for the suppressions of addresses and contacts. `test`: query the TEST
+    layer.
     """
-    return sql.bind(
-        ACTIVE[test],
-        {
-            "organizations": sql.array(contact_ids),
-            "addresses": sql.arrays(all_spellings(addresses[each]) for each in contact_ids),
-            "contacts": sql.arrays(contact_ids.values()),
-        },
-        sql.BY_GENERIC_PLAN,
-    )
+    return sql.bind(ACTIVE[test], asked._asdict(), sql.BY_GENERIC_PLAN)
 
 
 def _none() -> ActiveSuppressions:

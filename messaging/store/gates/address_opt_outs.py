@@ -3,16 +3,16 @@
 The ledger writes them, with the entry of the contact whose mail the recipient objected to.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from messaging.domain.channels import ALL
 from messaging.models import AddressOptOut
-from rme.core.addresses import all_spellings
+from messaging.store.gates.subjects import Subjects
 from rme.core.db import sql
 
 # One look-up for each address, as in `active_suppressions`: ORDER BY leaves one index.
 # Plan (BY_GENERIC_PLAN): address_opt_out_once, a range for each address.
-# Run by: query, for consent.gates.checks and store.gates.current_consent
+# Run by: query, for store.gates.facts and store.gates.current_consent
 OF_ADDRESSES = f"""
 SELECT wanted.organization_id, found.*
 FROM unnest(%(organizations)s::text[], %(addresses)s::text[]) wanted(organization_id, addresses),
@@ -26,14 +26,11 @@ LATERAL (
 """
 
 
-def query(addresses: Mapping[str, Collection[str]], categories: Collection[str]) -> sql.Step:
-    """Return the query for the objections by `addresses` of each organization."""
-    return sql.bind(
-        OF_ADDRESSES,
-        {
-            "organizations": sql.array(addresses),
-            "addresses": sql.arrays(all_spellings(each) for each in addresses.values()),
-            "categories": sql.array([*categories, ALL]),
-        },
-        sql.BY_GENERIC_PLAN,
-    )
+def query(asked: Subjects, categories: Collection[str]) -> sql.Step:
+    """Return the query for the objections by addresses of each organization."""
+    values = {
+        "organizations": asked.organizations,
+        "addresses": asked.addresses,
+        "categories": sql.array([*categories, ALL]),
+    }
+    return sql.bind(OF_ADDRESSES, values, sql.BY_GENERIC_PLAN)

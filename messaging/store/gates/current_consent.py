@@ -4,7 +4,7 @@ A recipient's objection applies to every contact with the address: it counts as 
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from messaging.domain.channels import ALL
 from messaging.domain.gates import (
@@ -15,7 +15,8 @@ from messaging.domain.gates import (
     Level,
 )
 from messaging.models import ConsentEntry, ConsentEntryInTest
-from messaging.store.gates import address_opt_outs
+from messaging.store.gates import address_opt_outs, subjects
+from messaging.store.gates.subjects import Subjects
 from rme.core.addresses import phone_spellings
 from rme.core.db import sql
 
@@ -40,7 +41,7 @@ LATERAL (
   ORDER BY channel, category, occurred_at DESC, status DESC) newest
 """
 # Plan (BY_GENERIC_PLAN): consent_of_contact, a range for each contact.
-# Run by: query, for read and consent.gates.checks
+# Run by: query, for read and store.gates.facts
 NEWEST = {
     is_test: _NEWEST.format(model._meta.db_table)
     for is_test, model in ((False, ConsentEntry), (True, ConsentEntryInTest))
@@ -61,17 +62,18 @@ def read(
 
     Objections of `addresses` count, too. `test`: only return the consent of the TEST layer.
     """
+    asked = subjects.of({organization_id: contact_ids}, {organization_id: addresses})
     entries, objections = sql.read(
         [
-            query({organization_id: contact_ids}, channels, categories, test=test),
-            address_opt_outs.query({organization_id: addresses}, categories),
+            query(asked, channels, categories, test=test),
+            address_opt_outs.query(asked, categories),
         ]
     )
     return parse(entries, objections)[organization_id]
 
 
 def query(
-    contact_ids: Mapping[str, Collection[str]],
+    asked: Subjects,
     channels: Collection[str],
     categories: Collection[str],
     *,
@@ -84,8 +86,8 @@ def query(
     return sql.bind(
         NEWEST[test],
         {
-            "organizations": sql.array(contact_ids),
-            "contacts": sql.arrays(contact_ids.values()),
+            "organizations": asked.organizations,
+            "contacts": asked.contacts,
             "channels": sql.array([*channels, ALL]),
             "categories": sql.array([*categories, ALL]),
         },

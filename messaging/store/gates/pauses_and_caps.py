@@ -12,7 +12,7 @@ from rme.core import ids
 from rme.core.db import sql
 
 # Plan: the organizations' pauses, which are few.
-# Run by: pauses_query, for consent.gates.checks
+# Run by: pauses_query, for pauses_in_force and store.gates.facts
 PAUSES_IN_FORCE = f"""
 SELECT organization_id, channel, category, template FROM {Pause._meta.db_table}
 WHERE organization_id = ANY(%(organizations)s::text[]) AND (ends_at IS NULL OR ends_at > now())
@@ -35,6 +35,12 @@ LATERAL (
 def pauses_query(organization_ids: Collection[str]) -> sql.Step:
     """Return the query for the pauses in force in organizations."""
     return sql.bind(PAUSES_IN_FORCE, {"organizations": sql.array(organization_ids)})
+
+
+def pauses_in_force(organization_id: str) -> Pauses:
+    """Return an organization's pauses; one query."""
+    (rows,) = sql.read([pauses_query([organization_id])])
+    return pauses_of(rows).get(organization_id, Pauses(()))
 
 
 def pauses_of(rows: sql.Rows) -> dict[str, Pauses]:

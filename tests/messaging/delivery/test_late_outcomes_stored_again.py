@@ -14,8 +14,9 @@ from messaging.delivery.record import Answered
 from messaging.feedback import receipts
 from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint
 from messaging.store import event_view
+from messaging.store.attempts import AttemptOutcomes
 from rme.core import cache
-from rme.core.db import clock, prepared_statements, sql
+from rme.core.db import clock, prepared_statements
 from rme.core.outcomes import Accepted, Retryable
 from rme.transport import Transport
 from tests import factories
@@ -103,7 +104,8 @@ def test_storing_an_outcome_again_keeps_the_sent_event_and_its_webhook(api, org,
     progress.contacts = prepare.read_ahead([progress.batch])[org.pk]
     progress.fill(1, monotonic() + 60)
     [outgoing] = progress.window
-    sql.execute({"attempts": record.begin_attempts([outgoing])})
+    with prepared_statements.transaction() as batch:
+        record.record([], AttemptOutcomes(), batch, record.begin_attempts([outgoing]))
     outgoing.attempts[0].outcome = Accepted("1")
     outgoing.apply_outcomes(now=clock.now(), may_fail_over=False)
     answered = Answered(outgoing, outgoing.take_attempts())

@@ -18,10 +18,11 @@ from messaging.domain.transitions import UNCHANGED, Transition
 from messaging.feedback import callbacks
 from messaging.store import attempts, due_work
 from messaging.store import claims as store_claims
+from messaging.store.attempts import AttemptOutcomes, NewAttempt
 from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
-from rme.core.db import locks, sql
+from rme.core.db import locks, prepared_statements
 from rme.core.db.prepared_statements import Batch
 from rme.core.outcomes import Outcome, Rejected, Retryable, Unknown
 from tests.simulation.world.record_mutants import RECORD_MUTANTS
@@ -49,18 +50,17 @@ def _no_fence() -> Iterator[None]:
 def _attempts_after_the_send() -> Iterator[None]:
     """Attempts are committed after they were made."""
     real_begin, real_send = record.begin_attempts, in_flight.Window.send
-    held: dict[object, list[sql.Step]] = {}
+    held: dict[object, list[NewAttempt]] = {}
 
-    def begin(deliveries: Sequence[OutgoingDelivery]) -> sql.Step | None:
-        step = real_begin(deliveries)
-        if step:
-            held.setdefault(current(), []).append(step)
-        return None
+    def begin(deliveries: Sequence[OutgoingDelivery]) -> list[NewAttempt]:
+        held.setdefault(current(), []).extend(real_begin(deliveries))
+        return []
 
     def send(window: Any, transport: Any) -> Any:
         answered = real_send(window, transport)
-        for step in held.pop(current(), []):
-            sql.execute({"attempts": step})
+        if begun := held.pop(current(), []):
+            with prepared_statements.transaction() as batch:
+                record.record([], AttemptOutcomes(), batch, begun)
         return answered
 
     with (

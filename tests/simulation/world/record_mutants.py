@@ -215,8 +215,8 @@ def _lock_is_raised() -> Iterator[None]:
             gate_lock.take_shared(organization_ids, batch)
             shared[current()] = organization_ids
 
-    def write(decided: Any, steps: Any, batch: Batch) -> Any:
-        changed = real(decided, steps, batch)
+    def write(decided: Any, outcomes: Any, batch: Batch, *begun: Any) -> Any:
+        changed = real(decided, outcomes, batch, *begun)
         gate_lock.take_exclusive(shared.pop(current(), ()), batch)
         return changed
 
