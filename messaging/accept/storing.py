@@ -14,7 +14,6 @@ from messaging.domain.statuses import Status
 from messaging.store import accepted
 from messaging.store.accepted import AcceptedDelivery, AcceptedMessage, KeyedAnswer
 from messaging.store.idempotency import KeyScope
-from rme.core import ids
 from rme.core.db import clock
 from rme.tenants.oauth.authentication import Caller
 
@@ -76,7 +75,7 @@ def message_of(message_id: str, plan: Plan, traceparent: str = "") -> AcceptedMe
     request, message = plan.request, plan.request.message
     deliveries = [
         _delivery(
-            ids.new_text_id() if recipient.draft.position else message_id,
+            accepted.new_delivery_id(message_id, recipient.draft.position),
             recipient,
             request.channels,
         )
@@ -125,7 +124,6 @@ def _delivery(
         provider=recipient.provider,
         account_id=account.id if account else None,
         scheduled_for=recipient.scheduled_for,
-        event_id="" if recipient.status is Status.ACCEPTED else ids.new_text_id(),
         reason=error.code if error else None,
         detail=error.message if error else None,
         trace=recipient.trace,

@@ -21,8 +21,7 @@ from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import EventType, Status, WaitReason
 from messaging.domain.transitions import Transition
 from messaging.policy.organization_policy import Account
-from messaging.store.encodings import storable
-from messaging.store.events import EventRow
+from messaging.store.events import DeliveryEvent, DeliveryEvents
 from push.active_devices import DeviceRecord
 from rme.core import ids
 from rme.core.outcomes import (
@@ -66,24 +65,6 @@ class SendAttempt:
     """Its span, where its message is traced and it was handed over."""
 
 
-class DeliveryEvent(NamedTuple):
-    """An event of a delivery that is to be written with its next status."""
-
-    type: EventType
-    provider: str | None = None
-    reason: str | None = None
-    entry: str | None = None
-    """The consent entry or suppression because of which a gate stopped the delivery."""
-
-    @property
-    def detail(self) -> dict[str, str] | None:
-        """Return what the event records beyond its type."""
-        if not (self.reason or self.entry):
-            return None
-        texts = {"reason": self.reason, "entry": self.entry}
-        return {name: storable(text) for name, text in texts.items() if text}
-
-
 @dataclass(slots=True)
 class OutgoingDelivery:
     """A claimed delivery while a worker sends it."""
@@ -105,8 +86,6 @@ class OutgoingDelivery:
     previous_account: Account | None = None
     """The account of the try before the last."""
     events: list[DeliveryEvent] = field(default_factory=list)
-    sent_by: str | None = None
-    """The id of the attempt that stands for the event `sent`; None if that is one of `events`."""
     suppress_as: str | None = None
     """The reason to suppress the address: it bounced, or the recipient opted out."""
     has_failed_for_now: bool = False
@@ -286,18 +265,14 @@ class OutgoingDelivery:
     def _add_event(
         self, event: EventType, reason: str | None = None, entry: str | None = None
     ) -> None:
-        """Add an event, unless the accepted attempt stands for it (`store.event_view`)."""
-        if event is EventType.SENT and self._is_sent_by_last_attempt():
-            self.sent_by = self.attempts[-1].id
-            return
         account = self.account
-        self.events.append(DeliveryEvent(event, account.name if account else None, reason, entry))
+        is_sent = event is EventType.SENT and isinstance(self.attempts[-1].outcome, Accepted)
+        attempt_id = self.attempts[-1].id if is_sent else None
+        self.events.append(
+            DeliveryEvent(event, account.name if account else None, reason, entry, attempt_id)
+        )
 
-    def _is_sent_by_last_attempt(self) -> bool:
-        # Events that came before would follow, since the attempt's id is older than theirs.
-        return not self.events and isinstance(self.attempts[-1].outcome, Accepted)
-
-    # --- rows -----------------------------------------------------------------------------------
+    # --- what is written --------------------------------------------------------------------------
 
     def transition(self) -> Transition:
         """Return the transition to the status that was decided."""
@@ -308,34 +283,28 @@ class OutgoingDelivery:
             fence=self.claimed.fence,
             status=self.status,
             reason=self.reason,
-            detail=storable(self.detail[:500]) if self.detail else None,
+            detail=self.detail or None,
             waiting=self.waiting,
             due_at=self.due_at,
             channel=self.channel,
-            channels=self.channels or None,
+            channels=self.channels,
             address=self.address if self.channel == self.claimed.channel else None,
             provider=account.name if account else None,
             account_id=account.id if account else None,
             tries=self.tries,
         )
 
-    def event_rows(self, now: datetime) -> list[EventRow]:
-        """Return the rows of the events."""
+    def events_to_write(self) -> DeliveryEvents:
+        """Return the events that are to be written with the next status."""
         claimed = self.claimed
-        return [
-            EventRow(
-                claimed.organization_id,
-                claimed.message_id,
-                claimed.id,
-                event.type,
-                now,
-                channel=claimed.channel,
-                provider=event.provider,
-                detail=event.detail,
-                test=claimed.test,
-            )
-            for event in self.events
-        ]
+        return DeliveryEvents(
+            claimed.organization_id,
+            claimed.message_id,
+            claimed.id,
+            claimed.channel,
+            claimed.test,
+            self.events,
+        )
 
 
 _ACCEPTED = AttemptOutcome(OutcomeKind.ACCEPTED)

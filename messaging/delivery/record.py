@@ -11,11 +11,10 @@ import structlog
 from messaging.consent import suppressions
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
 from messaging.domain.receipts import Receipt
-from messaging.domain.statuses import EventType, Status
+from messaging.domain.statuses import Status
 from messaging.domain.timing import ASK_AFTER
 from messaging.store import attempts
 from messaging.store.attempts import AttemptOutcomes, AttemptResult, NewAttempt
-from messaging.store.events import DerivedEvent
 from messaging.store.feedback.references import NewReference
 from messaging.telemetry import spans, timings
 from push.feedback import DeviceOutcome
@@ -96,7 +95,6 @@ def outcomes(answered: Sequence[Answered]) -> AttemptOutcomes:
                     reason,
                     provider_id,
                     attempt.latency_ms,
-                    now if attempt.id == delivery.sent_by else None,
                 )
             )
     return AttemptOutcomes(results, own_ids, device_outcomes, not_made)
@@ -125,21 +123,11 @@ def record(
 
     This takes one statement, and another one for the few addresses that are suppressed.
     """
-    now = clock.now()
     changed = attempts.store(
         [delivery.transition() for delivery in decided],
         known,
-        [row for delivery in decided for row in delivery.event_rows(now)],
-        [
-            DerivedEvent(
-                delivery.claimed.organization_id,
-                EventType.SENT,
-                delivery.sent_by,
-                delivery.claimed.test,
-            )
-            for delivery in decided
-            if delivery.sent_by
-        ],
+        [delivery.events_to_write() for delivery in decided if delivery.events],
+        clock.now(),
         batch,
         begun=begun,
     )

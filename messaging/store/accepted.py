@@ -12,8 +12,9 @@ import orjson
 from messaging.domain.contents import ContentBody
 from messaging.domain.statuses import EventType, Status
 from messaging.models import Delivery, IdempotencyKey, Message, MessageContent
-from messaging.store.encodings import USUAL_STRATEGY, stored_body
+from messaging.store.encodings import DETAIL_LIMIT, USUAL_STRATEGY, stored_body
 from messaging.store.events import DerivedEvent, EventRow, event_inserts
+from rme.core import ids
 from rme.core.db import sql
 from rme.core.placement import places
 
@@ -24,14 +25,13 @@ FIRST_EVENTS = {
     Status.EXPIRED: EventType.EXPIRED,
 }
 """The event that is stored with a delivery of each status; for `accepted` the delivery stands."""
-DETAIL_LIMIT = 500
 
 
 class AcceptedDelivery(NamedTuple):
     """One recipient of an accepted message, refused or not."""
 
     id: str
-    """That of the message for its first recipient."""
+    """From `new_delivery_id`."""
     contact_id: str
     position: int
     status: Status
@@ -43,8 +43,6 @@ class AcceptedDelivery(NamedTuple):
     provider: str | None
     account_id: int | None
     scheduled_for: datetime | None
-    event_id: str
-    """That of its first event, if one is stored (`FIRST_EVENTS`): later than the delivery's."""
     reason: str | None
     """The code of the error of a refused recipient."""
     detail: str | None
@@ -81,6 +79,11 @@ class KeyedAnswer(NamedTuple):
     status: int
     body: str
     expires_at: datetime
+
+
+def new_delivery_id(message_id: str, position: int) -> str:
+    """Return the id of a new delivery: that of the message for its first recipient."""
+    return ids.new_text_id() if position else message_id
 
 
 def store(
@@ -177,7 +180,6 @@ def _events(messages: Sequence[AcceptedMessage], now: datetime) -> list[EventRow
             channel=delivery.channel if delivery.reason is None else None,
             provider=delivery.provider,
             detail={"reason": delivery.reason} if delivery.reason else None,
-            id=delivery.event_id,
             test=message.is_test,
         )
         for message in messages

@@ -15,7 +15,7 @@ from messaging.store.encodings import (
     short_provider_id,
     storable,
 )
-from messaging.store.events import DerivedEvent, EventRow, event_steps
+from messaging.store.events import DeliveryEvents, event_steps, rows_of
 from messaging.store.feedback import references
 from messaging.store.feedback.references import NewReference
 from messaging.store.transitions import transition_step
@@ -66,8 +66,6 @@ class AttemptResult(NamedTuple):
     reason: str
     provider_id: str
     latency_ms: int | None
-    sent_at: datetime | None
-    """Set if it stands for its delivery's event `sent`."""
 
 
 class AttemptOutcomes(NamedTuple):
@@ -99,8 +97,8 @@ def plain(attempts: Iterable[Attempt]) -> list[Attempt]:
 def store(
     transitions: Sequence[Transition],
     outcomes: AttemptOutcomes,
-    events: Sequence[EventRow],
-    derived: Sequence[DerivedEvent],
+    events: Sequence[DeliveryEvents],
+    now: datetime,
     batch: prepared_statements.Batch,
     *,
     begun: Sequence[NewAttempt] = (),
@@ -108,19 +106,20 @@ def store(
     """Add a statement to a batch that writes new statuses, events and outcomes, and attempts that
     are about to be made; return the count of the deliveries that changed.
 
-    Events are written of those deliveries alone. The attempts of `outcomes` stand for the `derived`
-    events.
+    Events are written of those deliveries alone.
     """
     not_made = outcomes.not_made
+    rows, derived = rows_of(events, now)
+    sent = {event.id for event in derived}
     return sql.send(
         {
             _TRANSITIONS: transition_step(transitions),
-            _OUTCOMES: _result_step(outcomes.results),
+            _OUTCOMES: _result_step(outcomes.results, sent, now),
             "provider_references": references.insert_step(outcomes.references),
             "feedback": feedback.insert_statement(outcomes.device_outcomes),
             "not_made": sql.bind(REMOVE, sql.keys("attempts", not_made)) if not_made else None,
             "attempts": _insert_step(begun),
-            **event_steps(events, _TRANSITIONS, derived, _OUTCOMES),
+            **event_steps(rows, _TRANSITIONS, derived, _OUTCOMES),
             "answer": sql.Step(COUNT_CHANGED) if transitions else None,
         },
         batch,
@@ -148,8 +147,12 @@ def _insert_step(attempts: Sequence[NewAttempt]) -> sql.Step | None:
     return sql.insert_step(Attempt, rows)
 
 
-def _result_step(results: Sequence[AttemptResult]) -> sql.Step | None:
-    """Return the step that writes outcomes, and returns the attempts that stand for an event."""
+def _result_step(
+    results: Sequence[AttemptResult], sent: Collection[str], now: datetime
+) -> sql.Step | None:
+    """Return the step that writes outcomes, and returns the attempts that stand for an event: of
+    those in `sent`, if their deliveries changed.
+    """
     rows = [
         {
             "id": result.id,
@@ -158,16 +161,15 @@ def _result_step(results: Sequence[AttemptResult]) -> sql.Step | None:
             "reason": storable(result.reason[:200]) if result.reason else None,
             "provider_id": _stored_id(result.provider_id, result.delivery_id),
             "latency_ms": result.latency_ms,
-            "sent_at": result.sent_at,
+            "sent_at": now if result.id in sent else None,
         }
         for result in results
     ]
-    any_sent = any(row["sent_at"] for row in rows)
     return sql.update_partitioned_step(
         Attempt,
         rows,
-        {"sent_at": _SENT_AT} if any_sent else {},
-        _NEWLY_SENT if any_sent else _NONE_SENT,
+        {"sent_at": _SENT_AT} if sent else {},
+        _NEWLY_SENT if sent else _NONE_SENT,
     )
 
 

@@ -16,12 +16,16 @@ from typing import Any, cast
 from uuid import UUID
 
 from messaging.domain.contents import TRACEPARENT, ContentBody
-from messaging.models import Attempt, Delivery, Message, MessageContent
+from messaging.models import Attempt, Message, MessageContent
 from rme.core.telemetry import tracing
 
 USUAL_STRATEGY = "FIRST_REACHABLE"
 FALLBACK_SECONDS = 300
 """How long a FIRST_DELIVERED message that names no time waits for a confirmation."""
+
+
+DETAIL_LIMIT = 500
+"""The longest detail of a delivery."""
 
 
 def storable(text: str) -> str:
@@ -85,14 +89,18 @@ def provider_id_of_attempt(attempt: str) -> str:
 # --- messages and deliveries --------------------------------------------------------------------
 
 
-def channels_of(message: Message, delivery: Delivery) -> Sequence[str]:
-    """Return the channels to choose from of a message that has this delivery."""
-    return message.channels or [delivery.channel]
+def channels_of(message: Message, channel: str) -> Sequence[str]:
+    """Return the channels to choose from of a message that has a delivery on this channel."""
+    return message.channels or [channel]
 
 
 def strategy_of(message: Message) -> str:
     """Return a message's strategy."""
     return message.strategy or USUAL_STRATEGY
+
+
+NO_CHANNELS = "nullif({}, '{{}}')"
+"""The SQL of remaining channels as a delivery stores them."""
 
 
 def remaining_channels(delivery: str) -> str:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from messaging.domain.statuses import EventType
 from messaging.models import Event
+from messaging.store.encodings import storable
 from messaging.store.webhooks import queue
 from rme.core import ids
 from rme.core.db import sql
@@ -33,6 +34,37 @@ class EventRow:
     id: str = field(default_factory=ids.new_text_id)
 
 
+class DeliveryEvent(NamedTuple):
+    """An event of a delivery that a worker has."""
+
+    type: EventType
+    provider: str | None = None
+    reason: str | None = None
+    entry: str | None = None
+    """The consent entry or suppression because of which a gate stopped the delivery."""
+    attempt_id: str | None = None
+    """Of SENT: the accepted attempt, unless the provider's answer was another."""
+
+    @property
+    def detail(self) -> dict[str, str] | None:
+        """Return what the event records beyond its type."""
+        if not (self.reason or self.entry):
+            return None
+        texts = {"reason": self.reason, "entry": self.entry}
+        return {name: storable(text) for name, text in texts.items() if text}
+
+
+class DeliveryEvents(NamedTuple):
+    """The new events of a delivery, in their order."""
+
+    organization_id: str
+    message_id: str
+    delivery_id: str
+    channel: str
+    test: bool
+    events: Sequence[DeliveryEvent]
+
+
 class DerivedEvent(NamedTuple):
     """An event for which another row stands (`messaging.store.event_view`)."""
 
@@ -40,6 +72,32 @@ class DerivedEvent(NamedTuple):
     type: EventType
     id: str
     test: bool
+
+
+def rows_of(
+    deliveries: Sequence[DeliveryEvents], now: datetime
+) -> tuple[list[EventRow], list[DerivedEvent]]:
+    """Return the rows of new events, and the events for which an attempt stands."""
+    rows, derived = [], []
+    for organization_id, message_id, delivery_id, channel, test, events in deliveries:
+        for position, event in enumerate(events):
+            # An attempt's id is older than those of events before it, which would follow it.
+            if event.attempt_id and position == 0:
+                derived.append(DerivedEvent(organization_id, event.type, event.attempt_id, test))
+                continue
+            row = EventRow(
+                organization_id,
+                message_id,
+                delivery_id,
+                event.type,
+                now,
+                channel=channel,
+                provider=event.provider,
+                detail=event.detail,
+                test=test,
+            )
+            rows.append(row)
+    return rows, derived
 
 
 def write_events(rows: Sequence[EventRow]) -> None:

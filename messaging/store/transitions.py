@@ -3,13 +3,14 @@ deliveries at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from uuid import UUID
 
 from messaging.domain.statuses import TRANSITIONS, Status, before
 from messaging.domain.transitions import UNCHANGED, Transition
 from messaging.models import Delivery
+from messaging.store.encodings import DETAIL_LIMIT, NO_CHANNELS, storable
 from rme.core.db import sql
 
 _COLUMNS = tuple(field.name for field in fields(Transition))
@@ -35,18 +36,28 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     if not transitions:
         return None
     # Rows are locked in the order of their ids, as by receipts, so that the two cannot deadlock.
-    ordered = sorted(transitions, key=lambda transition: str(transition.id))
+    ordered = sorted(map(_storable, transitions), key=lambda transition: str(transition.id))
     columns = tuple(name for name in _COLUMNS if getattr(ordered[0], name) is not UNCHANGED)
     keys = sql.keys("deliveries", (each.id for each in ordered))
     values = {"rows": sql.as_json(ordered), "allowed": _ALLOWED, **keys}
     return sql.bind(_update(columns), values, sql.BY_GENERIC_PLAN)
 
 
+def _storable(transition: Transition) -> Transition:
+    """Return a transition with its detail as PostgreSQL takes it."""
+    if not isinstance(transition.detail, str):  # as nearly always
+        return transition
+    return replace(transition, detail=storable(transition.detail[:DETAIL_LIMIT]))
+
+
 # Plan (BY_GENERIC_PLAN): the primary key, in the partitions that the bounds of the keys name.
 # Run by: transition_step, for apply_transitions and store.attempts
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> str:
-    assignments = [f'"{name}" = r."{name}"' for name in columns if name not in ("id", "fence")]
+    values = {name: f'r."{name}"' for name in columns if name not in ("id", "fence")}
+    if "channels" in values:
+        values["channels"] = NO_CHANNELS.format(values["channels"])
+    assignments = [f'"{name}" = {value}' for name, value in values.items()]
     assignments += [
         f"accepted_{name} = coalesce(t.accepted_{name}, CASE WHEN t.accepted_at IS NOT NULL "
         f"AND t.{name} IS DISTINCT FROM r.{name} THEN t.{name} END)"

@@ -265,7 +265,7 @@ def _request(message: Message, row: Delivery, body: ContentBody) -> dict[str, ob
     template = {"name": message.template, "language": message.language}
     variables = body.get("recipients", {}).get(str(row.pk), {})
     parts: dict[str, object] = {
-        "channels": encodings.channels_of(message, row),
+        "channels": encodings.channels_of(message, row.channel),
         "strategy": message.strategy,
         "fallbackAfter": message.fallback_after,
         "category": message.category,

@@ -57,7 +57,7 @@ def _message(row: DeliveryRow) -> Mapping[str, object]:
     if message is None:
         return {}
     return {
-        "channels": message.channels or [row.channel],
+        "channels": encodings.channels_of(message, row.channel),
         "strategy": encodings.strategy_of(message),
         "fallback_after": message.fallback_after,
         "language": message.language,

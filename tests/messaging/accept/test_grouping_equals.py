@@ -122,7 +122,8 @@ def stored():
         "organization_id", "contact_id", "channel", "channels", "address", "category", "status",
         "reason", "detail", "provider", "test", "trace", "priority",
     )  # fmt: skip
-    events = [(each.organization_id, each.type, each.detail) for each in all_events()]
+    # those of other messages may be between them
+    events = sorted(repr((each.organization_id, each.type, each.detail)) for each in all_events())
     keys = IdempotencyKey.objects.order_by("organization_id", "key")
     bodies = MessageContent.objects.order_by("id").values_list("body", flat=True)
     return (
