@@ -59,11 +59,11 @@ def short_provider_id(provider_id: str, delivery_id: str) -> str:
     The Message-ID of a mail is the delivery's id, `@` and a domain: from the `@` on. An id that has
     nothing before an `@` gets another one in front.
     """
-    suffix = provider_id.removeprefix(delivery_id)
-    is_message_id = suffix != provider_id and suffix.startswith("@") and not suffix.startswith("@@")
-    if is_message_id:
-        return suffix
-    return f"@{provider_id}" if provider_id.startswith("@") else provider_id
+    if provider_id.startswith(delivery_id):
+        suffix = provider_id[len(delivery_id) :]
+        if suffix[:1] == "@" and suffix[:2] != "@@":
+            return suffix
+    return f"@{provider_id}" if provider_id[:1] == "@" else provider_id
 
 
 def provider_id_of(attempt: Attempt) -> str | None:

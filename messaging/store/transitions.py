@@ -8,7 +8,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from messaging.domain.statuses import TRANSITIONS, Status, before
-from messaging.domain.transitions import UNCHANGED, Transition
+from messaging.domain.transitions import UNCHANGED, Transition, Unchanged
 from messaging.models import Delivery
 from messaging.store.encodings import DETAIL_LIMIT, NO_CHANNELS, storable
 from rme.core.db import sql
@@ -36,7 +36,8 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
     if not transitions:
         return None
     # Rows are locked in the order of their ids, as by receipts, so that the two cannot deadlock.
-    ordered = sorted(map(_storable, transitions), key=lambda transition: str(transition.id))
+    rows = [_storable(each) if each.detail else each for each in transitions]
+    ordered = sorted(rows, key=lambda transition: str(transition.id))
     columns = tuple(name for name in _COLUMNS if getattr(ordered[0], name) is not UNCHANGED)
     keys = sql.keys("deliveries", (each.id for each in ordered))
     values = {"rows": sql.as_json(ordered), "allowed": _ALLOWED, **keys}
@@ -45,7 +46,7 @@ def transition_step(transitions: Sequence[Transition]) -> sql.Step | None:
 
 def _storable(transition: Transition) -> Transition:
     """Return a transition with its detail as PostgreSQL takes it."""
-    if not isinstance(transition.detail, str):  # as nearly always
+    if transition.detail is None or isinstance(transition.detail, Unchanged):
         return transition
     return replace(transition, detail=storable(transition.detail[:DETAIL_LIMIT]))
 

@@ -149,7 +149,7 @@ class Histogram(Meter):
         """Count values as `series.observe` does, but change each of its numbers once: each change
         is a lock and a write to a file.
         """
-        buckets = collections.Counter(bisect_left(self.bounds, value) for value in seconds)
+        buckets = collections.Counter([bisect_left(self.bounds, value) for value in seconds])
         series._sum.inc(sum(seconds))
         for bucket, count in buckets.items():
             series._buckets[bucket].inc(count)
