@@ -4,7 +4,6 @@ The status follows from all events on the delivery's channel, not from the recei
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -52,8 +51,7 @@ BY_PERSON_OR_MACHINE = frozenset({E.OPEN, E.CLICK})
 CONFIRMS = frozenset(kind for kind, status in STATUS_OF.items() if status is Status.DELIVERED)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """A receipt for a delivery that the provider accepted; `type` is an event's, or NO_EVENT."""
 
     delivery_id: UUID
@@ -96,8 +94,7 @@ class SeenEvent(NamedTuple):
     machine: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SentDelivery:
+class SentDelivery(NamedTuple):
     """A delivery that receipts are for, and its events so far."""
 
     id: UUID
@@ -135,7 +132,9 @@ def fold(delivery: SentDelivery, receipts: Sequence[Receipt]) -> Fold:
     """Return what receipts change: the same events and status in whatever order they came."""
     seen = set(delivery.seen)
     events: list[ReceivedEvent] = []
-    for receipt in sorted(receipts, key=lambda receipt: receipt.type not in CONFIRMS):
+    if len(receipts) > 1:
+        receipts = sorted(receipts, key=lambda receipt: receipt.type not in CONFIRMS)
+    for receipt in receipts:
         for kind in _new_events(delivery, receipt, seen):
             channel = receipt.channel or delivery.channel
             seen.add(SeenEvent(channel, kind, receipt.is_by_machine(kind)))
@@ -171,16 +170,15 @@ def final_status(
     moving = [r for r in receipts if r.type in STATUS_OF and not _is_past(delivery, seen, r)]
     if not moving:
         return None
-    has_bounced, has_failed, is_delivered = (
-        SeenEvent(delivery.channel, kind) in seen for kind in (E.BOUNCED, E.FAILED, E.DELIVERED)
-    )
-    if delivery.channel == Channel.EMAIL and has_bounced:
+    channel = delivery.channel
+    if channel == Channel.EMAIL and SeenEvent(channel, E.BOUNCED) in seen:
         return Status.FAILED
     if any(STATUS_OF[receipt.type] is Status.DELIVERED for receipt in moving):
         return Status.DELIVERED
-    if is_delivered:
+    if SeenEvent(channel, E.DELIVERED) in seen:
         return Status.DELIVERED
-    return Status.FAILED if has_failed or has_bounced else Status.SENT
+    has_failed = SeenEvent(channel, E.FAILED) in seen or SeenEvent(channel, E.BOUNCED) in seen
+    return Status.FAILED if has_failed else Status.SENT
 
 
 def _is_past(delivery: SentDelivery, seen: set[SeenEvent], receipt: Receipt) -> bool:

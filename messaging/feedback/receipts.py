@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -105,7 +104,7 @@ def apply_provider_receipts(
             receipts.append(_receipt(attempt, receipt))
         elif receipt.opt_out:
             kind = OPT_OUT_EVENTS.get(receipt.opt_out, NO_EVENT)
-            receipts.append(replace(_receipt(attempt, receipt), type=kind))
+            receipts.append(_receipt(attempt, receipt)._replace(type=kind))
     if receipts:
         _apply(receipts)
     opt_outs.record(unsubscribed)

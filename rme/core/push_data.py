@@ -7,9 +7,10 @@ import re
 
 # https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages (`data`)
 RESERVED = r"(from|message_type)$|(google|gcm)\."
+_RESERVED = re.compile(RESERVED)
 REASON = "is reserved by Firebase Cloud Messaging: rename it"
 
 
 def is_reserved(key: str) -> bool:
     """Return whether Firebase refuses a push with this key."""
-    return re.match(RESERVED, key) is not None
+    return _RESERVED.match(key) is not None

@@ -1,6 +1,5 @@
 """Receipts fold into the same events and status, in any order and any number of times."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from uuid import UUID
@@ -104,7 +103,7 @@ def test_only_a_confirmation_counts_from_the_channel_before_a_fallback(received,
 
 def test_bounced_email_is_not_confirmed_after_the_fallback():
     bounced = delivery()
-    bounced = replace(bounced, seen=frozenset({SeenEvent("EMAIL", E.BOUNCED)}))
+    bounced = bounced._replace(seen=frozenset({SeenEvent("EMAIL", E.BOUNCED)}))
     assert fold(bounced, [receipt(E.OPEN, channel="EMAIL")]).status is None
 
 
@@ -122,8 +121,8 @@ def test_bounced_email_is_not_confirmed_after_the_fallback():
 )
 def test_receipt_suppresses_the_address(fields, reasons):
     received = receipt(E.FAILED)
-    assert fold(delivery(), [replace(received, **fields)]).suppress_as == reasons
-    assert fold(replace(delivery(), address=None), [replace(received, **fields)]).suppress_as == []
+    assert fold(delivery(), [received._replace(**fields)]).suppress_as == reasons
+    assert fold(delivery()._replace(address=None), [received._replace(**fields)]).suppress_as == []
 
 
 @pytest.mark.parametrize(
