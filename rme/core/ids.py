@@ -74,8 +74,8 @@ def record_id(text: str) -> str:
 
     UUIDs become lower case, and Salesforce ids get 18 characters; others stay as they are.
     """
-    if len(text) == 36 and is_canonical(text.lower()):
-        return text.lower()
+    if len(text) == 36 and is_canonical(lower := text.lower()):
+        return lower
     return salesforce_id(text) if _SALESFORCE.fullmatch(text) else text
 
 
