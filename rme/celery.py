@@ -35,7 +35,6 @@ app.conf.beat_schedule = {
     "sweep_devices": {"task": "push.sweep_devices", "schedule": 300.0},
     "housekeeping": {"task": "messaging.housekeeping", "schedule": 300.0},
     "contents": {"task": "messaging.drop_contents", "schedule": 300.0},
-    "archive": {"task": "messaging.archive", "schedule": 60.0},
     "idempotency-keys": {"task": "messaging.purge_idempotency_keys", "schedule": 300.0},
     "callbacks": {"task": "messaging.apply_callbacks", "schedule": 2.0},
     "poll": {"task": "messaging.poll", "schedule": 5.0},
@@ -72,13 +71,11 @@ app.conf.task_annotations = {
     "messaging.housekeeping": _HOUR,
     "messaging.check_sender_domains": {"at_most_every": 60.0},
     "messaging.drop_contents": {"at_most_every": 280.0},
-    "messaging.archive": {"at_most_every": 50.0},
     "messaging.purge_idempotency_keys": _HOUR,
     "push.sweep_devices": _HOUR,
 }
 MESSAGING = (
     "accept",
-    "archive",
     "console.actions",
     "consent",
     "content",
@@ -95,6 +92,10 @@ app.autodiscover_tasks(
         *("rme.crm", "rme.tenants.access"),
     ]
 )
+if settings.ARCHIVE is not None:
+    app.conf.beat_schedule["archive"] = {"task": "messaging.archive", "schedule": 60.0}
+    app.conf.task_annotations["messaging.archive"] = {"at_most_every": 50.0}
+    app.autodiscover_tasks(["messaging.archive"])
 app.autodiscover_tasks(["messaging.delivery"], related_name="worker_process")
 
 

@@ -85,6 +85,8 @@ FILE_UPLOAD_HANDLERS: list[str] = []
 
 PLACES = "rme.core.placement.OnlyPlace"
 """Who answers whether an organization is served here: see `rme.core.placement`."""
+ARCHIVE_CLASS = "messaging.archive.reading.ParquetArchive"
+"""Who reads archived messages, if there is an archive: see `messaging.store.archived`."""
 AFTER_MIGRATIONS: list[str] = []
 """Functions that `migrate` calls at its end; they may raise ImproperlyConfigured."""
 LINK_QUERY = ""

@@ -17,12 +17,12 @@ import rme.asgi, rme.celery, rme.metrics, rme.urls
 from django.conf import settings
 from django.core.management import get_commands
 from django.urls import NoReverseMatch, reverse
-from messaging.archive import reading
+from messaging.store.archived import archive
 from rme.core.telemetry import tracing
 app = rme.celery.app
 app.loader.import_default_modules()
 tracing.start()
-if reading.is_on():
+if type(archive()).__module__ == "messaging.archive.reading":
     from messaging.archive import file_reader
 try:
     page = reverse("cells")
@@ -30,6 +30,7 @@ except NoReverseMatch:
     page = ""
 print(json.dumps({
     "modules": sorted(sys.modules),
+    "archive": "messaging.archive" in app.tasks and "archive" in app.conf.beat_schedule,
     "task": "tenants.settle_pauses" in app.tasks and "settle-pauses" in app.conf.beat_schedule,
     "command": "move_organization" in get_commands(),
     "page": page,
@@ -38,8 +39,11 @@ print(json.dumps({
 }))
 """
 CELL = {"CELL": "eu", "CELLS": "eu=http://eu,us=http://us", "CELL_SECRET": "s" * 32}
-OPTIONAL = ("rme.cells.", "messaging.archive.file_reader", "pyarrow.", "obstore.")
-TRACER = ("rme.core.telemetry.opentelemetry_tracer", "opentelemetry.sdk.trace")
+# redis-py imports the API and the metrics of opentelemetry wherever that is installed.
+LIBRARIES = ("pyarrow", "obstore", "opentelemetry.exporter")
+OPTIONAL = ("rme.cells", "messaging.archive", *LIBRARIES)
+TRACER = "rme.core.telemetry.opentelemetry_tracer"
+_PREFIXES = tuple(f"{package}." for package in OPTIONAL)
 
 
 def started(**env):
@@ -56,7 +60,7 @@ def started(**env):
     )
     process = json.loads(answer.stdout.splitlines()[-1])
     process["modules"] = [
-        name for name in process["modules"] if name.startswith((*OPTIONAL, *TRACER))
+        name for name in process["modules"] if f"{name}.".startswith(_PREFIXES) or name == TRACER
     ]
     return process
 
@@ -64,6 +68,7 @@ def started(**env):
 def test_deployment_without_optional_parts_loads_none_of_them():
     assert started() == {
         "modules": [],
+        "archive": False,
         "task": False,
         "command": False,
         "page": "",
@@ -76,6 +81,7 @@ def test_a_cell_loads_the_modules_of_cells_but_the_router():
     process = started(**CELL)
     modules = process.pop("modules")
     assert process == {
+        "archive": False,
         "task": True,
         "command": True,
         "page": "/admin/account/cells/",
@@ -83,27 +89,34 @@ def test_a_cell_loads_the_modules_of_cells_but_the_router():
         "cookie": "sessionid_eu",
     }
     assert {"rme.cells.owner", "rme.cells.people.pages", "rme.cells.tasks"} <= set(modules)
-    assert {name.startswith("rme.cells.") for name in modules} == {True}
+    assert {f"{name}.".startswith("rme.cells.") for name in modules} == {True}
     assert "rme.cells.router" not in modules
 
 
 def test_archive_and_tracing_are_loaded_where_they_are_set(tmp_path):
-    modules = started(ARCHIVE_URL=tmp_path.as_uri(), TRACING="1")["modules"]
-    assert {"messaging.archive.file_reader", "pyarrow.parquet", TRACER[0]} <= set(modules)
+    process = started(ARCHIVE_URL=tmp_path.as_uri(), TRACING="1")
+    modules = set(process["modules"])
+    assert process["archive"]
+    assert {"messaging.archive.file_reader", "pyarrow.parquet", TRACER} <= modules
+    assert "opentelemetry.exporter.otlp.proto.http.trace_exporter" in modules
     assert "rme.cells.apps" not in modules
+
+
+def naming(pattern, package=""):
+    """Return the modules outside a package whose text has a pattern."""
+    paths = [path.relative_to(ROOT) for app in APPS for path in (ROOT / app).rglob("*.py")]
+    return {
+        path.as_posix()
+        for path in paths
+        if "migrations" not in path.parts
+        if not (package and path.as_posix().startswith(package))
+        if re.search(pattern, (ROOT / path).read_text())
+    }
 
 
 def test_few_modules_ask_who_serves_an_organization():
     """The others ask `rme.tenants.organizations`, and statements use `rme.core.db.due`."""
-    paths = [path for app in APPS for path in (ROOT / app).rglob("*.py")]
-    asking = {
-        name
-        for path in paths
-        if not (name := path.relative_to(ROOT).as_posix()).startswith("rme/cells/")
-        and re.search(r"\bplacement\b", path.read_text())
-        and "migrations" not in path.parts
-    }
-    assert asking == {
+    assert naming(r"\bplacement\b", "rme/cells/") == {
         "rme/core/db/due.py",
         "rme/fixed_settings.py",
         "rme/tenants/organizations/serving.py",
@@ -115,11 +128,22 @@ def test_few_modules_ask_who_serves_an_organization():
 
 def test_only_settings_and_urls_name_the_package_of_cells():
     """`rme.router` is the program that a deployment starts."""
-    paths = [path for app in APPS for path in (ROOT / app).rglob("*.py")]
-    naming = {
-        name
-        for path in paths
-        if not (name := path.relative_to(ROOT).as_posix()).startswith("rme/cells/")
-        and "rme.cells" in path.read_text()
+    modules = {"rme/settings.py", "rme/urls.py", "rme/router.py"}
+    assert naming(r"\brme\.cells\b", "rme/cells/") == modules
+
+
+def test_few_modules_name_the_package_of_the_archive():
+    """The others read archived messages by `messaging.store.archived`."""
+    assert naming(r"\bmessaging\.archive\b", "messaging/archive/") == {
+        "messaging/store/archived.py",
+        "rme/celery.py",
+        "rme/fixed_settings.py",
+        "rme/management/commands/archive.py",
     }
-    assert naming == {"rme/settings.py", "rme/urls.py", "rme/router.py"}
+
+
+def test_one_module_names_the_library_of_tracing():
+    assert naming(r"import opentelemetry\b|from opentelemetry\b") == {
+        f"{TRACER.replace('.', '/')}.py"
+    }
+    assert naming(r"\bopentelemetry_tracer\b") == {"rme/core/telemetry/tracing.py"}

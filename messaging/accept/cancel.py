@@ -4,12 +4,12 @@ from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from messaging.archive import reading as archive
 from messaging.domain.statuses import EventType, Status
 from messaging.domain.transitions import Transition
 from messaging.models import Delivery
+from messaging.store.archived import archive
 from messaging.store.events import EventRow, write_events
 from messaging.store.lookups import of_message
 from messaging.store.transitions import apply_transitions
@@ -89,7 +89,7 @@ def _cancel(organization_id: str, deliveries: QuerySet[Delivery]) -> set[UUID]:
 
 def _archived(organization_id: str, message_id: UUID) -> set[str]:
     """Return the statuses of an archived message; empty if there is none."""
-    archived = archive.find(organization_id, message_id)
+    archived = archive().find(Q(organization_id=organization_id), message_id)
     return {row.status for row in archived.deliveries} if archived else set()
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from messaging.archive import parquet, records, stores
-from messaging.archive.records import ArchivedMessage
 from messaging.models import ArchiveFile
+from messaging.store.archived import ArchivedMessage
 
 
 def read(file: ArchiveFile) -> pa.Table:

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import structlog
 
 from messaging.archive import parquet, stores
-from messaging.archive.records import ArchivedMessage
 from messaging.models import ArchiveFile
+from messaging.store.archived import ArchivedMessage
 from rme.core import errors
 
 log = structlog.get_logger(__name__)

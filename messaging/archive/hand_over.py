@@ -25,6 +25,7 @@ from django.db.models.functions import Now
 from messaging.archive import erasures, parquet, stores
 from messaging.archive.records import RowVersions
 from messaging.models import ArchiveErasure, ArchiveFile
+from messaging.store import archived
 from messaging.store.retention import ended
 from rme.core import ids
 from rme.core.errors import Misdirected, Unavailable
@@ -68,7 +69,7 @@ def write(
         stores.write(file.path, file.content)
         with transaction.atomic():
             _require_here(organization_id)
-            erasures.hold(organization_id)
+            archived.hold(organization_id)
             pending = ArchiveErasure.objects.filter(organization_id=organization_id)
             if set(pending.values_list("pk", flat=True)) - set(erased):
                 raise _Changed  # the file has what was to be erased

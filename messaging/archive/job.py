@@ -11,7 +11,6 @@ from time import monotonic
 import structlog
 from django.conf import settings
 
-from messaging.archive import reading
 from messaging.models import ArchiveProgress
 from rme.core.db import locks
 from rme.tenants import organizations
@@ -23,8 +22,6 @@ TURN_SECONDS = 20.0
 """How long one run takes at most, but for the step that it is in."""
 PAUSE = timedelta(hours=1)
 """How long messages are not looked for after all were moved: each organization costs a query."""
-LATE = timedelta(days=1)
-"""How far the job may be behind before health tells of it."""
 LOCK = "archive"
 
 
@@ -33,8 +30,6 @@ def run(*, now: datetime, at_once: bool = False) -> None:
 
     After a run that moved all there was, messages are looked for an hour later, or at once.
     """
-    if not reading.is_on():
-        return
     from messaging.archive import stores  # it and what it is for import pyarrow
 
     with locks.alone(LOCK) as is_alone:
@@ -77,16 +72,3 @@ def _from(reached: str) -> list[str]:
     organization_ids = list(rows.values_list("pk", flat=True))
     start = bisect_left(organization_ids, reached)
     return organization_ids[start:] + organization_ids[:start]
-
-
-def problem(now: datetime) -> str | None:
-    """Return what is wrong with the archive, None if nothing is; one query."""
-    row = ArchiveProgress.objects.filter(pk=1).first()
-    if row is None:
-        return None  # no run yet; if there are no workers, their own check reports that
-    if row.failed_at is not None:
-        return f"its store fails: {row.failure}"
-    since = row.up_to_date_at or row.started_at
-    if now - since > LATE:
-        return f"is behind since {since:%Y-%m-%d %H:%M} UTC"
-    return None

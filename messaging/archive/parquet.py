@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from django.db import models
 
-from messaging.archive.records import ArchivedMessage
 from messaging.models import Attempt, Delivery, Event, Message
+from messaging.store.archived import ArchivedMessage
 
 VERSION: Final = 1
 """Of the format; a file's is in the index."""

@@ -5,7 +5,6 @@ twice rather than not at all, and callers take it once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, count
 from time import monotonic
@@ -15,105 +14,87 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from messaging.archive import erasures, records
-from messaging.archive.records import ArchivedMessage
-from messaging.models import ArchiveFile
+from messaging.models import ArchiveFile, ArchiveProgress
+from messaging.store.archived import ArchivedMessage, ArchivedPage
 from rme.core import ids
 
-LEAST, GREATEST = UUID(int=0), UUID(int=(1 << 128) - 1)
 CANDIDATES = 20
 """The most files that are tried for an id without its organization."""
 FILES = 11
 """Files that are asked of the index at once; a page seldom opens more."""
+LATE = timedelta(days=1)
+"""How far the job may be behind before health tells of it."""
+_LEAST, _GREATEST = UUID(int=0), UUID(int=(1 << 128) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedPage:
-    """Messages, newest first. All with ids from `border` on were looked at; None: all were."""
+class ParquetArchive:
+    """The archive in Parquet files, as `messaging.store.archived` asks for it."""
 
-    records: Sequence[ArchivedMessage]
-    border: UUID | None
+    def may_be_moving(self, key: UUID) -> bool:
+        age = datetime.now(UTC) - ids.moment(key)
+        return age > timedelta(days=settings.ARCHIVE_AFTER_DAYS) - ids.SKEW
 
+    def find(self, owner: Q, key: UUID) -> ArchivedMessage | None:
+        """Return an archived message by its id: one query, another if a file may have it."""
+        from messaging.archive import file_reader  # it imports pyarrow: 0.06 s of CPU and 40 MB
 
-def is_on() -> bool:
-    """Return whether there is an archive."""
-    return settings.ARCHIVE is not None
+        until = monotonic() + settings.ARCHIVE_SECONDS
+        files = _live().filter(owner, first_id__lte=key, last_id__gte=key)
+        for file in files.order_by("organization_id", "-last_id")[:CANDIDATES]:
+            record = file_reader.find(file, key, until)
+            if record is not None:
+                _hide(file.organization_id, [record])
+                return record
+        return None
 
+    def page(
+        self,
+        organization_id: str,
+        *,
+        since: UUID | None,
+        end: UUID | None,
+        contacts: Sequence[str] = (),
+        matches: Callable[[ArchivedMessage], bool],
+        limit: int,
+    ) -> ArchivedPage:
+        """Return a page: one query, another if a file is read; at most ten row groups."""
+        since, end = since or _LEAST, end or _GREATEST
+        reached = _of(organization_id, contacts).filter(first_id__lt=end, last_id__gte=since)
+        files = _one_by_one(reached.order_by("-last_id", "pk"))
+        first = next(files, None) if since < end else None
+        if first is None:
+            return ArchivedPage([], None)
+        from messaging.archive.scan import Scan  # it imports pyarrow
 
-def may_be_moving(key: UUID) -> bool:
-    """Return whether a message is old enough that it may be moved while it is read."""
-    if not is_on():
-        return False
-    age = datetime.now(UTC) - ids.moment(key)
-    return age > timedelta(days=settings.ARCHIVE_AFTER_DAYS) - ids.SKEW
-
-
-def find(organization_id: str, key: UUID) -> ArchivedMessage | None:
-    """Return an archived message by its id: one query, another if a file may have it.
-
-    Raises errors.Unavailable.
-    """
-    return _first(Q(organization_id=organization_id), key) if is_on() else None
-
-
-def find_anywhere(owner: Q, key: UUID) -> ArchivedMessage | None:
-    """Return an archived message of any of several organizations, by its id."""
-    return _first(owner, key) if is_on() else None
-
-
-def _first(owner: Q, key: UUID) -> ArchivedMessage | None:
-    from messaging.archive import file_reader  # it imports pyarrow: 0.06 s of CPU and 40 MB
-
-    until = monotonic() + settings.ARCHIVE_SECONDS
-    files = _live().filter(owner, first_id__lte=key, last_id__gte=key)
-    for file in files.order_by("organization_id", "-last_id")[:CANDIDATES]:
-        record = file_reader.find(file, key, until)
-        if record is not None:
-            _hide(file.organization_id, [record])
-            return record
-    return None
-
-
-def page(
-    organization_id: str,
-    *,
-    since: UUID = LEAST,
-    end: UUID = GREATEST,
-    contacts: Sequence[str] = (),
-    matches: Callable[[ArchivedMessage], bool],
-    limit: int,
-) -> ArchivedPage:
-    """Return the newest archived messages that match, with ids from `since` to below `end`.
-
-    One query, another if a file is read; at most ten row groups. Attempts and events are not read.
-    Raises errors.Unavailable.
-    """
-    reached = _of(organization_id, contacts).filter(first_id__lt=end, last_id__gte=since)
-    files = _one_by_one(reached.order_by("-last_id", "pk"))
-    first = next(files, None) if is_on() and since < end else None
-    if first is None:
-        return ArchivedPage([], None)
-    from messaging.archive.scan import Scan  # it imports pyarrow
-
-    until = monotonic() + settings.ARCHIVE_SECONDS
-    scan = Scan(chain([first], files), since, end, until, contacts)
-    archived: list[ArchivedMessage] = []
-    while len(archived) < limit and (record := scan.next()):
-        if matches(record):
-            archived.append(record)
-    _hide(organization_id, archived)
-    return ArchivedPage(archived, scan.border)
-
-
-def of_contact(organization_id: str, contact_id: str) -> Iterator[ArchivedMessage]:
-    """Yield all archived messages to a person, oldest first, file by file. Raises StoreFailed."""
-    if not is_on():
-        return
-    from messaging.archive import contact_files  # it imports pyarrow
-
-    for file in _of(organization_id, [contact_id]).order_by("first_id").iterator():
-        archived = contact_files.messages_to(file, {contact_id})
+        until = monotonic() + settings.ARCHIVE_SECONDS
+        scan = Scan(chain([first], files), since, end, until, contacts)
+        archived: list[ArchivedMessage] = []
+        while len(archived) < limit and (record := scan.next()):
+            if matches(record):
+                archived.append(record)
         _hide(organization_id, archived)
-        yield from archived
+        return ArchivedPage(archived, scan.border)
+
+    def of_contact(self, organization_id: str, contact_id: str) -> Iterator[ArchivedMessage]:
+        """Yield the messages to a person, file by file."""
+        from messaging.archive import contact_files  # it imports pyarrow
+
+        for file in _of(organization_id, [contact_id]).order_by("first_id").iterator():
+            archived = contact_files.messages_to(file, {contact_id})
+            _hide(organization_id, archived)
+            yield from archived
+
+    def problem(self, now: datetime) -> str | None:
+        """Return what is wrong, None if nothing is; one query."""
+        row = ArchiveProgress.objects.filter(pk=1).first()
+        if row is None:
+            return None  # no run yet; if there are no workers, their own check reports that
+        if row.failed_at is not None:
+            return f"its store fails: {row.failure}"
+        since = row.up_to_date_at or row.started_at
+        if now - since > LATE:
+            return f"is behind since {since:%Y-%m-%d %H:%M} UTC"
+        return None
 
 
 def _live() -> QuerySet[ArchiveFile]:

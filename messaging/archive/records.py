@@ -1,7 +1,4 @@
-"""An archived message: its rows as model instances, as they are read from PostgreSQL.
-
-So code that reads messages reads archived ones too.
-"""
+"""Messages with all their rows: read from PostgreSQL, and without what is erased."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -11,23 +8,13 @@ from uuid import UUID
 from django.db import models
 
 from messaging.models import Attempt, Delivery, Event, Message
+from messaging.store.archived import ArchivedMessage
 from messaging.store.encodings import message_id_of
 from messaging.store.lookups import of_messages
 from messaging.store.retention import ended
 from rme.core import ids
 
 Row = TypeVar("Row", bound=models.Model)
-
-
-class ArchivedMessage(NamedTuple):
-    """A message with all its rows; contents are not archived."""
-
-    message: Message
-    deliveries: Sequence[Delivery]
-    """In the order of the recipients."""
-    attempts: Sequence[Attempt]
-    events: Sequence[Event]
-    """By time."""
 
 
 class RowVersions(NamedTuple):

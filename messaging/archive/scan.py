@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from messaging.archive import contact_files, file_reader, parquet
 from messaging.archive.file_reader import RowGroup
-from messaging.archive.records import ArchivedMessage
 from messaging.models import ArchiveFile
+from messaging.store.archived import ArchivedMessage
 
 GROUPS = 10
 """The most files that a walk opens, and the most row groups that it reads.

@@ -16,7 +16,6 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import Model, Q, QuerySet
 
 from messaging import links
-from messaging.archive import reading as archive
 from messaging.models import (
     AddressOptOut,
     ConsentEntry,
@@ -25,6 +24,7 @@ from messaging.models import (
     Suppression,
     SuppressionInTest,
 )
+from messaging.store.archived import archive
 from messaging.store.people import export
 from push.models import Device
 from rme.core import addresses, ids
@@ -46,7 +46,7 @@ def export_contact(organization_id: str, contact_id: str) -> dict[str, object] |
         record["id"]: record
         for record in map(_as_preview, export.messages(organization_id, contact_id))
     }
-    for archived in archive.of_contact(organization_id, contact_id):
+    for archived in archive().of_contact(organization_id, contact_id):
         record = export.of_rows(
             archived.message, archived.deliveries, archived.attempts, archived.events, contact_id
         )

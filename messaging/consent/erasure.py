@@ -16,7 +16,6 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models, transaction
 from django.db.models.functions import Now
 
-from messaging.archive import erasures as archive
 from messaging.consent import gate_lock, ledger
 from messaging.domain.statuses import EventType, Status, StatusReason
 from messaging.domain.transitions import Transition
@@ -31,6 +30,7 @@ from messaging.models import (
     SuppressionInTest,
 )
 from messaging.store import lookups
+from messaging.store.archived import request_erasure
 from messaging.store.events import EventRow, write_events
 from messaging.store.people import erasure
 from messaging.store.transitions import apply_transitions
@@ -66,7 +66,7 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
         lookups.of_contact(contact_id), organization_id=organization_id
     )
     with transaction.atomic():
-        archive.hold(organization_id)  # nothing is moved to the archive meanwhile
+        archived_files = request_erasure(organization_id, contact_id)
         gate_lock.take_exclusive([organization_id])  # before any row: see its order
         counts = {
             **_erase_platform(organization_id, contact_id),
@@ -83,8 +83,8 @@ def erase(organization_id: str, contact_id: str, actor: Actor = audit.COMMAND_LI
             "requests": _erase_requests(person),
             "audit": audit.erase(organization_id, contact_id),
         }
-        if files := archive.request(organization_id, contact_id):
-            counts["archive files"] = files
+        if archived_files:
+            counts["archive files"] = archived_files
         _record(actor, organization_id, contact_id, counts)
         under_way = deliveries.filter(status=Status.SENDING).count()
     return Erased(counts, under_way)

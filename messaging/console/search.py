@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from messaging.archive import reading as archive
 from messaging.consent import suppressions
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -22,6 +21,7 @@ from messaging.console.routing import lanes
 from messaging.console.studio import partial_pages, variants
 from messaging.domain.channels import ALL
 from messaging.models import Delivery, Message, Partial, ProviderAccount, Template
+from messaging.store.archived import archive
 from rme.core import errors, ids
 from rme.crm import people
 from rme.tenants.access.roles import Permission
@@ -114,7 +114,7 @@ def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
     if not pairs:
         deliveries = Delivery.objects.filter(condition, pk=identifier)
         pairs = list(deliveries.values_list("message_id", "organization_id"))
-    if not pairs and (archived := archive.find_anywhere(condition, identifier)):
+    if not pairs and (archived := archive().find(condition, identifier)):
         pairs = [(archived.message.pk, archived.message.organization_id)]
     return [
         Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in pairs

@@ -1,6 +1,6 @@
 """The index of the archive: which files there are, what is to be erased in them, and how it goes.
 
-The messages themselves are in files (`messaging.archive`, docs/archive.md).
+The messages themselves are in files (`messaging.store.archived`, docs/archive.md).
 """
 
 from typing import Any, ClassVar

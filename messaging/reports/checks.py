@@ -13,7 +13,7 @@ from django.db import Error
 from kombu.exceptions import KombuError
 from redis import RedisError
 
-from messaging.archive import job as archive
+from messaging.store.archived import archive
 from rme.core.cache import TtlCache
 from rme.core.db import availability, clock, server
 from rme.core.db.postgresql import direct
@@ -108,7 +108,7 @@ def _check_archive() -> dict[str, Check]:
     started = time.perf_counter()
     try:
         with availability.within(DATABASE_SECONDS):
-            detail = archive.problem(clock.now())
+            detail = archive().problem(clock.now())
     except Error:
         detail = "not known: the database does not answer"
     status = DEGRADED if detail else OK

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from messaging.archive import reading as archive
-from messaging.archive.records import ArchivedMessage
+from messaging.store.archived import ArchivedMessage, archive
 from messaging.store.reports import deliveries
 from messaging.store.reports.deliveries import (
     LAST_POSITION,
@@ -33,7 +32,7 @@ def find(
     With an archive, one more, or two; without those in it if they are not wanted.
     """
     page = deliveries.find(organization_id, query, limit=limit, cursor=cursor, scan=scan)
-    if not archived or query.held or not archive.is_on():
+    if not archived or query.held:
         return page
     return _with_archived(organization_id, query, limit, cursor, page)
 
@@ -50,21 +49,20 @@ def _with_archived(
     page: DeliveryPage,
 ) -> DeliveryPage:
     """Return a page with the deliveries of the archive that belong on it, as in the history."""
-    since, end = archive.LEAST, archive.GREATEST
-    if query.message_id:
-        since, end = query.message_id, UUID(int=query.message_id.int + 1)
-    if query.since:
-        since = max(since, ids.at_least(query.since))
-    if query.until:
-        end = min(end, ids.at_least(query.until))
-    if cursor:
-        end = min(end, UUID(int=cursor.message_id.int + 1))
-    if page.following:
-        since = max(since, page.following.message_id)
-    archived = archive.page(
+    least = [
+        query.message_id,
+        ids.at_least(query.since) if query.since else None,
+        page.following.message_id if page.following else None,
+    ]
+    ends = [
+        UUID(int=query.message_id.int + 1) if query.message_id else None,
+        ids.at_least(query.until) if query.until else None,
+        UUID(int=cursor.message_id.int + 1) if cursor else None,
+    ]
+    archived = archive().page(
         organization_id,
-        since=since,
-        end=end,
+        since=max(filter(None, least), default=None),
+        end=min(filter(None, ends), default=None),
         contacts=query.contact_ids,
         matches=lambda record: bool(_rows(record, query, cursor)),
         limit=limit + 1,

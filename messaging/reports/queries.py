@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from messaging.archive import reading as archive
+from django.db.models import Q
+
 from messaging.domain.statuses import Status, aggregate
 from messaging.models import Delivery, Event, Message
 from messaging.reports import trace
 from messaging.reports.trace import RecipientTrace
+from messaging.store.archived import archive
 from messaging.store.lookups import of_messages
 from messaging.store.reports.history import HistoryFilter, find
 from rme.core import errors, ids
@@ -122,8 +124,8 @@ def detail(
     messages = Message.objects.filter(organization_id=organization_id, pk=key)
     message, archived = messages.first(), None
     recorded = trace.record_of(key) if message else None
-    if message is None or (archive.may_be_moving(key) and not messages.exists()):
-        archived = archive.find(organization_id, key)
+    if message is None or (archive().may_be_moving(key) and not messages.exists()):
+        archived = archive().find(Q(organization_id=organization_id), key)
         if archived is not None:
             message, recorded = archived.message, trace.of_archived(archived)
     if message is None or recorded is None or (test and not message.test):
@@ -153,8 +155,6 @@ def history(organization_id: str, query: HistoryFilter) -> HistoryPage:
         for row in messages.order_by("-pk")
         if (its_deliveries := deliveries[row.pk])
     ]
-    if not archive.is_on():
-        return HistoryPage(summaries, following)
     return _with_archived(organization_id, query, HistoryPage(summaries, following))
 
 
@@ -164,14 +164,12 @@ def _with_archived(organization_id: str, query: HistoryFilter, page: HistoryPage
     They may lie between those of PostgreSQL, which keeps old messages that ended late. A page ends
     where either of the two has not been read further.
     """
-    end = query.cursor or archive.GREATEST
-    if query.until:
-        end = min(end, ids.at_least(query.until))
-    since = ids.at_least(query.since) if query.since else archive.LEAST
-    archived = archive.page(
+    least = [page.following, ids.at_least(query.since) if query.since else None]
+    ends = [query.cursor, ids.at_least(query.until) if query.until else None]
+    archived = archive().page(
         organization_id,
-        since=max(since, page.following or archive.LEAST),
-        end=end,
+        since=max(filter(None, least), default=None),
+        end=min(filter(None, ends), default=None),
         contacts=[query.contact_id] if query.contact_id else [],
         matches=lambda record: query.matches(record.message, record.deliveries),
         limit=query.limit + 1,

@@ -25,11 +25,11 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from messaging.archive.records import ArchivedMessage
 from messaging.domain.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.domain.statuses import EventType, Status
 from messaging.models import Attempt, Delivery, Event
 from messaging.store import attempts, event_view, lookups
+from messaging.store.archived import ArchivedMessage
 from rme.core.db.clock import iso
 
 

@@ -23,6 +23,7 @@ Other packages use:
 - `webhooks`: webhook deliveries: new ones, claims, results, replays
 - `encodings`: what rows store shorter than it is read
 - `event_view`: events, those that are stored and those for which another row stands
+- `archived`: messages that have left PostgreSQL for the archive, if there is one
 - `retention`: deletes what has been kept long enough
 - `reports`: what reports read of many rows: pages, counts, gauges, backlogs
 - `people`: erasure and export of a person's messages

@@ -29,7 +29,7 @@ def other(django_db_setup):
         server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _moves_do_not_prune_under_a_lock(other, _postgresql):
     """Fail a test whose move executes what PostgreSQL 18 cannot: moves don't use Django's
     connections.
@@ -53,7 +53,7 @@ def _moves_do_not_prune_under_a_lock(other, _postgresql):
 
 
 @pytest.fixture
-def us(other, settings):
+def us(other, settings, _moves_do_not_prune_under_a_lock):
     """Return how to work in the cell `us`, which is prepared and empty; this one is `eu`."""
     settings.CELL, settings.CELL_SECRET = "eu", "s" * 32
     settings.MOVE_DATABASE_URL = databases.url_of(other)

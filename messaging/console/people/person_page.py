@@ -7,10 +7,10 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
-from messaging.archive import reading as archive
 from messaging.consent import entries, suppressions
 from messaging.consent.privacy import requests
 from messaging.console import access, wording
@@ -25,6 +25,7 @@ from messaging.domain.channels import Channel
 from messaging.domain.statuses import EventType
 from messaging.models import ConsentEntry, Event, PrivacyRequest, Suppression
 from messaging.reports import delivery_list, trace
+from messaging.store.archived import archive
 from messaging.store.reports.deliveries import DeliveryFilter, DeliveryRow
 from push import devices
 from push.models import Device
@@ -271,7 +272,7 @@ def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
         return None
     recorded = trace.record_of(row.message_id)
     if not recorded.deliveries:  # it is in the archive
-        archived = archive.find(viewer.organization_id, row.message_id)
+        archived = archive().find(Q(organization_id=viewer.organization_id), row.message_id)
         recorded = trace.of_archived(archived) if archived else recorded
     traces = trace.of_record(recorded)
     recipient_trace = next((each for each in traces if each.contact_id == row.contact_id), None)

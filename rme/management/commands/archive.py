@@ -3,11 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Count, Sum
 
-from messaging.archive import job, reading
 from messaging.models import ArchiveErasure, ArchiveFile
+from messaging.store.archived import archive
 from rme.core import ids
 from rme.core.db import clock
 
@@ -20,8 +21,10 @@ class Command(BaseCommand):
         parser.add_argument("--org", help="The files of one organization alone.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not reading.is_on():
+        if settings.ARCHIVE is None:
             raise CommandError("There is no archive: ARCHIVE_URL is not set.")
+        from messaging.archive import job  # a package that is loaded where there is an archive
+
         files = ArchiveFile.objects.filter(state=ArchiveFile.State.LIVE).defer("contacts")
         if options["org"]:
             files = files.filter(organization_id=options["org"])
@@ -38,7 +41,7 @@ class Command(BaseCommand):
             f"{total['files']:,} files, {total['messages'] or 0:,} messages, "
             f"{total['size'] or 0:,} bytes; {ArchiveErasure.objects.count():,} erasures pending"
         )
-        if problem := job.problem(clock.now()):
+        if problem := archive().problem(clock.now()):
             self.stdout.write(f"The archive {problem}.")
 
     def _show(self, file: ArchiveFile) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from messaging.consent import data_export, erasure
 from messaging.models import ArchiveErasure, Attempt, Delivery, Event
+from messaging.store import archived
 from tests.messaging.archive import archive_scene as scene
 from tests.messaging.consent.erasure_scene import SECRET, fill, run
 
@@ -66,7 +67,7 @@ def test_an_erased_person_is_hidden_at_once_and_then_in_no_file(
     scene.ArchiveFile.objects.filter(pk=old.pk).update(changed_at="2020-01-01T00:00Z")
     scene.move()
     assert [path.name for path in archive.rglob("*.parquet")] == [new.path.rpartition("/")[2]]
-    [record] = data_export.archive.of_contact(org.pk, str(bob.pk))
+    [record] = archived.archive().of_contact(org.pk, str(bob.pk))
     own = {row.contact_id: row for row in record.deliveries}
     assert (own[str(bob.pk)].detail, own[str(ada.pk)].detail) == ("a detail", None)
     assert own[str(bob.pk)].address == bob.email
@@ -85,7 +86,7 @@ def test_an_erasure_while_messages_are_moved_is_in_the_file(org, ada, bob, fille
     batch = MovedMessages(keys, versions)
     assert hand_over.write(org.pk, parquet.table_of(found), erased=[], batches=[batch]) is None
     scene.move()
-    [record] = data_export.archive.of_contact(org.pk, str(bob.pk))
+    [record] = archived.archive().of_contact(org.pk, str(bob.pk))
     assert {row.address for row in record.deliveries} == {None, bob.email}
 
 
