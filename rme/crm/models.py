@@ -11,7 +11,7 @@ from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
-from rme.tenants.models import FileImport, FilePart, Organization
+from rme.tenants.models import FilePart, MendableImport, Organization
 from rme.tenants.organizations.languages import is_language
 
 
@@ -247,7 +247,7 @@ class Exhibitor(Record):
         return f"{self.account or self.contact} at {self.event}"
 
 
-class RecordImport(FileImport):
+class RecordImport(MendableImport):
     """An import of a file of records of one kind."""
 
     line_limit: ClassVar[int] = 256 * 1024

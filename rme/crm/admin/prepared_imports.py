@@ -6,8 +6,10 @@ from functools import partial
 from django import forms
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
+from rme.core.addresses import Digits
 from rme.crm.models import Contact, RecordImport
 from rme.crm.records import files, import_file
+from rme.tenants import organizations
 from rme.tenants.imports import FileImport, pages
 from rme.tenants.imports.pages import PreparedPages
 
@@ -49,3 +51,16 @@ class PreparedImports(PreparedPages):
 
     def import_work(self, organization_id: str, name: str, by: str) -> Callable[..., FileImport]:
         return partial(import_file.prepare, organization_id, self.model, name, started_by=by)
+
+    def optional_columns(self, run: FileImport) -> frozenset[str]:
+        columns = files.COLUMNS[self.model]
+        return frozenset(each.name for each in columns if not each.required and each.name != "id")
+
+    def cell_problem(self, run: FileImport, column: str, cell: str) -> str:
+        readers = {each.name: each.read for each in files.COLUMNS[self.model]}
+        region = organizations.get(run.organization_id).region
+        try:
+            readers[column](cell, files.NumberRules(region, Digits(run.digits)))
+        except ValueError as error:
+            return str(error)
+        return ""

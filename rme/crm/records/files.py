@@ -72,9 +72,11 @@ def _phone(cell: str, rules: NumberRules) -> str:
 
 
 def _language(cell: str, rules: NumberRules) -> str:
-    if not is_language(cell):
+    language, _, country = cell.replace("-", "_").partition("_")
+    code = f"{language.lower()}_{country.upper()}" if country else language.lower()
+    if not is_language(code):
         raise ValueError("is not a language like en_GB or de")
-    return cell
+    return code
 
 
 def _zone(cell: str, rules: NumberRules) -> str:

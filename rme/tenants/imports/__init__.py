@@ -16,8 +16,11 @@ from rme.tenants.imports.files import (
     report,
     store,
 )
+from rme.tenants.imports.mending import Mends, reasons
 from rme.tenants.imports.prepared import (
     begin,
+    check_again,
+    choose_again,
     discard,
     discard_abandoned,
     import_checked,
@@ -29,12 +32,15 @@ from rme.tenants.models import FileImport
 
 __all__ = [
     "FileImport",
+    "Mends",
     "PartResult",
     "Row",
     "RowProblem",
     "Rows",
     "begin",
     "cancel",
+    "check_again",
+    "choose_again",
     "discard",
     "discard_abandoned",
     "import_checked",
@@ -42,6 +48,7 @@ __all__ = [
     "import_part_of",
     "named_twice",
     "prepare",
+    "reasons",
     "rejected_rows",
     "report",
     "sample",

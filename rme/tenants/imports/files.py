@@ -16,7 +16,8 @@ from django.db.models.functions import Now
 
 from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
 from rme.core.db.due import next_turn
-from rme.tenants.models import FileImport, FilePart
+from rme.tenants.imports import mending
+from rme.tenants.models import FileImport, FilePart, MendableImport
 
 log = structlog.get_logger(__name__)
 
@@ -126,8 +127,7 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> obj
         if not running or part is None or part.number != number:
             return run
         outcome = take(run, rows)
-        part.problems = outcome.problems
-        part.save(update_fields=["problems", *run.close_part(part)])
+        _close(part, run, outcome)
         for name in ("added", "replaced", "rejected"):
             setattr(run, name, getattr(run, name) + getattr(outcome, name))
         run.done += outcome.rows
@@ -140,13 +140,32 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> obj
     return run
 
 
+def _close(part: FilePart, run: FileImport, outcome: PartResult) -> None:
+    """Store what became of a part. A dry run keeps the mended rows, and the refused cells."""
+    problems: list[Any] = list(outcome.problems)
+    fields = []
+    if run.dry_run and isinstance(run, MendableImport):
+        records = _records(part, run)
+        problems = mending.with_values(problems, records, run.columns, run.delimiter)
+        if run.mends:
+            part.content = "\n".join(record.text for record in records).encode()
+            fields = ["content"]
+    part.problems = problems
+    part.save(update_fields=["problems", *fields, *run.close_part(part)])
+
+
 def _rows(part: FilePart, run: FileImport) -> Rows:
+    return [row for row in _records(part, run) if not is_blank(row.text)]
+
+
+def _records(part: FilePart, run: FileImport) -> Rows:
+    """Return all records of a part, also blank ones, with the cells that a person mended."""
     text = bytes(part.content or b"").decode()
-    return [
-        Row(number, record)
-        for number, record in numbered_records(text, part.first_line, run.delimiter, run.line_limit)
-        if not is_blank(record)
-    ]
+    lines = numbered_records(text, part.first_line, run.delimiter, run.line_limit)
+    rows = [Row(number, record) for number, record in lines]
+    if isinstance(run, MendableImport) and run.mends and part.problems:
+        return mending.mended(rows, part.problems, run.mends, run.columns, run.delimiter)
+    return rows
 
 
 # --- cancelling and reporting -------------------------------------------------------------------
@@ -171,7 +190,10 @@ def report(run: Any) -> Iterator[str]:
 def rejected_rows(run: Any) -> Iterator[tuple[str, str, str]]:
     """Return the rejected rows of the imported parts as a table, with a header."""
     yield ("line", "field", "why")
-    parts = run.parts.exclude(problems=[]).order_by("number").values_list("problems", flat=True)
-    for problems in parts.iterator(chunk_size=10):
-        for line, column, reason in problems:
+    parts = run.parts.exclude(problems=[])
+    if not run.dry_run:
+        parts = parts.filter(content=None)  # the others have what a dry run found
+    part_problems = parts.order_by("number").values_list("problems", flat=True)
+    for problems in part_problems.iterator(chunk_size=10):
+        for line, column, reason, *_ in problems:
             yield str(line), column, reason

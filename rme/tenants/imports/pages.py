@@ -1,6 +1,7 @@
 """Admin pages of imports (upload, columns, dry run, progress, report) and exports of a list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -19,8 +20,9 @@ from rme.tenants import audit
 from rme.tenants.access.roles import organizations_for, organizations_of
 from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantAdmin
-from rme.tenants.imports import files, prepared
-from rme.tenants.models import FileImport, Organization
+from rme.tenants.imports import files, guessing, mending, prepared
+from rme.tenants.imports.mend_form import MendForm
+from rme.tenants.models import FileImport, MendableImport, Organization
 
 State = FileImport.State
 DIGITS = [
@@ -30,6 +32,8 @@ DIGITS = [
 ]
 Data = Mapping[str, Any] | None
 """What was posted."""
+SAMPLES = 10
+"""The rows from which columns are guessed."""
 SHOWN = 50
 """How many imports the list shows, the newest first."""
 
@@ -56,8 +60,8 @@ class ImportForm(OrganizationChoice):
     def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["file"].help_text = (
-            "CSV, at most 100 MB and a million rows. The first line names the "
-            f"columns: {', '.join(columns)}."
+            "CSV, at most 100 MB and a million rows. The first line names the columns. "
+            f"The list has {', '.join(columns)}; other names are guessed, and you can change them."
         )
 
 
@@ -68,19 +72,23 @@ class ColumnsForm(forms.Form):
         self, run: FileImport, names: Iterable[str], data: Data, *, has_phones: bool
     ) -> None:
         super().__init__(data)
-        self.titles = run.columns
-        names_by_lower = {name.lower(): name for name in names}
-        choices = [("", "Leave out"), *((name, name) for name in names_by_lower.values())]
-        samples = prepared.sample(run)
+        is_mendable = isinstance(run, MendableImport)
+        self.titles = (run.titles if is_mendable else []) or run.columns
+        column_names = list(names)
+        choices = [("", "Skip"), *((name, name) for name in column_names)]
+        samples = prepared.sample(run, SAMPLES)
+        guesses = guessing.columns(self.titles, samples, column_names)
+        if run.columns != self.titles:  # a person chose them before
+            guesses = run.columns
         for index, title in enumerate(self.titles):
-            examples = [row[index] for row in samples if index < len(row) and row[index]]
+            examples = [row[index] for row in samples if index < len(row) and row[index]][:3]
             self.fields[f"column_{index}"] = forms.ChoiceField(
                 label=title or f"Column {index + 1}",
                 choices=choices,
                 required=False,
-                initial=names_by_lower.get(title.lower().replace(" ", "").replace("_", ""), ""),
+                initial=guesses[index],
                 widget=UnfoldAdminSelectWidget(),
-                help_text=f"Such as: {', '.join(examples)}"[:200] if examples else "",
+                help_text=f"Examples: {', '.join(examples)}"[:200] if examples else "",
             )
         if has_phones:
             self.fields["digits"] = forms.ChoiceField(
@@ -267,37 +275,85 @@ class PreparedPages(FilePages):
     columns_form: Any
     """The class of the form, which is made of a run and what was posted."""
 
+    def optional_columns(self, run: FileImport) -> frozenset[str]:
+        """Return the columns of which a cell may be empty."""
+        return frozenset()
+
+    def cell_problem(self, run: FileImport, column: str, cell: str) -> str:
+        """Return what is wrong with a cell that a person typed, or an empty text."""
+        return ""
+
+    def _start(self, request: HttpRequest, form: ImportForm) -> FileImport | None:
+        """Store a file, and check it at once if its columns can be guessed."""
+        run = super()._start(request, form)
+        if isinstance(run, MendableImport) and run.state == State.PREPARED:
+            guessed = self.columns_form(run, None)
+            data = {name: field.initial or "" for name, field in guessed.fields.items()}
+            self._begin(request, run, self.columns_form(run, data), dry_run=True)
+        return run
+
     def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
         """Return the page of an import: its columns, its progress, or what its dry run found."""
         run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
-        tried = run.state == State.DONE and run.dry_run
-        if run.state != State.PREPARED and not tried:
+        is_checked = run.state == State.DONE and run.dry_run
+        if run.state != State.PREPARED and not is_checked:
             return super().one_import(request, run_id)
         if not self.may(request, self.write_permission, run):
             raise PermissionDenied
-        form = None if tried else self.columns_form(run, request.POST or None)
-        if request.method == "POST" and self._done(request, run, form):
-            return HttpResponseRedirect(request.path)
-        context = {"run": run, "form": form, "report": self._url("import_report", run.pk)}
-        template = "import_columns" if form else "import_tried"
-        return self._show(request, template, title=f"Import of {run.name}", **context)
-
-    def _done(self, request: HttpRequest, run: FileImport, form: ColumnsForm | None) -> bool:
-        """Do what the person chose; return whether it could be done."""
-        action = request.POST.get("do")
-        if action == "discard":
+        if request.POST.get("do") == "discard":
             prepared.discard(run)
             self.note(request, run, "discarded", audit.Action.IMPORTED)
-            return True
-        if form is None:
-            prepared.import_checked(run)
-            self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
-        elif form.is_valid():
-            dry_run = action != "import"
-            prepared.begin(run, form.columns, dry_run=dry_run, **form.options)
-            kind = "dry run of " if dry_run else ""
-            self.note(request, run, f"{kind}{run.rows} rows started", audit.Action.IMPORTED)
-        else:
+            return HttpResponseRedirect(request.path)
+        return self._checked(request, run) if is_checked else self._columns(request, run)
+
+    def _columns(self, request: HttpRequest, run: FileImport) -> HttpResponse:
+        """Return the page on which a person chooses the columns."""
+        form = self.columns_form(run, request.POST or None)
+        dry_run = request.POST.get("do") != "import"
+        if request.method == "POST" and self._begin(request, run, form, dry_run=dry_run):
+            return HttpResponseRedirect(request.path)
+        rows = prepared.sample(run, SAMPLES)
+        context = {"run": run, "form": form, "sample": rows, "titles": form.titles}
+        return self._show(request, "import_columns", title=f"Import of {run.name}", **context)
+
+    def _begin(
+        self, request: HttpRequest, run: FileImport, form: ColumnsForm, *, dry_run: bool
+    ) -> bool:
+        if not form.is_valid():
             return False
+        prepared.begin(run, form.columns, dry_run=dry_run, **form.options)
+        kind = "dry run of " if dry_run else ""
+        self.note(request, run, f"{kind}{run.rows} rows started", audit.Action.IMPORTED)
         self.request_import()
         return True
+
+    def _checked(self, request: HttpRequest, run: FileImport) -> HttpResponse:
+        """Return the page with what a dry run found, and with fields for what it refused."""
+        do = request.POST.get("do")
+        is_mendable = isinstance(run, MendableImport)
+        if do == "columns" and is_mendable:
+            prepared.choose_again(run)
+            return HttpResponseRedirect(request.path)
+        form = MendForm(
+            mending.reasons(run),
+            self.optional_columns(run) if is_mendable else (),
+            partial(self.cell_problem, run),
+            request.POST or None,
+        )
+        if form.is_valid():
+            if do == "again" and is_mendable:
+                prepared.check_again(run, form.mends)
+                self.note(request, run, "checked again", audit.Action.IMPORTED)
+            else:
+                prepared.import_checked(run, form.mends)
+                self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
+            self.request_import()
+            return HttpResponseRedirect(request.path)
+        context = {
+            "run": run,
+            "form": form,
+            "report": self._url("import_report", run.pk),
+            "columns": list(zip(run.titles, run.columns, strict=False)) if is_mendable else [],
+            "good": run.added + run.replaced,
+        }
+        return self._show(request, "import_tried", title=f"Import of {run.name}", **context)

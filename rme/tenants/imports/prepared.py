@@ -15,7 +15,8 @@ from django.db.models.functions import Now
 from rme.core import csv_lines
 from rme.core.csv_lines import Reader
 from rme.tenants.imports import files
-from rme.tenants.models import FileImport
+from rme.tenants.imports.mending import Mends
+from rme.tenants.models import FileImport, MendableImport
 
 State = FileImport.State
 
@@ -24,6 +25,8 @@ def prepare(run: FileImport, reader: Reader) -> None:
     """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
     first = reader.read_header()
     run.columns, run.delimiter = csv_lines.titles(first, reader.delimiter), reader.delimiter
+    if isinstance(run, MendableImport):
+        run.titles = run.columns
     run.state = State.PREPARED
     files.store(run, reader)
 
@@ -54,19 +57,40 @@ def begin(run: Any, columns: Sequence[str], *, dry_run: bool, **fields: object) 
     )
 
 
-def import_checked(run: Any) -> bool:
-    """Import a file whose dry run has ended; return whether that was to be done."""
+def import_checked(run: Any, mends: Mends | None = None) -> bool:
+    """Import a file whose dry run has ended, with the cells that `mends` replaces.
+
+    Return whether that was to be done.
+    """
+    return _read_again(run, mends, state=State.RUNNING, dry_run=False)
+
+
+def check_again(run: MendableImport, mends: Mends) -> bool:
+    """Repeat a dry run with the cells that `mends` replaces; return whether it had ended."""
+    return _read_again(run, mends, state=State.RUNNING, dry_run=True)
+
+
+def choose_again(run: MendableImport) -> bool:
+    """Let a person choose other columns after a dry run; return whether it had ended."""
+    return _read_again(run, None, state=State.PREPARED, dry_run=False)
+
+
+def _read_again(run: Any, mends: Mends | None, *, state: State, dry_run: bool) -> bool:
+    stored_mends = mends.as_json() if mends else []
+    fields = {"mends": stored_mends} if isinstance(run, MendableImport) else {}
     with transaction.atomic():
         tried = type(run).objects.filter(pk=run.pk, state=State.DONE, dry_run=True)
         ended = tried.update(
-            state=State.RUNNING,
-            dry_run=False,
+            state=state,
+            dry_run=dry_run,
             turn_at=Now(),
             finished_at=None,
+            **fields,
             **dict.fromkeys(("done", "added", "replaced", "rejected"), 0),
         )
         if ended:
-            run.parts.update(problems=[])
+            # The problems say which cells to replace.
+            run.parts.update(checked=False, **({} if stored_mends else {"problems": []}))
     return bool(ended)
 
 

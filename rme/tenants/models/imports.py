@@ -19,7 +19,7 @@ class FilePart(models.Model):
     first_line = models.PositiveIntegerField()
     content = models.BinaryField(null=True)
     problems = models.JSONField(default=list)
-    """Shape: `[[line, field, why], …]`."""
+    """Shape: `[[line, field, why], …]`; a dry run adds the refused cell."""
     checked = models.BooleanField(default=False, db_default=False)
     """A dry run has read it."""
 
@@ -106,3 +106,32 @@ class FileImport(models.Model):
     def unchanged(self) -> int:
         """Return how many rows changed nothing."""
         return self.done - self.added - self.replaced - self.rejected
+
+    @property
+    def stage(self) -> str:
+        """Return in words how far it has come, as people see it."""
+        match self.state, self.dry_run:
+            case self.State.RUNNING, True:
+                return "Being checked"
+            case self.State.DONE, True:
+                return "Checked, not imported yet"
+        if self.is_discarded:
+            return "Discarded, nothing imported"
+        return str(self.State(self.state).label)
+
+    @property
+    def is_discarded(self) -> bool:
+        """Return whether it ended before the first row was imported."""
+        return self.state == self.State.CANCELLED and (self.dry_run or not self.done)
+
+
+class MendableImport(FileImport):
+    """An import whose columns can be changed, and whose bad rows can be mended, after a dry run."""
+
+    titles = models.JSONField(default=list, db_default=[])
+    """The titles of the columns in the file; empty for a file that an earlier release stored."""
+    mends = models.JSONField(default=list, db_default=[])
+    """What replaces refused cells when the parts are read again: see `rme.tenants.imports`."""
+
+    class Meta:
+        abstract = True

@@ -39,9 +39,10 @@ def test_a_file_is_imported_by_a_person(org, redis):
     answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
     made = RecordImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, page(Contact, "import", made.pk))
-    assert not import_file.import_next_part()  # nothing is imported before the columns are chosen
-    columns = {"column_0": "lastName", "column_1": "email", "do": "import"}
-    assert editor.post(answer["Location"], columns).status_code == 302
+    assert b"Being checked" in editor.get(answer["Location"]).content
+    assert import_file.import_next_part()  # its columns are known, so it is checked at once
+    assert not Contact.objects.exists()
+    assert editor.post(answer["Location"], {"do": "import"}).status_code == 302
     assert b'max="100" value="0"' in editor.get(answer["Location"]).content
     assert import_file.import_next_part()
     assert b'max="100" value="100"' in editor.get(answer["Location"]).content
@@ -53,13 +54,13 @@ def test_a_file_is_imported_by_a_person(org, redis):
     assert b"people.csv" not in editor.get(page(Account, "imports")).content
     assert audited.summaries() == [
         ("editor", "IMPORTED", "file of 2 rows uploaded"),
+        ("editor", "IMPORTED", "dry run of 2 rows started"),
         ("editor", "IMPORTED", "2 rows started"),
     ]
 
 
 PEOPLE = (
-    "Family name;E-Mail;Notes\n"
-    "Lovelace;ADA@simulator.rme.test;x\nHopper;h@x.example;y\n;z@x.example;\n"
+    "Stamm;E-Mail;Notes\nLovelace;ADA@simulator.rme.test;x\nHopper;h@x.example;y\n;z@x.example;\n"
 )
 
 
@@ -84,12 +85,12 @@ def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org)
     shown = editor.get(url).content.decode()
-    for text in ("Family name", "Lovelace, Hopper", "E-Mail", "Leave out"):
+    for text in ("Stamm", "Lovelace, Hopper", "E-Mail", "Skip"):
         assert text in shown
     assert editor.post(url, CHOSEN | {"do": "try"}).status_code == 302
     assert finish() == ("DONE", 1, 1, 1)
     assert Contact.objects.get() == ada
-    assert b"nothing of people.csv is stored yet" in editor.get(url).content
+    assert b"nothing of people.csv is imported yet" in editor.get(url).content
     report = editor.get(page(Contact, "import_report", RecordImport.objects.get().pk))
     assert b"4,lastName,is missing" in b"".join(report.streaming_content)
     editor.post(url, {"do": "import"})
@@ -129,6 +130,8 @@ def test_ambiguous_email_is_rejected(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     text = "lastName,email\nA,twin@x.example\nB,new@x.example\nC,NEW@x.example\n"
     url = upload(editor, org, text)
+    finish()
+    editor.post(url, {"do": "columns"})
     editor.post(
         url, {"column_0": "lastName", "column_1": "email", "by_email": "on", "do": "import"}
     )
@@ -213,3 +216,116 @@ def test_the_sample_of_a_prepared_file_shows_whole_rows(org):
     )
     assert (made.columns, made.delimiter, made.rows) == (["Last name", "Mail"], "|", 2)
     assert imports.sample(made) == [["Multi\nLine", "m@sink.test"], ["B", "b@sink.test"]]
+
+
+ODD = (
+    "Nachname;Vorname;E-Mail;Handy;Sprache;Kundennr\n"
+    "Müller;Ada;ada@x.example;079 399 29 30;de-CH;1\n"
+    ";Bob;bob@x.example;079 399 29 31;Deutsch;2\n"
+    "Roth;Eve;eve@x.example;n/a;de;3\n"
+    ";Max;nobody;079 399 29 32;Deutsch;4\n"
+)
+
+
+def odd(editor, org):
+    """Upload a German spreadsheet's file, and let its check end; return its page's address."""
+    org.region = "CH"
+    org.save()
+    TtlCache.clear_all()
+    file = SimpleUploadedFile("kunden.csv", ODD.encode("cp1252"))
+    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
+    assert finish() == ("DONE", 1, 0, 3)
+    return answer["Location"]
+
+
+def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    shown = editor.get(odd(editor, org))
+    assert shown.context["columns"] == [
+        ("Nachname", "lastName"), ("Vorname", "firstName"), ("E-Mail", "email"),
+        ("Handy", "mobile"), ("Sprache", "language"), ("Kundennr", ""),
+    ]  # fmt: skip
+    assert not Contact.objects.exists()
+
+
+def test_reasons_of_bad_rows_are_counted_with_their_values(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    shown = editor.get(odd(editor, org))
+    rows = [(each.reason.column, each.reason.rows) for each in shown.context["form"].rows()]
+    assert rows == [("language", 2), ("lastName", 2), ("email", 1), ("mobile", 1)]
+    text = shown.content.decode()
+    for words in ("Deutsch", "nobody", "n/a", "Use for lastName in all 2 rows"):
+        assert words in text
+
+
+def test_bad_rows_are_mended_without_a_second_upload(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    mends = {"use_0_0": "de", "use_1_0": "Unknown", "empty_3": "on"}
+    assert editor.post(url, {**mends, "do": "again"}).status_code == 302
+    assert finish() == ("DONE", 3, 0, 1)
+    assert not Contact.objects.exists()
+    mends = {"use_0_0": "max@x.example"}
+    assert editor.post(url, {**mends, "do": "import"}).status_code == 302
+    assert finish() == ("DONE", 4, 0, 0)
+    names = ("last_name", "first_name", "email", "mobile", "language")
+    assert list(Contact.objects.order_by("first_name").values_list(*names)) == [
+        ("Müller", "Ada", "ada@x.example", "+41793992930", "de_CH"),
+        ("Unknown", "Bob", "bob@x.example", "+41793992931", "de"),
+        ("Roth", "Eve", "eve@x.example", "", "de"),
+        ("Unknown", "Max", "max@x.example", "+41793992932", "de"),
+    ]
+
+
+def test_rows_that_are_not_mended_are_skipped_and_reported(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    editor.post(url, {"use_0_0": "de", "do": "import"})
+    run = RecordImport.objects.get()
+    assert list(imports.rejected_rows(run))[1:] == []  # no part is imported yet
+    assert finish() == ("DONE", 1, 0, 3)
+    assert [row[:2] for row in list(imports.rejected_rows(run))[1:]] == [
+        ("3", "lastName"), ("4", "mobile"), ("5", "lastName"), ("5", "email"),
+    ]  # fmt: skip
+    assert "Deutsch" not in str(list(run.parts.values_list("problems", flat=True)))
+
+
+def test_value_that_is_no_better_is_refused_at_its_field(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    shown = editor.post(url, {"use_0_0": "Swiss", "do": "import"})
+    assert shown.context["form"].errors == {"use_0_0": ["Is not a language like en_GB or de."]}
+    assert RecordImport.objects.get().dry_run
+
+
+def test_columns_are_changed_without_a_second_upload(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    assert editor.post(url, {"do": "columns"}).status_code == 302
+    form = editor.get(url).context["form"]
+    assert [each.label for each in form][:2] == ["Nachname", "Vorname"]
+    assert form["column_4"].initial == "language"
+    chosen = {name: field.initial or "" for name, field in form.fields.items()}
+    editor.post(url, {**chosen, "column_3": "", "do": "try"})
+    assert finish() == ("DONE", 2, 0, 2)
+
+
+def test_discarded_check_does_not_claim_that_rows_were_imported(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    editor.post(url, {"do": "discard"})
+    text = editor.get(url).content.decode()
+    assert "Discarded, nothing imported" in text
+    assert "Added" not in text
+    assert "Discarded, nothing imported" in editor.get(page(Contact, "imports")).content.decode()
+
+
+def test_running_check_says_that_nothing_stays(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org, "lastName\nL\n")
+    text = editor.get(url).content.decode()
+    assert "Nothing is imported by this check" in text
+    assert "The file is discarded." in text
+    assert "stay" not in text
+    assert editor.post(url, {"cancel": "1"}).status_code == 302
+    assert RecordImport.objects.get().parts.count() == 0

@@ -87,14 +87,14 @@ def test_file_with_custom_columns_is_tried_and_then_imported(root, org, redis):
     url = upload(root, org, FOREIGN)["Location"]
     run = SuppressionImport.objects.get()
     shown = root.get(url).content.decode()
-    for text in ("Medium", "E-Mail", "new@b.example, known@b.example, nobody", "Leave out"):
+    for text in ("Medium", "E-Mail", "new@b.example, known@b.example, nobody", "Skip"):
         assert text in shown
     choose(root, url, "try", column_2="note")
     assert suppression_import.work()
     run.refresh_from_db()
     assert (run.state, run.added, run.replaced, run.rejected) == ("DONE", 1, 0, 1)
     assert Suppression.objects.get().address == "known@b.example"  # nothing was stored
-    assert b"nothing of list.csv is stored yet" in root.get(url).content
+    assert b"nothing of list.csv is imported yet" in root.get(url).content
     report = b"".join(root.get(run_page(run, "import_report")).streaming_content)
     assert b"4,address,not an address on the channel EMAIL" in report
     assert root.post(url, {"do": "import"}).status_code == 302

@@ -1,0 +1,102 @@
+"""The form below a dry run: what replaces the cells that were refused, by reason and value."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django import forms
+from django.forms import BoundField
+
+from rme.tenants.imports.mending import VALUES, Mends, Reason
+
+CellProblem = Callable[[str, str], str]
+"""Returns what is wrong with a cell of a column, or an empty text."""
+
+
+class ReasonRow(NamedTuple):
+    """A reason with the fields that replace its cells."""
+
+    reason: Reason
+    fields: Sequence[BoundField]
+    empty: BoundField | None
+
+
+class MendForm(forms.Form):
+    """A field for each refused value, or one for all, and a box that empties the cells."""
+
+    def __init__(
+        self,
+        reasons: Sequence[Reason],
+        optional: Collection[str],
+        problem: CellProblem,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, auto_id="mend_%s", label_suffix="")
+        self.reasons, self.problem = reasons, problem
+        for number, reason in enumerate(reasons):
+            if reason.is_of_row:
+                continue
+            for place, label in enumerate(_labels(reason)):
+                self.fields[f"use_{number}_{place}"] = forms.CharField(
+                    label=label,
+                    required=False,
+                    max_length=1000,
+                    widget=forms.TextInput(attrs={"autocomplete": "off"}),
+                )
+            if reason.column in optional and any(value for value, _ in reason.values):
+                label = f"Leave {reason.column} empty"
+                self.fields[f"empty_{number}"] = forms.BooleanField(label=label, required=False)
+
+    def rows(self) -> Iterator[ReasonRow]:
+        """Yield the reasons, each with its fields."""
+        for number, reason in enumerate(self.reasons):
+            names = [name for name in self.fields if name.startswith(f"use_{number}_")]
+            empty = f"empty_{number}"
+            box = self[empty] if empty in self.fields else None
+            yield ReasonRow(reason, [self[name] for name in names], box)
+
+    def clean(self) -> dict[str, Any]:
+        """Check the values as the cells that they become."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        for name, value in list(cleaned.items()):
+            if name.startswith("use_") and value:
+                reason = self.reasons[int(name.split("_")[1])]
+                if problem := self.problem(reason.column, value):
+                    self.add_error(name, f"{problem[:1].upper()}{problem[1:]}.")
+        return cleaned
+
+    @property
+    def mends(self) -> Mends:
+        """Return what a valid form replaces."""
+        by_reason: list[tuple[str, str, str]] = []
+        by_value: list[tuple[str, str, str, str]] = []
+        for number, reason in enumerate(self.reasons):
+            if self.cleaned_data.get(f"empty_{number}"):
+                by_reason.append((reason.column, reason.text, ""))
+            for place, value in enumerate(_values(reason)):
+                new = self.cleaned_data.get(f"use_{number}_{place}")
+                if new and value is None:
+                    by_reason.append((reason.column, reason.text, new))
+                elif new and value is not None:
+                    by_value.append((reason.column, reason.text, value, new))
+        return Mends(by_reason, by_value)
+
+
+def _values(reason: Reason) -> list[str | None]:
+    """Return the values to replace one by one; None stands for all of them."""
+    if 0 < reason.different <= VALUES:
+        return [value for value, _ in reason.values]
+    return [None] if reason.different else []
+
+
+def _labels(reason: Reason) -> list[str]:
+    """Return what stands before each field: the value and its rows."""
+    if len(reason.values) == 1 and not reason.values[0][0]:
+        return [f"Use for {reason.column} in all {reason.rows:,} rows"]
+    return [
+        f"Use for all {reason.rows:,} rows"
+        if value is None
+        else f"Instead of {value or 'an empty cell'} ({times:,} rows)"
+        for value, times in zip(
+            _values(reason), (times for _, times in [*reason.values, ("", 0)]), strict=False
+        )
+    ]
