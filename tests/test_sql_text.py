@@ -77,6 +77,7 @@ POSTGRESQL_ONLY = {
     "rme/core/db/server.py": "when the server started, and from when it has statistics",
     "rme/core/db/due.py": "the next row with SKIP LOCKED, and its turn",
     "rme/crm/people.py": "the beginning of a name, by ranges of an index",
+    "rme/tenants/imports/mending.py": "the entries of a JSON array, counted",
     "rme/management/commands/migrate.py": "who holds the locks that a migration waits for",
     "rme/cells/abandoned.py": "an advisory lock as a condition",
     "rme/cells/moving/copying.py": "COPY between two databases",

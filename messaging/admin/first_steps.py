@@ -96,8 +96,7 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "First message",
-            "Add yourself as a contact, with the address of your account; then use Send a test to "
-            "me, on the page of a template.",
+            "Press Send a test to me, on the page of a template.",
             progress.delivered,
             templates,
         ),

@@ -61,7 +61,7 @@ def test_contacts_with_bad_rows_are_imported_with_one_upload(tab, journey):
     assert not Contact.objects.exists()
     journey.fill("Instead of Deutsch (1,250 rows)", "de")
     journey.check("Leave mobile empty")
-    journey.fill("Use for lastName in all 50 rows", "Unknown")
+    journey.fill("Use for last name in all 50 rows", "Unknown")
     for width in (1440, 390):
         tab.set_viewport_size({"width": width, "height": 900})
         assert violations(tab) == []

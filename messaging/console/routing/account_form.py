@@ -188,10 +188,16 @@ class AccountForm(forms.ModelForm):
         """Return the settings to store, and the names of secrets that must be entered again."""
         fields = providers.REGISTRY[self.kind].Settings.model_fields
         typed = {name: cleaned.get(setting_name(self.kind, name), "") for name in fields}
-        settings, missing_names = keep_secrets(fields, self._stored(), typed)
+        settings, missing_names = keep_secrets(fields, self._stored(), _with_port(typed))
         return {
             name: _converted(fields[name], value) for name, value in settings.items()
         }, missing_names
+
+
+def _with_port(typed: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the port that was typed behind the host, like mail.example:2525."""
+    host, _, port = str(typed.get("host", "")).partition(":")
+    return {**typed, "host": host, "port": port} if "port" in typed and port.isdecimal() else typed
 
 
 def _converted(info: FieldInfo, value: object) -> object:

@@ -1,6 +1,7 @@
 """The form of a message to one person: recipient, template, time, and the template's variables."""
 
-from typing import Any
+from email.utils import parseaddr
+from typing import Any, NamedTuple
 
 from django import forms
 from django.http import QueryDict
@@ -13,13 +14,31 @@ from messaging.content import previews, samples, templates
 from messaging.content.samples import SampleField
 from messaging.domain.channels import Channel
 from messaging.models import TemplateVersion
-from rme.core import errors
+from rme.core import addresses, errors
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
 
 MATCHES = 8
 """The most contacts that the page offers when several fit what was typed."""
 YES_OR_NO = [("true", "Yes"), ("false", "No")]
+
+
+class NewPerson(NamedTuple):
+    """A recipient who was typed as in a mail program: `Ada Lovelace <ada@example.com>`."""
+
+    first_name: str
+    last_name: str
+    email: str
+
+
+def new_person(text: str) -> NewPerson | None:
+    """Return the name and address that a text has; None unless it has both."""
+    name, address = parseaddr(text.replace("\0", ""))
+    email = addresses.typed_email(address) if name else None
+    if not email:
+        return None
+    first_name, _, last_name = name.rpartition(" ")
+    return NewPerson(first_name[:255], last_name[:255], email)
 
 
 class SendForm(forms.Form):
@@ -30,7 +49,8 @@ class SendForm(forms.Form):
 
     recipient = forms.CharField(
         max_length=254,
-        help_text="Email address, phone number, name or id of a contact.",
+        help_text="Email address, phone number, name or id of a contact. "
+        "For somebody new: Name <email>.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     template = forms.ChoiceField(
@@ -46,7 +66,9 @@ class SendForm(forms.Form):
         self.fields["recipient"].widget.attrs["data-suggests"] = address
         self.viewer = viewer
         self.problem = ""
-        self.matches = self._matches(typed.get("recipient", ""))
+        self.new_person = new_person(typed.get("recipient", ""))
+        email = self.new_person.email if self.new_person else ""
+        self.matches = self._matches(email or typed.get("recipient", ""))
         self.contact = self.matches[0] if len(self.matches) == 1 else None
         versions = _versions(viewer)
         choices = {_code(each): _label(each) for each in versions}
@@ -70,6 +92,8 @@ class SendForm(forms.Form):
             return self.contact
         if self.matches:
             raise forms.ValidationError("Several contacts match. Choose one of them.")
+        if self.new_person:
+            raise forms.ValidationError(f"{self.new_person.email} isn't a contact yet.")
         raise forms.ValidationError("No contact matches. Add the person under Contacts first.")
 
     @property

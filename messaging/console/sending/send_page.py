@@ -17,7 +17,7 @@ from messaging.console.actions.bulk_actions import PROGRAM
 from messaging.console.messages import explanations
 from messaging.console.routing import route_page
 from messaging.console.routing.route_page import PersonRoute
-from messaging.console.sending.send_form import SendForm
+from messaging.console.sending.send_form import NewPerson, SendForm
 from messaging.console.studio import live, variants
 from messaging.content import compose
 from messaging.domain.channels import Channel
@@ -25,7 +25,9 @@ from messaging.models import TemplateVersion
 from rme.core import errors, ids
 from rme.core.http.parsing import parse
 from rme.core.provider import Content, Email
+from rme.crm import platforms
 from rme.crm.connectors.records import ContactRecord
+from rme.crm.models import Contact
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
 from rme.tenants.oauth.authentication import Caller
@@ -53,6 +55,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     typed = request.POST if request.method == "POST" else request.GET
     do = typed.get("do", "") if request.method == "POST" else ""
     form = SendForm(viewer, typed, is_complete=do in CONFIRMING)
+    may_add = _may_add(viewer, form)
+    if do == "add" and may_add and form.new_person:
+        _add(viewer, form.new_person)
+        form = SendForm(viewer, typed, is_complete=True)
+        do = "preview"
     preview = None
     if do in CONFIRMING and form.is_valid() and form.version:
         try:
@@ -80,7 +87,19 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         template_url=variants.url_of(form.version.template) if form.version else "",
         typed=[(each.html_name, each.data or "") for each in form] if preview else [],
         key=ids.new_text_id(),
+        new_person=form.new_person if may_add else None,
     )
+
+
+def _may_add(viewer: Viewer, form: SendForm) -> bool:
+    """Return whether the person may add a recipient who is no contact yet."""
+    is_embedded = platforms.get(viewer.organization_id).kind == platforms.EMBEDDED
+    return not form.matches and is_embedded and viewer.may(Permission.CHANGE_PEOPLE)
+
+
+def _add(viewer: Viewer, person: NewPerson) -> None:
+    row = Contact.objects.create(organization_id=viewer.organization_id, **person._asdict())
+    access.note(viewer, Action.ADDED, row)
 
 
 @access.page_for(Permission.OPERATE)

@@ -18,8 +18,10 @@ from messaging.content import drafts, previews, publishing, samples
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
-from rme.crm import people
+from rme.crm import people, platforms
 from rme.crm.connectors.records import ContactRecord
+from rme.crm.contacts import get_contacts
+from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
@@ -164,15 +166,25 @@ def _request(
 
 
 def _own_contact(viewer: Viewer) -> ContactRecord:
-    """Return the contact with the email address of the person who is logged in."""
+    """Return the contact with the email address of the person who is logged in.
+
+    Add it if contacts are stored here and the person may add some.
+    """
     email = viewer.user.email
     if not email:
         raise errors.InvalidPayload.at("test", "Your account has no email address.")
-    contacts = people.find(viewer.organization_id, email, limit=1)
-    if not contacts:
+    if contacts := people.find(viewer.organization_id, email, limit=1):
+        return contacts[0]
+    is_embedded = platforms.get(viewer.organization_id).kind == platforms.EMBEDDED
+    if not is_embedded or not viewer.may(Permission.CHANGE_PEOPLE):
         message = f"No contact has your address {email}. Add yourself under Contacts."
         raise errors.InvalidPayload.at("test", message)
-    return contacts[0]
+    user = viewer.user
+    name = user.last_name or user.get_username()
+    fields = {"first_name": user.first_name, "last_name": name, "email": email}
+    row = Contact.objects.create(organization_id=viewer.organization_id, **fields)
+    access.note(viewer, Action.ADDED, row)
+    return get_contacts(viewer.organization_id, [str(row.pk)])[str(row.pk)]
 
 
 def request_review(request: HttpRequest, viewer: Viewer, template: Template) -> Done:

@@ -1,15 +1,19 @@
 """The list of templates, by name, with the state of each language and channel."""
 
 from collections.abc import Mapping
+from itertools import chain, count
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import variants
+from messaging.console.studio import layouts, variants
+from messaging.console.studio.layouts import Layout
 from messaging.console.studio.studio_forms import NewTemplateForm, TemplateFilterForm
 from messaging.content import drafts
+from messaging.domain.channels import Channel
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from rme.core import errors
 from rme.tenants.access.roles import Permission
@@ -24,6 +28,8 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     form = NewTemplateForm(viewer)
     if request.method == "POST":
         viewer.require(Permission.CHANGE_TEMPLATES)
+        if layout := layouts.BY_NAME.get(request.POST.get("layout", "")):
+            return HttpResponseRedirect(variants.url_of(_from_layout(viewer, layout)))
         form = NewTemplateForm(viewer, request.POST)
         if form.is_valid() and (template := _add(viewer, form)):
             return HttpResponseRedirect(variants.url_of(template))
@@ -47,6 +53,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         term=term,
         shown=state,
         form=form,
+        layouts=layouts.LAYOUTS,
         may_change=viewer.may(Permission.CHANGE_TEMPLATES),
     )
 
@@ -78,4 +85,27 @@ def _add(viewer: Viewer, form: NewTemplateForm) -> Template | None:
             form.add_error("name" if "exists" in detail.message else detail.field, detail.message)
         return None
     access.note(viewer, Action.ADDED, new)
+    return new
+
+
+def _from_layout(viewer: Viewer, layout: Layout) -> Template:
+    """Add an email with a layout's texts as its draft, by the layout's name or the next free one.
+
+    One query for the names.
+    """
+    names = Template.objects.filter(
+        organization_id=viewer.organization_id, name__startswith=layout.name
+    )
+    taken = set(names.values_list("name", flat=True))
+    numbered = (f"{layout.name}-{number}" for number in count(2))
+    name = next(each for each in chain([layout.name], numbered) if each not in taken)
+    new = Template(
+        organization_id=viewer.organization_id,
+        name=name,
+        language=viewer.organization.language,
+        channel=Channel.EMAIL,
+        category=TRANSACTIONAL,
+    )
+    drafts.add_template(new, viewer.actor, layout.fields)
+    access.note(viewer, Action.ADDED, new, text=f"from the layout {layout.title}")
     return new

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 from django import forms
-from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from rme.core.addresses import Digits
 from rme.crm.models import Contact, RecordImport
@@ -20,7 +19,6 @@ class ContactColumnsForm(pages.ColumnsForm):
     by_email = forms.BooleanField(
         label="Match by email",
         required=False,
-        widget=UnfoldBooleanSwitchWidget(),
         help_text="A row changes the contact who has its email; without one it adds a contact. "
         "Empty cells change nothing then.",
     )
@@ -31,6 +29,7 @@ class ContactColumnsForm(pages.ColumnsForm):
         if self.model is not Contact:
             del self.fields["by_email"]
         else:
+            self.fields["by_email"].initial = run.by_email
             self.order_fields([*(name for name in self.fields if name != "by_email"), "by_email"])
 
     @property

@@ -25,6 +25,11 @@ EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 PHONE = re.compile(r"(?:\+|00|0)[\d\s()./-]{7,20}")
 
 
+def words(name: str) -> str:
+    """Return the name of a column as people write it: `lastName` is `last name`."""
+    return re.sub(r"(?=[A-Z])", " ", name).lower()
+
+
 def columns(
     titles: Sequence[str], rows: Sequence[Sequence[str]], names: Sequence[str]
 ) -> list[str]:

@@ -43,7 +43,7 @@ class MendForm(forms.Form):
                     widget=forms.TextInput(attrs={"autocomplete": "off"}),
                 )
             if reason.column in optional and any(value for value, _ in reason.values):
-                label = f"Leave {reason.column} empty"
+                label = f"Leave {reason.label} empty"
                 self.fields[f"empty_{number}"] = forms.BooleanField(label=label, required=False)
 
     def rows(self) -> Iterator[ReasonRow]:
@@ -91,7 +91,7 @@ def _values(reason: Reason) -> list[str | None]:
 def _labels(reason: Reason) -> list[str]:
     """Return what stands before each field: the value and its rows."""
     if len(reason.values) == 1 and not reason.values[0][0]:
-        return [f"Use for {reason.column} in all {reason.rows:,} rows"]
+        return [f"Use for {reason.label} in all {reason.rows:,} rows"]
     return [
         f"Use for all {reason.rows:,} rows"
         if value is None

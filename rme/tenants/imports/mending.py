@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from rme.core import csv_lines
+from rme.tenants.imports import guessing
 
 REASONS = 20
 """The most reasons that a page shows."""
@@ -62,6 +63,10 @@ class Reason:
     """How many different values there are."""
     values: list[tuple[str, int]] = field(default_factory=list)
     """Values and their rows, the most frequent first."""
+
+    @property
+    def label(self) -> str:
+        return guessing.words(self.column)
 
     @property
     def is_of_row(self) -> bool:

@@ -72,10 +72,12 @@ class ColumnsForm(forms.Form):
         self, run: FileImport, names: Iterable[str], data: Data, *, has_phones: bool
     ) -> None:
         super().__init__(data)
-        is_mendable = isinstance(run, MendableImport)
-        self.titles = (run.titles if is_mendable else []) or run.columns
+        self.titles = prepared.titles(run) or run.columns
         column_names = list(names)
-        choices = [("", "Skip"), *((name, name) for name in column_names)]
+        choices = [
+            ("", "Skip"),
+            *((name, guessing.words(name).capitalize()) for name in column_names),
+        ]
         samples = prepared.sample(run, SAMPLES)
         guesses = guessing.columns(self.titles, samples, column_names)
         if run.columns != self.titles:  # a person chose them before
@@ -95,6 +97,7 @@ class ColumnsForm(forms.Form):
                 label="Phone numbers without +",
                 choices=DIGITS,
                 required=False,
+                initial=run.digits,
                 widget=UnfoldAdminSelectWidget(),
             )
 
@@ -353,7 +356,9 @@ class PreparedPages(FilePages):
             "run": run,
             "form": form,
             "report": self._url("import_report", run.pk),
-            "columns": list(zip(run.titles, run.columns, strict=False)) if is_mendable else [],
-            "good": run.added + run.replaced,
+            "columns": [
+                (title, guessing.words(name))
+                for title, name in zip(prepared.titles(run), run.columns, strict=False)
+            ],
         }
         return self._show(request, "import_tried", title=f"Import of {run.name}", **context)

@@ -31,6 +31,11 @@ def prepare(run: FileImport, reader: Reader) -> None:
     files.store(run, reader)
 
 
+def titles(run: FileImport) -> list[str]:
+    """Return the titles of a file's columns; nothing for one whose columns can't be changed."""
+    return list(run.titles) if isinstance(run, MendableImport) else []
+
+
 def sample(run: Any, count: int = 3) -> list[list[str]]:
     """Return the cells of the first rows of a file."""
     part = run.parts.order_by("number").first()

@@ -242,7 +242,7 @@ def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(odd(editor, org))
     assert shown.context["columns"] == [
-        ("Nachname", "lastName"), ("Vorname", "firstName"), ("E-Mail", "email"),
+        ("Nachname", "last name"), ("Vorname", "first name"), ("E-Mail", "email"),
         ("Handy", "mobile"), ("Sprache", "language"), ("Kundennr", ""),
     ]  # fmt: skip
     assert not Contact.objects.exists()
@@ -254,7 +254,7 @@ def test_reasons_of_bad_rows_are_counted_with_their_values(org, redis):
     rows = [(each.reason.column, each.reason.rows) for each in shown.context["form"].rows()]
     assert rows == [("language", 2), ("lastName", 2), ("email", 1), ("mobile", 1)]
     text = shown.content.decode()
-    for words in ("Deutsch", "nobody", "n/a", "Use for lastName in all 2 rows"):
+    for words in ("Deutsch", "nobody", "n/a", "Use for last name in all 2 rows"):
         assert words in text
 
 

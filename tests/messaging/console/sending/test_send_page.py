@@ -203,3 +203,19 @@ def test_only_operators_of_the_organization_may_send(org, ada):
     other = client_of(Client, factories.organization("other"), "eve")
     assert post(other, recipient=str(ada.pk), do="send").status_code == 404
     assert not Message.objects.exists()
+
+
+def test_somebody_new_becomes_a_contact_only_by_a_button(ann, org):
+    typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello"}
+    shown = post(ann, **typed)
+    error = ["reto@person.example isn't a contact yet."]
+    assert shown.context["form"].errors["recipient"] == error
+    assert "Add Reto Roth and preview" in shown.content.decode()
+    assert not org.contact_set.exists()
+    added = post(ann, do="add", **typed)
+    row = org.contact_set.get()
+    assert (row.first_name, row.last_name, row.email) == ("Reto", "Roth", "reto@person.example")
+    assert added.context["preview"].address == "reto@person.example"
+    post(ann, do="add", **typed)  # once more
+    assert org.contact_set.count() == 1
+    assert not Message.objects.exists()
