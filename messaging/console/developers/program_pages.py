@@ -13,6 +13,7 @@ from messaging.console.access import Viewer
 from rme.core.db import clock
 from rme.tenants.access.roles import Permission
 from rme.tenants.models import ANY_CATEGORY, ApiKey, Application
+from rme.tenants.oauth import makers
 from rme.tenants.oauth.makers import UnbackedProgram, unbacked_programs
 
 LISTED = 200
@@ -87,4 +88,5 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         ],
         keys=[_line(row, now, unbacked) for row in keys.order_by("name", "pk")[:LISTED]],
         now=now,
+        grants=makers.grantable(viewer.user, viewer.organization_id),
     )

@@ -1,7 +1,6 @@
 """Admin pages for OAuth applications and API keys."""
 
 import re
-from collections.abc import Collection
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
@@ -29,6 +28,8 @@ from rme.tenants.access.roles import organizations_of
 from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.programs import ProgramAdmin, ProgramForm
+from rme.tenants.audit import request_log
+from rme.tenants.audit.request_log import RequestFilter
 from rme.tenants.models import (
     ANY_CATEGORY,
     INTEGRATION_GROUP,
@@ -36,10 +37,11 @@ from rme.tenants.models import (
     Application,
     ApplicationKey,
     Membership,
+    RequestLogEntry,
     User,
 )
 from rme.tenants.oauth import api_keys, applications, makers
-from rme.tenants.oauth.permissions import ALL_PERMISSIONS, TRANSACTIONAL, Grants, action_rights
+from rme.tenants.oauth.permissions import ALL_PERMISSIONS, Grants, action_rights
 
 # The toolkit and allauth register pages of their own; no page may show tokens.
 for model in (
@@ -110,6 +112,19 @@ class ApplicationForm(ProgramForm):
                 raise forms.ValidationError(f"{name} is not a category. Write {_CATEGORIES}.")
         return [ANY_CATEGORY] if ANY_CATEGORY in names else sorted(set(names))
 
+    def clean_user(self) -> User | None:
+        """Refuse a user who serves another organization; a stored application keeps its user."""
+        user: User | None = self.cleaned_data["user"] or self.instance.user
+        organization = self.own_organization()
+        if user and organization and "user" in self.changed_data:
+            others = Application.objects.filter(user=user).exclude(organization=organization)
+            if others.exists():
+                raise forms.ValidationError(
+                    "This user runs applications of another organization. Leave the field empty "
+                    "for a user of its own."
+                )
+        return user
+
     def clean(self) -> dict[str, Any]:
         """Refuse permissions that the person's own role doesn't include."""
         cleaned = super().clean()
@@ -128,6 +143,7 @@ _CATEGORIES = "names like TRANSACTIONAL, MARKETING, or * for all"
 @admin.register(Application)
 class ApplicationAdmin(ProgramAdmin):
     form = ApplicationForm
+    waits = True
     list_display = ("name", "organization", "mode", "client_id", "user", "secret_used_at")
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
@@ -155,14 +171,9 @@ class ApplicationAdmin(ProgramAdmin):
         """Return initial data with every permission that the person may grant."""
         initial = super().get_changeform_initial_data(request)
         organization, user = str(initial.get("organization", "")), cast(User, request.user)
-
-        def may_give(permissions: Collection[str], categories: Collection[str]) -> bool:
-            needed = Grants.of(permissions, categories).rights(test=False)
-            return not makers.missing_rights(user, organization, needed)
-
-        initial["permissions"] = [each for each in ALL_PERMISSIONS if may_give([each], [])]
-        categories = (ANY_CATEGORY, TRANSACTIONAL)
-        initial["send_categories"] = [each for each in categories if may_give([], [each])][:1]
+        grants = makers.grantable(user, organization)
+        initial["permissions"] = [each for each in ALL_PERMISSIONS if each in grants.permissions]
+        initial["send_categories"] = sorted(grants.categories)
         return initial
 
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
@@ -174,8 +185,10 @@ class ApplicationAdmin(ProgramAdmin):
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "user":
             field.queryset = self._users(request)
-            field.help_text = f"The integration user: a member of the group {INTEGRATION_GROUP}."
-            field.required = True
+            field.help_text = (
+                f"A member of the group {INTEGRATION_GROUP}. Leave it empty for a user of its own."
+            )
+            field.required = False
         return field
 
     def _users(self, request: HttpRequest) -> QuerySet[User]:
@@ -198,6 +211,8 @@ class ApplicationAdmin(ProgramAdmin):
             super().save_model(request, obj, form, change)
             return
         grants = Grants.of(obj.permissions, obj.send_categories)
+        if obj.user is None:
+            obj.user = applications.integration_user(obj.organization, obj.name)
         application, secret = applications.create_application(
             obj.organization, obj.name, obj.user, obj.mode, grants=grants, maker=maker
         )
@@ -220,6 +235,10 @@ class ApplicationAdmin(ProgramAdmin):
             self.message_user(
                 request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
             )
+
+    def first_request(self, row: Any) -> RequestLogEntry | None:
+        query = RequestFilter(application_id=row.pk, since=row.created)
+        return next(iter(request_log.find(row.organization_id, query, limit=1).rows), None)
 
     def response_add(self, request: HttpRequest, obj: Application, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret

@@ -5,6 +5,7 @@ holds it, and the page removes it.
 """
 
 from datetime import timedelta
+from typing import ClassVar
 
 import orjson
 from cryptography.fernet import InvalidToken
@@ -62,6 +63,13 @@ def _reader(request: HttpRequest, row: Model) -> str:
 class ShownOnce(TenantAdmin):
     """A page whose rows have a secret that is shown once."""
 
+    waits: ClassVar[bool] = False
+    """Whether the page of a new secret waits for the first request."""
+
+    def first_request(self, row: Model) -> object:
+        """Return the latest request with a program, if there is one."""
+        return None
+
     def get_urls(self) -> list[object]:
         view, name = self.admin_site.admin_view(self.secret), f"{self._prefix}_secret"
         return [path("<path:object_id>/secret/", view, name=name), *super().get_urls()]
@@ -75,7 +83,8 @@ class ShownOnce(TenantAdmin):
         """Show the new secret of a row, if it has not been shown."""
         row = self.get_object(request, object_id)
         pairs = read(request, row)
-        response = self.show(request, "secret", row, title=str(row), pairs=pairs)
+        context = {"pairs": pairs, "waits": self.waits, "first_request": self.first_request(row)}
+        response = self.show(request, "secret", row, title=str(row), **context)
         forget(request, response)
         return response
 

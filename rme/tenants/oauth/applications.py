@@ -4,19 +4,22 @@ A replaced secret may be accepted for some time beside the new one. Tokens that 
 or by it, end with it at the latest.
 """
 
+import itertools
 import secrets
 import string
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Least, Now
+from django.utils.text import slugify
 from oauth2_provider.models import AccessToken
 
 from rme.core.db import clock
-from rme.tenants.models import Application, Organization, User
+from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
 from rme.tenants.oauth.permissions import ALL_PERMISSIONS, EVERYTHING, Grants
 
 # Letters and digits only: clients differ in how they encode other characters in HTTP Basic.
@@ -59,6 +62,20 @@ def create_application(
         authorization_grant_type=Application.GRANT_CLIENT_CREDENTIALS,
     )
     return application, secret
+
+
+def integration_user(organization: Organization, name: str) -> User:
+    """Create the user as which one application runs: nobody can log in as it."""
+    stem = f"{organization.pk}.{slugify(name) or 'application'}"[:140]
+    taken = set(User.objects.filter(username__startswith=stem).values_list("username", flat=True))
+    numbered = (f"{stem}-{number}" for number in itertools.count(2))
+    username = next(each for each in itertools.chain([stem], numbered) if each not in taken)
+    user = User(username=username)
+    user.set_unusable_password()
+    user.save()
+    group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
+    user.groups.add(group)
+    return user
 
 
 class FormerSecretValid(Exception):

@@ -13,8 +13,13 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from rme.tenants.access.roles import PERMISSIONS, Permission, may
-from rme.tenants.models import ApiKey, Application, Membership, User
-from rme.tenants.oauth.permissions import Grants, action_rights
+from rme.tenants.models import ANY_CATEGORY, ApiKey, Application, Membership, User
+from rme.tenants.oauth.permissions import (
+    ALL_PERMISSIONS,
+    TRANSACTIONAL,
+    Grants,
+    action_rights,
+)
 
 
 def rights_of(program: Application | ApiKey) -> frozenset[Permission]:
@@ -35,6 +40,18 @@ def missing_rights(
 ) -> list[Permission]:
     """Return the needed rights that a person lacks, in the order of `Permission`."""
     return [each for each in Permission if each in needed and not may(user, organization_id, each)]
+
+
+def grantable(user: User, organization_id: str) -> Grants:
+    """Return the most that a person may grant a live program: every category, or one, or none."""
+
+    def may_give(permissions: Sequence[str], categories: Sequence[str]) -> bool:
+        needed = Grants.of(permissions, categories).rights(test=False)
+        return not missing_rights(user, organization_id, needed)
+
+    permissions = [each for each in ALL_PERMISSIONS if may_give([each], [])]
+    categories = [each for each in (ANY_CATEGORY, TRANSACTIONAL) if may_give([], [each])]
+    return Grants.of(permissions, categories[:1])
 
 
 class UnbackedProgram(NamedTuple):

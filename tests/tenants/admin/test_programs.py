@@ -1,11 +1,20 @@
 """Nobody gives a program more than their own role includes, or gets the secret of one that has."""
 
+from uuid import uuid4
+
 import pytest
 
 from messaging.models import WebhookEndpoint
 from messaging.reports import configuration
 from rme.tenants.access.roles import Permission
-from rme.tenants.models import ApiKey, Application, Membership, User
+from rme.tenants.models import (
+    INTEGRATION_GROUP,
+    ApiKey,
+    Application,
+    Membership,
+    RequestLogEntry,
+    User,
+)
 from rme.tenants.oauth import api_keys, applications, makers
 from rme.tenants.oauth.permissions import ALL_PERMISSIONS, Grants
 from tests import audited, factories
@@ -154,3 +163,49 @@ def test_program_of_a_maker_who_lost_a_permission_keeps_working_and_is_reviewed(
     deleted = Membership.objects.filter(user__username="owner")
     deleted.delete()
     assert len(makers.unbacked_programs([org.pk])) == 2
+
+
+def test_application_without_a_user_gets_one_of_its_own(owner, org):
+    form = {**form_of(org), "user": "", "name": "Web Shop"}
+    for number in ("", "-2"):
+        answer = owner.post(page(Application, "add"), form)
+        assert answer.status_code == 302
+        row = Application.objects.latest("pk")
+        assert row.user.username == f"acme.web-shop{number}"
+        assert not row.user.has_usable_password()
+        assert not row.user.is_staff
+        assert [each.name for each in row.user.groups.all()] == [INTEGRATION_GROUP]
+        assert not Membership.objects.filter(user=row.user).exists()
+
+
+def test_user_of_another_organization_is_refused(org, root):
+    other = factories.organization("other")
+    robot = factories.integration_user("robot")
+    factories.application(other, robot)
+    form = {**form_of(org, user=robot.pk)}
+    Application.objects.filter(organization=org).delete()
+    answer = root.post(page(Application, "add"), form)
+    assert errors_of(answer) == {"user"}
+    assert "another organization" in answer.content.decode()
+    own = Application.objects.create(organization=org, user=robot, name="old")  # before this rule
+    form = {**form, "name": "renamed", "user": robot.pk}
+    assert errors_of(root.post(page(Application, "change", own.pk), form)) == set()
+
+
+def test_page_of_a_new_secret_shows_the_first_request(owner, org):
+    answer = owner.post(page(Application, "add"), {**form_of(org), "user": ""}, follow=True)
+    text = answer.content.decode()
+    assert "No request yet." in text
+    row = Application.objects.latest("pk")
+    RequestLogEntry.objects.create(
+        organization_id=org.pk,
+        application_id=row.pk,
+        request_id=uuid4(),
+        method="GET",
+        route="/suppressions",
+        status=200,
+        code="",
+        microseconds=1,
+    )
+    shown = owner.get(page(Application, "secret", row.pk)).content.decode()
+    assert "GET /suppressions: its first request." in shown

@@ -12,6 +12,7 @@ from messaging.reports import delivery_list
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import audited, factories
+from tests.messaging.console.actions.scene import LATER
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message, work
 from tests.tenants.admin.scene import person
@@ -157,7 +158,9 @@ def test_the_support_role_sees_no_whole_address(org):
 
 
 def test_an_organization_without_messages_sees_the_next_step(root, org):
-    assert "No message was sent yet." in root.get(url("messages")).content.decode()
+    shown = root.get(url("messages")).content.decode()
+    assert "No message has been sent yet." in shown
+    assert f'<a href="{url("send")}">Send a message</a>' in shown
 
 
 @pytest.mark.parametrize(
@@ -174,3 +177,10 @@ def test_an_organization_without_messages_sees_the_next_step(root, org):
 def test_only_actions_for_the_chosen_status_are_offered(root, org, query, kinds):
     offers = root.get(f"{url('messages')}?{query}").context["offers"]
     assert [kind for kind, _ in offers] == kinds
+
+
+def test_scheduled_message_shows_when_it_goes(root, org):
+    Api(org).send(message(factories.contact(org), schedule=LATER))
+    at = Delivery.objects.get().due_at
+    shown = root.get(url("messages")).content.decode()
+    assert f'Sends at <time datetime="{at:%Y-%m-%dT%H:%M}' in shown
