@@ -4,8 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rme.sidebar import navigation
-
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # --- applications -------------------------------------------------------------------------------
@@ -74,6 +72,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "rme.tenants.access.pages.frame",
+                "rme.sidebar.frame",
             ]
         },
     }
@@ -215,7 +214,21 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "SIDEBAR": {"show_search": False, "navigation": navigation},
-    "STYLES": [_static("console/console.css")],
+    "STYLES": [_static(f"console/{name}.css") for name in ("tokens", "shell", "console")],
     "SCRIPTS": [_static("console/console.js")],
+    "COLORS": {
+        "primary": {
+            "50": "#eff4ff",
+            "100": "#dbeafe",
+            "200": "#bfdbfe",
+            "300": "#93c5fd",
+            "400": "#60a5fa",
+            "500": "#86b1ff",
+            "600": "#1d4ed8",
+            "700": "#1d4ed8",
+            "800": "#1e40af",
+            "900": "#1e3a8a",
+            "950": "#172554",
+        }
+    },
 }

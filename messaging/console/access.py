@@ -163,58 +163,22 @@ def latest(request: HttpRequest, permission: Permission = Permission.SEE_MESSAGE
     return organizations[0][0] if organizations else None
 
 
-def first(name: str, permission: Permission = Permission.SEE_MESSAGES, query: str = "") -> View:
+def first(name: str, permission: Permission = Permission.SEE_MESSAGES) -> View:
     """Return a view that leads to a page of the person's latest organization, or the first."""
 
     def lead(request: HttpRequest) -> HttpResponseBase:
         organization_id = latest(request, permission)
         if organization_id is None:
             raise PermissionDenied
-        url = reverse(f"console:{name}", args=[organization_id])
-        return HttpResponseRedirect(f"{url}?{query}" if query else url)
+        return HttpResponseRedirect(reverse(f"console:{name}", args=[organization_id]))
 
     guarded: View = admin.site.admin_view(lead)
     return guarded
 
 
-def may_enter(request: HttpRequest) -> bool:
-    """Return whether a person may see the console of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_MESSAGES))
-
-
-def may_operate(request: HttpRequest) -> bool:
-    """Return whether a person may send messages by hand for any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.OPERATE))
-
-
-def may_see_templates(request: HttpRequest) -> bool:
-    """Return whether a person may see the templates of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_TEMPLATES))
-
-
-def may_see_people(request: HttpRequest) -> bool:
-    """Return whether a person may see consent and privacy requests of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_PEOPLE))
-
-
 def may_change_templates(request: HttpRequest) -> bool:
     """Return whether a person may write the templates of any organization."""
     return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_TEMPLATES))
-
-
-def may_see_settings(request: HttpRequest) -> bool:
-    """Return whether a person may see the settings of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_SETTINGS))
-
-
-def may_change_keys(request: HttpRequest) -> bool:
-    """Return whether a person may see the applications and keys of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.CHANGE_KEYS))
-
-
-def may_audit(request: HttpRequest) -> bool:
-    """Return whether a person may see the audit of any organization."""
-    return bool(request.user.is_superuser or organizations_of(request, Permission.SEE_AUDIT))
 
 
 def show(
@@ -224,13 +188,11 @@ def show(
     match = request.resolver_match
     if viewer:
         latest_organization.remember(request, viewer.organization_id)
-    organizations = own_organizations(request, viewer.needed if viewer else Permission.SEE_MESSAGES)
     common = {
         **admin.site.each_context(request),
         "title": title,
         "viewer": viewer,
         "organization": viewer.organization if viewer else None,
-        "others": organizations if len(organizations) > 1 else [],
         "page_name": match.url_name if match else "",
     }
     return render(request, f"admin/console/{template}.html", {**common, **context})

@@ -13,7 +13,6 @@ from messaging.console.developers import (
     webhook_pages,
 )
 from messaging.console.filters import saved_filters
-from messaging.console.filters.message_filter import HELD
 from messaging.console.messages import message_list, message_page
 from messaging.console.people import (
     contact_list,
@@ -60,7 +59,7 @@ _FIRST = {
     "compose": Permission.SEE_SETTINGS,
     "programs": Permission.CHANGE_KEYS,
 }
-"""Pages that the sidebar leads to, for the latest organization, and what a person needs there."""
+"""Pages that have an address without an organization, for the latest one, and what they need."""
 
 _MESSAGES = [
     path("", message_list.show, name="messages"),
@@ -160,8 +159,6 @@ urlpatterns = [
         path(f"{page}/", access.first(page, permission), name=f"first_{page}")
         for page, permission in _FIRST.items()
     ),
-    path("review/", access.first("messages", query=f"status={HELD}"), name="first_review"),
-    path("outbox/", access.first("messages", query="provider=simulator"), name="first_outbox"),
     path("search/", search.show, name="search"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),

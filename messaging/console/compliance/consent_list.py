@@ -93,7 +93,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "compliance/consent",
         "Consent",
-        others_page="console:consent",
         form=form,
         problem=problem or contact_names.problem,
         people=[
@@ -116,7 +115,6 @@ def show_one(request: HttpRequest, viewer: Viewer, entry_id: UUID) -> HttpRespon
         viewer,
         "compliance/entry",
         "Consent entry",
-        others_page="console:consent",
         problem=contact_names.problem,
         line=_line(viewer, row, contact_names),
     )

@@ -50,7 +50,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "compliance/ledger",
         "The consent ledger",
-        others_page="console:ledger",
         state=state,
         check=check,
         running=running,

@@ -65,7 +65,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "compliance/requests",
         "Privacy requests",
-        others_page="console:privacy",
         form=form,
         problem=problem or contact_names.problem,
         lines=[line(viewer, row, contact_names) for row in rows],
@@ -89,6 +88,5 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "compliance/new_request",
         "New privacy request",
-        others_page="console:privacy_new",
         form=form,
     )

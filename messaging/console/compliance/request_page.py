@@ -53,7 +53,6 @@ def show(request: HttpRequest, viewer: Viewer, request_id: UUID) -> HttpResponse
         viewer,
         "compliance/request",
         str(row),
-        others_page="console:privacy",
         line=line(viewer, row, contact_names),
         row=row,
         problem=contact_names.problem,

@@ -128,7 +128,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "developers/compose",
         "Compose a request",
-        others_page="console:compose",
         operations=OPERATIONS,
         operation=operation,
         form=form,

@@ -150,7 +150,7 @@ def replay(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpRespon
 def _show(
     request: HttpRequest, viewer: Viewer, template: str, title: str, **context: Any
 ) -> HttpResponseBase:
-    context = {"others_page": "console:webhooks", **may(viewer), **context}
+    context = {**may(viewer), **context}
     return access.show(request, viewer, template, title, **context)
 
 

@@ -81,7 +81,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "developers/programs",
         "Applications and keys",
-        others_page="console:programs",
         applications=[
             ApplicationLine.of(row, unbacked)
             for row in applications.select_related("user").order_by("name", "pk")[:LISTED]

@@ -115,7 +115,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "developers/requests",
         "API requests",
-        others_page="console:requests",
         form=form,
         lines=[RequestLine(row, applications.get(row.application_id, "")) for row in page.rows],
         following=page.following,

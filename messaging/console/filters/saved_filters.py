@@ -27,6 +27,7 @@ BUILT_IN = {
     "Manual review": f"status={HELD}",
     "Failed in the last 24 hours": "status=FAILED&period=24",
     "Scheduled": "status=SCHEDULED",
+    "Simulator outbox": "provider=simulator",
 }
 """The query of each filter that every organization has, by name."""
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from messaging.console import access
-from messaging.console.access import Viewer, own_organizations, viewer_of
+from messaging.console.access import Viewer, viewer_of
 from messaging.console.home import channels, needs
 from messaging.console.home.charts import Chart, success
 from messaging.policy import organization_policy
@@ -56,8 +56,6 @@ def context(request: HttpRequest) -> dict[str, object]:
         test = request.GET.get("mode") == "test"
         state = health.of_organization(viewer.organization_id)
         values |= _figures(viewer, state, test=test)
-        organizations = own_organizations(request)
-        values["others"] = organizations if len(organizations) > 1 else []
     if checked:
         focused = state if viewer and viewer.organization_id in checked else None
         values["needs"] = needs.read(checked, focused)

@@ -59,7 +59,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "people/contacts",
         "Contacts",
-        others_page="console:contacts",
         form=form,
         is_embedded=is_embedded,
         problem=problem,

@@ -53,7 +53,6 @@ def edit(request: HttpRequest, viewer: Viewer, contact_id: UUID | None = None) -
         title,
         form=form,
         contact_id=contact_id,
-        others_page="console:contacts" if contact_id else "console:contact_new",
     )
 
 
@@ -71,9 +70,7 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         messages.success(request, f"{len(rows)} {noun} deleted.")
         return HttpResponseRedirect(_list_url(viewer))
     title = f"Delete {len(rows)} contact{'s' if len(rows) != 1 else ''}?"
-    return access.show(
-        request, viewer, "people/delete", title, rows=rows, others_page="console:contacts"
-    )
+    return access.show(request, viewer, "people/delete", title, rows=rows)
 
 
 @access.page_for(Permission.CHANGE_PEOPLE)
@@ -106,7 +103,6 @@ def merge(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             (CHANNEL_WORDS[channel], CATEGORIES.get(category, category), DECISIONS[status])
             for channel, category, status in preview.consent
         ],
-        others_page="console:contacts",
     )
 
 

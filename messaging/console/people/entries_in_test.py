@@ -46,7 +46,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             for row in suppressed
         ],
         decisions=decisions,
-        others_page="console:test_entries",
     )
 
 

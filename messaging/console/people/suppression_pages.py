@@ -75,7 +75,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "people/suppressions",
         "Suppressions",
-        others_page="console:suppressions",
         form=form,
         problem=problem or contact_names.problem,
         lines=[_words(viewer, row, contact_names) for row in page[:PAGE]],
@@ -211,7 +210,6 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "people/new_suppression",
         "New suppression",
         form=form,
-        others_page="console:suppression_new",
     )
 
 
@@ -252,7 +250,6 @@ def show_one(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> Http
         viewer,
         "people/suppression",
         "Suppression",
-        others_page="console:suppressions",
         form=form,
         problem=contact_names.problem,
         **_words(viewer, row, contact_names),

@@ -98,7 +98,6 @@ def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseB
         viewer,
         "routing/account",
         row.name,
-        others_page="console:providers",
         row=row,
         **_about(viewer, row),
         **{"test": TestForm(viewer, row.channel), "aside": AsideForm(), **filled},

@@ -87,7 +87,6 @@ def _show(
         viewer,
         "routing/account_settings",
         title,
-        others_page="console:providers",
         is_new=row.pk is None,
         form=form,
         settings=settings,

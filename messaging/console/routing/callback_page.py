@@ -70,7 +70,6 @@ def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
         viewer,
         "routing/callbacks",
         "Callbacks of providers",
-        others_page="console:callbacks",
         form=form,
         entries=[
             (

@@ -175,7 +175,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "routing/lanes",
         "Providers and routing",
-        others_page="console:providers",
         lanes=[
             _with_forms(lane, by_channel[lane.channel], filled)
             for lane in _lanes(viewer, rows, by_channel)

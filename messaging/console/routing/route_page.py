@@ -90,7 +90,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "routing/route",
         "What would happen",
-        others_page="console:route",
         form=form,
         answer=route,
         problem=problem,

@@ -74,7 +74,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "sending/send",
         "Send a message",
-        others_page="console:send",
         form=form,
         preview=preview,
         person=form.contact,

@@ -88,7 +88,6 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         viewer,
         "studio/compare",
         f"Compare versions of {name}",
-        others_page="console:templates",
         template_name=name,
         variant=template,
         back=variants.url_of(template),

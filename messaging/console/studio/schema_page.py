@@ -77,7 +77,6 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         viewer,
         "studio/schema",
         f"Variables of {name}",
-        others_page="console:templates",
         variant=template,
         back=url,
         form=form,

@@ -128,7 +128,6 @@ def _page(
         viewer,
         "studio/import",
         "Import templates",
-        others_page="console:template_import",
         form=form,
         problems=problems,
         archive=base64.urlsafe_b64encode(archive).decode(),

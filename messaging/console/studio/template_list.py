@@ -45,7 +45,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "studio/list",
         "Templates",
-        others_page="console:templates",
         templates=variants_by_name.items(),
         following=urlencode(following, doseq=True) if len(names) > SHOWN else "",
         is_filtered=bool(term or state or chosen),

@@ -66,7 +66,6 @@ def _page(
         viewer,
         "studio/template",
         name,
-        others_page="console:templates",
         variant=variant,
         variants=every,
         version=version,

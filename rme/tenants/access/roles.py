@@ -98,6 +98,28 @@ def may(user: User | AnonymousUser, organization_id: str, permission: Permission
     return is_allowed
 
 
+def held_permissions(user: User | AnonymousUser, organization_id: str) -> frozenset[Permission]:
+    """Return what a person may do in an organization that is here; nothing in another."""
+    if user.is_superuser and not organization_id:
+        return frozenset(Permission)
+    if not organizations.is_served(organization_id):
+        return frozenset()
+    if user.is_superuser:
+        return frozenset(Permission)
+    return _permissions(user).get(organization_id, frozenset())
+
+
+def own_organizations(request: HttpRequest, limit: int) -> list[tuple[str, str]]:
+    """Return the ids and names of the first organizations of a person, by name."""
+    rows = Organization.objects.order_by("name", "id")
+    if request.user.is_superuser:
+        rows = rows.filter(organizations.served("pk", leaving=True))
+    else:
+        roles = _permissions(request.user)
+        rows = rows.filter(pk__in=[each for each in roles if organizations.is_served(each)])
+    return list(rows.values_list("pk", "name")[:limit])
+
+
 def organizations_of(request: HttpRequest, permission: Permission) -> list[str]:
     """Return the ids of organizations in which a person's role has a permission; cached."""
     if not request.user.is_authenticated:

@@ -3,7 +3,7 @@
 import structlog
 from celery import shared_task
 
-from rme.tenants.access import invitations, mail, pages
+from rme.tenants.access import invitations, mail, pages, profile
 
 log = structlog.get_logger(__name__)
 
@@ -18,3 +18,10 @@ def send_password_reset(email: str) -> None:
 def send_invitation(invitation_id: str, token: str) -> None:
     """Send the email of an invitation, unless it has been withdrawn."""
     log.info("invitation.sent", found=invitations.send(invitation_id, token))
+
+
+@shared_task(name=profile.TASK)
+def send_address_confirmation(user_id: str, email: str, token: str) -> None:
+    """Send the link that confirms a new address of a person."""
+    profile.send_confirmation(user_id, email, token)
+    log.info("address.sent", user_id=user_id)

@@ -8,7 +8,7 @@ from allauth.socialaccount import views as social
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from rme.tenants.access import audited, invitation_page, pages
+from rme.tenants.access import audited, invitation_page, pages, profile
 
 __all__ = ["audited", "urlpatterns"]  # its receivers are there once it is imported
 
@@ -27,6 +27,9 @@ urlpatterns = [
         RedirectView.as_view(pattern_name="admin:login", query_string=True),
         name="account_login",
     ),
+    path("profile/", profile.show, name="profile"),
+    path("email/", profile.change_address, name="address"),
+    path("email/<str:token>/", profile.confirm, name="address_confirm"),
     path("logout/", account.logout, name="account_logout"),
     path("reauthenticate/", account.reauthenticate, name="account_reauthenticate"),
     path("password/reset/", pages.ForgottenPage.as_view(), name="account_reset_password"),

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from rme.tenants import audit
@@ -40,8 +42,15 @@ class ProgramAdmin(ShownOnce):
     get no secret of it.
     """
 
+    console_list: ClassVar[str] = "programs"
     read_permission: Permission = Permission.CHANGE_KEYS
     write_permission: Permission = Permission.CHANGE_KEYS
+
+    def changelist_view(self, request: HttpRequest, extra_context: object = None) -> HttpResponse:
+        """Lead to the console's page, which lists applications and keys."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return redirect(f"console:first_{self.console_list}")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, str):  # the theme passes the id on pages of actions

@@ -169,9 +169,7 @@ def test_a_page_of_the_account_needs_a_log_in():
         assert answer["Location"].startswith((LOGIN, "/admin/account/login/?next="))
 
 
-@pytest.mark.parametrize(
-    "path", ["", "signup/", "email/", "password/change/", "confirm-email/", "3rdparty/"]
-)
+@pytest.mark.parametrize("path", ["", "signup/", "password/change/", "confirm-email/", "3rdparty/"])
 def test_unused_account_pages_are_404(org, path):
     member(org)
     client = browser()

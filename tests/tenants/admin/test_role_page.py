@@ -59,7 +59,7 @@ def test_page_needs_the_same_statements_for_30_organizations_as_for_1(org):
         with CaptureQueriesContext(connection) as captured:
             assert client.get(reverse("roles")).status_code == 200
         counts.append(len(captured))
-    assert counts == [4, 4]
+    assert counts == [5, 5]
 
 
 @pytest.mark.django_db

@@ -37,8 +37,6 @@ ROUTES = {
     "console:action": (P.SEE_MESSAGES, P.OPERATE),
     "console:choose": (P.OPERATE, P.OPERATE),
     "console:pause": (P.OPERATE, P.OPERATE),
-    "console:first_outbox": (P.SEE_MESSAGES, P.SEE_MESSAGES),
-    "console:first_review": (P.SEE_MESSAGES, P.SEE_MESSAGES),
     "console:first_audit": (P.SEE_AUDIT, P.SEE_AUDIT),
     "console:deployment_audit": (NOBODY, NOBODY),
     "console:deployment_audit_export": (NOBODY, NOBODY),

@@ -16,7 +16,7 @@ from tests.tenants.admin.scene import person
 pytestmark = pytest.mark.django_db
 FAILED = "status=FAILED&channel=EMAIL"
 FIELDS = {"status": "FAILED", "channel": "EMAIL"}
-BUILT_IN = ["Manual review", "Failed in the last 24 hours", "Scheduled"]
+BUILT_IN = ["Manual review", "Failed in the last 24 hours", "Scheduled", "Simulator outbox"]
 Role = Membership.Role
 
 

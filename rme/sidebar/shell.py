@@ -1,0 +1,137 @@
+"""What stands around a page: the menu as its person may use it, and the organization's switcher."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+
+from rme.sidebar.kinds import Entry
+from rme.sidebar.menu import MENU
+from rme.tenants import organizations
+from rme.tenants.access.roles import Permission, held_permissions, own_organizations
+from rme.tenants.organizations import OrganizationRecord, latest
+
+CHOICES = 50
+"""The most organizations that the switcher offers; the search finds the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the menu, as a page shows it."""
+
+    title: str
+    url: str
+    icon: str = ""
+    is_current: bool = False
+    tabs: tuple["Link", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The links below one heading of the menu."""
+
+    title: str
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What stands around each page of the console."""
+
+    organization: OrganizationRecord | None
+    """The organization that is chosen; None without any."""
+    groups: tuple[Group, ...]
+    others: tuple[Link, ...]
+    """The person's other organizations, each with the address that changes to it."""
+
+    @property
+    def current(self) -> Link | None:
+        """Return the entry of the page that is shown; None for a page outside the menu."""
+        links = [link for group in self.groups for link in group.links if link.is_current]
+        return links[0] if links else None
+
+    @property
+    def tabs(self) -> Sequence[Link]:
+        """Return the tabs of the page that is shown, if there are several."""
+        tabs = self.current.tabs if self.current else ()
+        return tabs if len(tabs) > 1 else ()
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    """Return the shell of a page (a context processor); it is made when a page shows it."""
+    return {"shell": SimpleLazyObject(partial(shell, request))}
+
+
+def shell(request: HttpRequest) -> Shell:
+    """Return the menu for the person of a request, and its organizations; one statement."""
+    if not request.user.is_staff:
+        return Shell(None, (), ())
+    choices = own_organizations(request, CHOICES)
+    chosen = _chosen(request, choices)
+    permissions = held_permissions(request.user, chosen)
+    groups = tuple(
+        Group(title, links)
+        for title, entries in MENU
+        if (links := tuple(_links(request, entries, chosen, permissions)))
+    )
+    return Shell(
+        organizations.get(chosen) if chosen else None,
+        groups,
+        tuple(
+            Link(name, _same_page(request, organization_id))
+            for organization_id, name in choices
+            if organization_id != chosen
+        ),
+    )
+
+
+def _chosen(request: HttpRequest, choices: Sequence[tuple[str, str]]) -> str:
+    """Return the organization in the address, or the latest, or the first; empty without any."""
+    match = request.resolver_match
+    named = str(match.kwargs.get("organization_id", "")) if match else ""
+    if match and match.view_name == "admin:tenants_organization_change":
+        named = unquote(match.kwargs["object_id"])
+    for organization_id in filter(None, (named, latest.remembered(request))):
+        if organization_id in dict(choices):
+            return organization_id
+        if held_permissions(request.user, organization_id) and organizations.get_many(
+            [organization_id]
+        ):
+            return organization_id
+    return choices[0][0] if choices else ""
+
+
+def _links(
+    request: HttpRequest,
+    entries: Sequence[Entry],
+    organization_id: str,
+    permissions: frozenset[Permission],
+) -> Iterator[Link]:
+    for entry in entries:
+        pages = [
+            page
+            for page in entry.pages
+            if page.is_open_to(permissions) and (organization_id or not page.is_of_organization)
+        ]
+        if not pages:
+            continue
+        current = next((page for page in pages if page.has(request)), None)
+        tabs = tuple(
+            Link(page.title, page.url(organization_id), is_current=page is current)
+            for page in pages
+        )
+        yield Link(entry.title, tabs[0].url, entry.icon, current is not None, tabs)
+
+
+def _same_page(request: HttpRequest, organization_id: str) -> str:
+    """Return the address of the page that is shown, or of another one, in another organization."""
+    permissions = held_permissions(request.user, organization_id)
+    pages = [page for _, entries in MENU for entry in entries for page in entry.pages]
+    pages = [each for each in pages if each.is_of_organization and each.is_open_to(permissions)]
+    shown = next((page for page in pages if page.has(request)), None)
+    page = shown or next(iter(pages), None)
+    return page.url(organization_id) if page else reverse("admin:index")

@@ -1,0 +1,168 @@
+"""Pages on which a person changes the own name and email address.
+
+A new address counts once the person has opened a link that was mailed to it. Whoever has a session
+alone can't change it: the page asks for a fresh proof of who it is.
+"""
+
+import hashlib
+from datetime import timedelta
+
+from allauth.account.decorators import reauthentication_required
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core import signing
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+
+from rme.core.process import task_requests
+from rme.tenants import audit
+from rme.tenants.access import logins, mail, sessions
+from rme.tenants.audit import Action
+from rme.tenants.models import User
+
+TASK = "tenants.send_address_confirmation"
+VALID = timedelta(days=1)
+_SALT = "rme.tenants.access.profile"
+NO_MAIL = (
+    "This deployment sends no mail, so it can't confirm an address. Ask a superuser to change it."
+)
+
+
+class NameForm(forms.Form):
+    """The name of a person."""
+
+    first_name = forms.CharField(
+        max_length=150, required=False, widget=forms.TextInput({"autocomplete": "given-name"})
+    )
+    last_name = forms.CharField(
+        max_length=150, required=False, widget=forms.TextInput({"autocomplete": "family-name"})
+    )
+
+
+class AddressForm(forms.Form):
+    """The new address of a person."""
+
+    email = forms.EmailField(
+        max_length=254,
+        label="New email address",
+        widget=forms.EmailInput({"autocomplete": "email"}),
+    )
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    """Return the profile, or store the name."""
+    user = _user(request)
+    former = {name: getattr(user, name) for name in NameForm.base_fields}
+    form = NameForm(request.POST if request.method == "POST" else None, initial=former)
+    if form.is_valid():
+        changes: audit.Values = {
+            name: [former[name], form.cleaned_data[name]] for name in form.changed_data
+        }
+        with transaction.atomic():
+            if not sessions.hold(user):
+                return sessions.end(request)
+            User.objects.filter(pk=user.pk).update(**form.cleaned_data)
+            entries = audit.about_person(user, Action.CHANGED, changes=changes)
+            audit.record(audit.actor_of(request), entries if changes else [])
+        messages.success(request, "Your profile is saved.")
+        return redirect("profile")
+    return _page(request, "profile", "Your profile", form=form)
+
+
+def _change_address(request: HttpRequest) -> HttpResponse:
+    """Mail a link to the new address; without mail, superusers change theirs at once."""
+    user = _user(request)
+    may_change = settings.MAIL_ENABLED or user.is_superuser
+    form = AddressForm(request.POST if request.method == "POST" and may_change else None)
+    if form.is_valid():
+        email = form.cleaned_data["email"]
+        if not settings.MAIL_ENABLED:
+            return _store(request, user, email, is_proven=False)
+        logins.count_request(request, "address")
+        task_requests.request_with(TASK, str(user.pk), email, _token(user, email))
+        messages.info(request, f"Open the link that we sent to {email}. It works for a day.")
+        return redirect("profile")
+    return _page(
+        request,
+        "address",
+        "Email address",
+        form=form,
+        mail_enabled=settings.MAIL_ENABLED,
+        problem="" if may_change else NO_MAIL,
+    )
+
+
+def _confirm(request: HttpRequest, token: str) -> HttpResponse:
+    """Ask whether to use the address of a link; a POST stores it."""
+    user = _user(request)
+    email = _confirmed_address(user, token)
+    if not email:
+        return _page(request, "address_expired", "This link doesn't work", status=404)
+    if request.method == "POST":
+        return _store(request, user, email, is_proven=True)
+    return _page(request, "address_confirm", "Email address", email=email)
+
+
+show = never_cache(admin.site.admin_view(_show))
+change_address = never_cache(admin.site.admin_view(reauthentication_required(_change_address)))
+confirm = never_cache(admin.site.admin_view(_confirm))
+
+
+def send_confirmation(user_id: str, email: str, token: str) -> None:
+    """Mail the link that confirms a new address."""
+    user = User.objects.get(pk=user_id)
+    url = f"{settings.BASE_URL}{reverse('address_confirm', args=[token])}{settings.LINK_QUERY}"
+    mail.send("address", "Confirm your email address for rme", email, {"user": user, "url": url})
+
+
+def _store(request: HttpRequest, user: User, email: str, *, is_proven: bool) -> HttpResponse:
+    """Store the new address, with the proof by a mailed link, and record it."""
+    with transaction.atomic():
+        if not sessions.hold(user):
+            return sessions.end(request)
+        former, user.email = user.email, email
+        if is_proven:
+            user.proven_email = email
+        user.save(update_fields=["email", "proven_email"])
+        changes: audit.Values = {"email": [former, email]}
+        entries = audit.about_person(user, Action.CHANGED, changes=changes)
+        audit.record(audit.actor_of(request), entries)
+    messages.success(request, f"Your email address is {email} now.")
+    return redirect("profile")
+
+
+def _token(user: User, email: str) -> str:
+    value = {"user": user.pk, "email": email, "state": _state(user)}
+    return signing.dumps(value, salt=_SALT)
+
+
+def _confirmed_address(user: User, token: str) -> str:
+    """Return the address of a link; empty if it is another person's, has expired or was used."""
+    try:
+        value = signing.loads(token, salt=_SALT, max_age=VALID)
+    except signing.BadSignature:
+        return ""
+    is_current = value["user"] == user.pk and value["state"] == _state(user)
+    return str(value["email"]) if is_current else ""
+
+
+def _state(user: User) -> str:
+    """Return a digest that changes with the address and the password: a link works once."""
+    return hashlib.sha256(f"{user.password}\n{user.email}".encode()).hexdigest()[:32]
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # admin_view requires a logged-in user
+    return request.user
+
+
+def _page(
+    request: HttpRequest, template: str, title: str, status: int = 200, **context: object
+) -> HttpResponse:
+    common = {**admin.site.each_context(request), "title": title}
+    path = f"account/{template}.html"
+    return render(request, path, {**common, **context}, status=status)
