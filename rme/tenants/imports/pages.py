@@ -333,19 +333,19 @@ class PreparedPages(FilePages):
     def _checked(self, request: HttpRequest, run: FileImport) -> HttpResponse:
         """Return the page with what a dry run found, and with fields for what it refused."""
         do = request.POST.get("do")
-        is_mendable = isinstance(run, MendableImport)
-        if do == "columns" and is_mendable:
-            prepared.choose_again(run)
+        mendable = run if isinstance(run, MendableImport) else None
+        if do == "columns" and mendable:
+            prepared.choose_again(mendable)
             return HttpResponseRedirect(request.path)
         form = MendForm(
             mending.reasons(run),
-            self.optional_columns(run) if is_mendable else (),
+            self.optional_columns(run) if mendable else (),
             partial(self.cell_problem, run),
             request.POST or None,
         )
         if form.is_valid():
-            if do == "again" and is_mendable:
-                prepared.check_again(run, form.mends)
+            if do == "again" and mendable:
+                prepared.check_again(mendable, form.mends)
                 self.note(request, run, "checked again", audit.Action.IMPORTED)
             else:
                 prepared.import_checked(run, form.mends)
