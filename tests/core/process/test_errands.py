@@ -9,7 +9,7 @@ import pytest
 from rme.core import errors
 from rme.core.process import admission
 from rme.core.process.admission import Budget
-from rme.core.process.errands import LINE_SIZE, Errands, Overrun
+from rme.core.process.errands import LINE_SIZE, Errands, Killed, Overrun
 from tests.clocks import StandingClock
 from tests.core.process import errands_work as work
 from tests.service import wait_for
@@ -42,11 +42,16 @@ def test_errand_beyond_its_time_is_killed_even_in_native_code(errands, endless):
         while not done.done():
             time.sleep(0.01)
             ticks += 1
-    with pytest.raises(Overrun):
+    with pytest.raises(Overrun) as raised:
         done.result()
+    assert raised.type is Overrun
     assert ticks > 5  # this thread ran all the time
     assert watch.seconds < 5
     assert errands.run("acme", 1.0, work.add, 1, 2) == 3
+
+
+def test_errand_goes_on_when_all_processes_of_the_service_are_asked_to_stop(errands):
+    assert errands.run("acme", 1.0, work.terminate) == "it goes on"
 
 
 def test_second_errand_of_an_organization_waits_and_another_organization_does_not(
@@ -104,7 +109,7 @@ def test_long_result_breaking_off_raises_an_error_with_its_traceback(errands):
 def test_errand_of_a_killed_process_is_charged_for_the_time_it_took(errands):
     read = iter(errands.stream("acme", 300.0, work.die))
     assert len(next(read)) == 100_000
-    with pytest.raises(Overrun):
+    with pytest.raises(Killed):
         next(read)
     assert errands.run("acme", 1.0, work.add, 1, 2) == 3  # the budget of 5 s isn't used up
 
