@@ -64,7 +64,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     assert dict(active.values_list("template__language", "subject")) == {
         "en_US": "Your order", "de": "Ihre Bestellung",
     }  # fmt: skip
-    assert journey.count <= 14
+    assert journey.count <= 13
 
 
 def test_version_with_a_broken_variable_is_found_and_rolled_back(tab, journey, org):
