@@ -1,6 +1,5 @@
 """The checklist of a new organization: what is done, and the page where the next step is done."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.contrib import admin
@@ -31,10 +30,20 @@ class Checklist:
     url: str
     steps: list[FirstStep]
 
+    @property
+    def done(self) -> int:
+        return sum(step.done for step in self.steps)
 
-def lists(organization_ids: Collection[str]) -> list[Checklist]:
-    """Return the checklists of the organizations that lack a step."""
-    return [_checklist(progress) for progress in first_steps.incomplete(organization_ids)]
+    @property
+    def next(self) -> FirstStep | None:
+        """Return the first step that is not done."""
+        return next((step for step in self.steps if not step.done), None)
+
+
+def of(organization_id: str) -> Checklist | None:
+    """Return the checklist of an organization that lacks a step; None if it is complete."""
+    progress = first_steps.incomplete([organization_id])
+    return _checklist(progress[0]) if progress else None
 
 
 def show(request: HttpRequest, organization_id: str) -> HttpResponse:
@@ -54,10 +63,12 @@ def show(request: HttpRequest, organization_id: str) -> HttpResponse:
 def _provider_help(progress: Progress) -> str:
     """Return what the provider's step says: whether there is one, and whether it was checked."""
     if progress.provider_checked:
-        return "An active account, whose connection was checked."
+        return "An account is active, and its connection was checked."
     if progress.provider:
-        return "There is an active account. It was not checked: Check connection, on its page."
-    return "An active account; the button Check connection on its page logs in without sending."
+        return "An account is active. Open it and check its connection."
+    if progress.simulator:
+        return "The simulator receives your messages. Add a provider to deliver them."
+    return "Add an account of the service that delivers your email, SMS or push."
 
 
 def _checklist(progress: Progress) -> Checklist:
@@ -72,10 +83,10 @@ def _checklist(progress: Progress) -> Checklist:
     templates = reverse("console:templates", args=[progress.organization_id])
     organization = reverse("admin:tenants_organization_change", args=[progress.organization_id])
     steps = [
-        FirstStep("Organization", "Its name, time zone, language and region.", True, organization),
+        FirstStep("Organization", "Name, time zone, language and region.", True, organization),
         FirstStep(
             "Sender domain",
-            "The domain that email comes from, verified by a superuser.",
+            "The domain that your email comes from. A superuser verifies it.",
             progress.domain,
             reverse(
                 f"console:{'domains' if progress.has_domain else 'new_domain'}",
@@ -90,7 +101,7 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "Template",
-            "One with an active version: write it in the studio, then Publish.",
+            "Write a template and publish it.",
             progress.template,
             templates,
         ),
@@ -102,7 +113,7 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "Keys for your developers",
-            "An application for REST, or an API key for bots.",
+            "An application for the REST API, or an API key for bots.",
             progress.keys,
             listed_or_new("tenants_application", exists=progress.keys),
         ),

@@ -16,6 +16,7 @@ from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
 from rme.core import errors
 from rme.core.addresses import mask
@@ -116,7 +117,9 @@ def page_for(permission: Permission) -> Callable[[View], View]:
             request: HttpRequest, organization_id: str, *args: object, **kwargs: object
         ) -> HttpResponseBase:
             viewer = viewer_of(request, organization_id, permission)
-            return view(request, viewer, *args, **kwargs)
+            # One time zone on a page: the organization's, also of what people fill in.
+            with timezone.override(viewer.zone):
+                return view(request, viewer, *args, **kwargs)
 
         guarded: View = admin.site.admin_view(enter)
         return guarded

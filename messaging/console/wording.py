@@ -118,6 +118,12 @@ def colour(code: str) -> str:
     return STATUS[code][1]
 
 
+def outcome(name: str) -> str:
+    """Return an attempt's outcome in words, with a capital letter."""
+    words = OUTCOMES.get(name.upper(), name)
+    return words[:1].upper() + words[1:]
+
+
 def reason(code: str | None, detail: str | None = None) -> str:
     """Return a reason in words, with its detail unless the detail repeats it."""
     words = REASONS.get(code or "", code or "")
@@ -157,6 +163,11 @@ def day(moment: datetime, zone: ZoneInfo) -> str:
     """Return a day as people write it."""
     local = moment.astimezone(zone)
     return f"{local.day} {local:%b %Y}"
+
+
+def minute(at: datetime, zone: ZoneInfo) -> str:
+    """Return a day and a time to the minute, without the zone."""
+    return f"{day(at, zone)}, {at.astimezone(zone):%H:%M}"
 
 
 def moment(at: datetime, zone: ZoneInfo) -> str:

@@ -15,6 +15,7 @@ Other packages use:
 - `policy`: what organizations decide: categories, domains, quiet hours, ceilings
 - `gates`: what stops a message, and the verdict
 - `routing`: which accounts take a send, and in which order
+- `attention`: what needs an admin now: accounts, webhooks and backlogs that fail
 - `admission`: whether an account takes sends now, and which sends may go
 - `receipts`: what receipts imply, and the status that follows from all of them
 - `timing`: instants of wall-clock times, quiet hours, how late a send may be, when to poll

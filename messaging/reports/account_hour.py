@@ -4,12 +4,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from messaging.delivery.accounts import CircuitState, shared_availability
+from messaging.delivery.accounts import Availability, CircuitState, shared_availability
+from messaging.domain import attention
+from messaging.domain.attention import AccountFacts, AccountStatus
 from messaging.models import ProviderAccount
+from messaging.policy import organization_policy
+from messaging.policy.organization_policy import Account
 from messaging.store.reports import accounts as store
 from messaging.store.reports.accounts import AccountOutcomes, OutcomeRow
+from rme.core.provider import Provider
 
 PERIOD = timedelta(hours=1)
+NOTHING = AccountOutcomes()
 
 
 def read_organization(organization_id: str) -> dict[tuple[int | None, str], AccountOutcomes]:
@@ -17,42 +23,66 @@ def read_organization(organization_id: str) -> dict[tuple[int | None, str], Acco
     return store.read_organization(organization_id, _since())
 
 
+def facts_of(account: Account, outcomes: AccountOutcomes, circuit: CircuitState) -> AccountFacts:
+    """Return what decides whether an account sends."""
+    return AccountFacts(
+        name=account.name,
+        is_broken=account.provider is None,
+        is_active=account.active,
+        is_draining=account.draining,
+        is_refused=outcomes.misconfigured,
+        circuit=circuit,
+        accepted=outcomes.accepted,
+        answered=outcomes.answered,
+    )
+
+
+def problem_of(account: Account, facts: AccountFacts) -> tuple[str, str, str] | None:
+    """Return the severity, code and message of an account that fails; None if it doesn't."""
+    provider = account.provider or Provider
+    return attention.account_problem(facts, provider.refusal_problem)
+
+
 @dataclass(frozen=True, slots=True)
 class AccountHour:
-    """The last hour of an account: the most frequent outcomes first."""
+    """The last hour of an account."""
 
     circuit: CircuitState
-    rows: Sequence[OutcomeRow]
+    status: AccountStatus
+    problem: str
+    """A sentence about what is wrong; empty if nothing is."""
+    outcomes: AccountOutcomes
+
+    @property
+    def failed(self) -> int:
+        """Return how many attempts count against the provider."""
+        return self.outcomes.answered - self.outcomes.accepted
 
 
-def read(account: ProviderAccount) -> AccountHour:
-    """Read an account's last hour, in one query."""
-    rows = store.read_outcomes(account.organization_id, account.pk, _since())
-    return AccountHour(shared_availability([account.pk])[account.pk].circuit, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class AccountSummary:
-    """The last hour of an account in one line. `failed`: what counts against the provider."""
-
-    circuit: CircuitState
-    sends: int = 0
-    accepted: int = 0
-    failed: int = 0
-    p95_ms: int | None = None
-
-
-def read_summaries(accounts: Collection[ProviderAccount]) -> dict[int, AccountSummary]:
+def read(rows: Collection[ProviderAccount]) -> dict[int, AccountHour]:
     """Read the last hour of several accounts, in one query and one call to Redis."""
-    available = shared_availability([account.pk for account in accounts])
+    available = shared_availability([row.pk for row in rows])
     if not available:
         return {}
-    organizations = sorted({account.organization_id for account in accounts})
-    counts = store.read_summaries(organizations, list(available), _since())
+    organizations = sorted({row.organization_id for row in rows})
+    outcomes = store.read_summaries(organizations, list(available), _since())
     return {
-        pk: AccountSummary(account.circuit, *counts.get(pk, ()))
-        for pk, account in available.items()
+        row.pk: _hour(row, outcomes.get(row.pk, NOTHING), available.get(row.pk, Availability()))
+        for row in rows
     }
+
+
+def _hour(row: ProviderAccount, outcomes: AccountOutcomes, available: Availability) -> AccountHour:
+    account = organization_policy.account_of(row)
+    facts = facts_of(account, outcomes, available.circuit)
+    problem = problem_of(account, facts)
+    status = attention.account_status(facts)
+    return AccountHour(available.circuit, status, problem[2] if problem else "", outcomes)
+
+
+def read_outcomes(account: ProviderAccount) -> Sequence[OutcomeRow]:
+    """Read the outcomes of an account's last hour, the most frequent first; one query."""
+    return store.read_outcomes(account.organization_id, account.pk, _since())
 
 
 def _since() -> datetime:

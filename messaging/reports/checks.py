@@ -122,7 +122,7 @@ def _check_heartbeats() -> dict[str, Check]:
         processes = heartbeats.read()
         (has_scheduler,) = heartbeats.are_alive(("scheduler",))
     except RedisError:
-        detail = "not known: Redis does not answer"
+        detail = "Redis doesn't answer, so rme can't see whether workers and scheduler run."
         workers: tuple[str, str | None] = (DEGRADED, detail)
         scheduler: tuple[str, str | None] = (DEGRADED, detail)
     else:
@@ -138,22 +138,28 @@ def _check_heartbeats() -> dict[str, Check]:
 def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
     """Return the status of the worker processes. One whose tasks all fail is of no use."""
     if not processes:
-        return DOWN, "no heartbeat"
+        return DOWN, "No worker is running, so nothing is sent."
     if failing := [each for each in processes if each.failing]:
         tasks = sorted(
             {f"{task}: {problem}" for each in failing for task, problem in each.failing.items()}
         )
-        detail = f"tasks fail in {len(failing)} of {len(processes)} processes ({', '.join(tasks)})"
+        detail = (
+            f"Tasks fail in {len(failing)} of {len(processes)} worker processes "
+            f"({', '.join(tasks)})."
+        )
         all_fail = not any(each.works for each in processes)
         return (DOWN if all_fail else DEGRADED), detail
     if any(each.unprompted for each in processes):
-        return DEGRADED, "no tasks come from the broker: workers look for work themselves"
+        return DEGRADED, "Workers get no tasks from the broker, so they look for work themselves."
     return OK, None
 
 
 def _missing_scheduler(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str]:
     if not processes:
-        return DOWN, "no sweep lately: no worker does them"
+        return DOWN, "Scheduled messages wait: no worker is running."
     if any(each.unprompted for each in processes):
-        return DEGRADED, "beat orders no sweep: workers do them by themselves, some seconds late"
-    return DOWN, "no sweep lately"
+        return (
+            DEGRADED,
+            "The scheduler (beat) is not running. Workers do its work, late.",
+        )
+    return DOWN, "Scheduled messages wait: the scheduler (beat) is not running."

@@ -4,17 +4,18 @@ The health report and the admin's first page show them, for one organization or 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
 from django.db.models import F, Func, Q, Value
-from django.db.models.functions import Now
 
 from messaging import providers
 from messaging.consent.privacy import requests
+from messaging.delivery.accounts import Availability, shared_availability
+from messaging.domain import attention
+from messaging.domain.attention import EndpointFacts, Finding, Severity
 from messaging.domain.channels import Channel
 from messaging.models import (
     ProviderAccount,
@@ -23,7 +24,9 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from messaging.policy import organization_policy
+from messaging.reports import account_hour
 from messaging.store.reports import backlogs
+from messaging.store.reports.accounts import AccountOutcomes
 from messaging.webhooks.endpoints import ON_PURPOSE
 from push import active_devices
 from rme.core.db import clock
@@ -32,32 +35,21 @@ from rme.tenants.oauth.makers import unbacked_programs
 
 TEMPLATES_LIMIT = 50
 
-FAILING_FOR = timedelta(hours=1)
-"""An endpoint that has been failing for less time is no finding."""
-
-ERROR, WARNING = "error", "warning"
+ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing to set right. `error`: sends fail or wait because of it."""
-
-    organization_id: str
-    severity: str
-    code: str
-    message: str
-    row_id: int | None = None
-    """The id of the account, sender domain or endpoint."""
-
-
-def findings(organization_ids: Sequence[str]) -> list[Finding]:
-    """Return the findings of organizations, in ten statements however many they are."""
+def findings(
+    organization_ids: Sequence[str], outcomes: Mapping[int | None, AccountOutcomes] | None = None
+) -> list[Finding]:
+    """Return the findings of organizations, in ten statements however many they are, and one more
+    if a webhook fails. `outcomes` has the last hour of accounts, where the caller has read it.
+    """
     accounts: dict[str, list[ProviderAccount]] = {each: [] for each in organization_ids}
     for row in ProviderAccount.objects.filter(organization_id__in=accounts).order_by("id"):
         accounts[row.organization_id].append(row)
     domains = _read_domains(organization_ids)
     return [
-        *_broken_accounts(accounts),
+        *_failing_accounts(accounts, outcomes or {}),
         *_unserved_channels(accounts, {row.organization_id for row in domains if row.simulator}),
         *_vapid_key(accounts),
         *_sender_domains(organization_ids, domains),
@@ -72,14 +64,23 @@ def findings(organization_ids: Sequence[str]) -> list[Finding]:
 Accounts = Mapping[str, Sequence[ProviderAccount]]
 
 
-def _broken_accounts(accounts: Accounts) -> list[Finding]:
-    text = "the settings of {} are broken."
-    return [
-        Finding(organization_id, ERROR, "ACCOUNT_BROKEN", text.format(row.name), row.pk)
-        for organization_id, rows in accounts.items()
-        for row in rows
-        if organization_policy.account_of(row).provider is None
-    ]
+def _failing_accounts(
+    accounts: Accounts, outcomes: Mapping[int | None, AccountOutcomes]
+) -> list[Finding]:
+    """Find accounts that don't send, or whose provider accepts few of their attempts."""
+    circuits = shared_availability([row.pk for rows in accounts.values() for row in rows])
+    problems = []
+    for organization_id, rows in accounts.items():
+        for row in rows:
+            account = organization_policy.account_of(row)
+            facts = account_hour.facts_of(
+                account,
+                outcomes.get(row.pk, account_hour.NOTHING),
+                circuits.get(row.pk, Availability()).circuit,
+            )
+            if problem := account_hour.problem_of(account, facts):
+                problems.append(Finding(organization_id, *problem, row.pk))
+    return problems
 
 
 def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[Finding]:
@@ -90,13 +91,16 @@ def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[F
             states = {row.state for row in rows if row.channel == channel}
             states.discard(ProviderAccount.State.DRAFT)
             if not states and organization_id in simulated:  # as in routing
-                text = f"no provider account for {channel}: the simulator takes what is sent."
+                text = (
+                    f"{channel.label} isn't delivered: there is no {channel.noun} provider, so the "
+                    "simulator receives it."
+                )
                 problems.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
             elif not states:
-                text = f"no provider account for {channel}: what is sent there is refused."
+                text = f"{channel.label} can't be sent: there is no {channel.noun} provider."
                 problems.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
             elif ProviderAccount.State.ACTIVE not in states:
-                text = f"no provider account for {channel} is active."
+                text = f"{channel.label} waits: no {channel.noun} provider is active."
                 problems.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
     return problems
 
@@ -107,8 +111,8 @@ def _vapid_key(accounts: Accounts) -> list[Finding]:
         return []
     with_devices = active_devices.with_browsers(list(accounts))
     text = (
-        "VAPID_PRIVATE_KEY is not set: the key is made of SECRET_KEY, and all browsers are lost "
-        "when that changes."
+        "VAPID_PRIVATE_KEY isn't set. rme makes the key from SECRET_KEY, so all browsers are lost "
+        "when you change it."
     )
     return [
         Finding(organization_id, WARNING, "VAPID_KEY_MISSING", text)
@@ -141,8 +145,8 @@ def _read_domains(organization_ids: Sequence[str]) -> list[_DomainRow]:
 
 def _sender_domains(organization_ids: Sequence[str], rows: Sequence[_DomainRow]) -> list[Finding]:
     verified = {row.organization_id for row in rows if row.verified_at}
-    problem = "no verified sender domain: email cannot be sent."
-    text = "the sender domain {} is not verified: nothing can be sent from it."
+    problem = "Email can't be sent: no sender domain is verified."
+    text = "The sender domain {} isn't verified, so nothing can be sent from it."
     return [
         *(
             Finding(each, ERROR, "NO_SENDER_DOMAIN", problem)
@@ -177,9 +181,14 @@ def _template_languages(organization_ids: Sequence[str]) -> list[Finding]:
         .filter(served=False)
         .order_by("organization_id", "name", "channel")[:TEMPLATES_LIMIT]
     )
-    text = "the template {} has no active version for {} in {}, the organization's language."
+    text = "The {} template {} isn't published in {}, the organization's language."
     return [
-        Finding(owner, WARNING, "TEMPLATE_WITHOUT_LANGUAGE", text.format(name, channel, language))
+        Finding(
+            owner,
+            WARNING,
+            "TEMPLATE_WITHOUT_LANGUAGE",
+            text.format(Channel(channel).noun, name, language),
+        )
         for owner, name, channel, language, _ in rows
     ]
 
@@ -187,39 +196,44 @@ def _template_languages(organization_ids: Sequence[str]) -> list[Finding]:
 def _manual_review(organization_ids: Sequence[str]) -> list[Finding]:
     """Find organizations with deliveries in manual review."""
     counts = backlogs.count_held(organization_ids)
-    text = "{} messages are on hold, their outcome unknown: send them again, or give them up."
     return [
-        Finding(each, WARNING, "HELD_UNKNOWN", text.format(_at_most(counts[each])))
+        Finding(each, WARNING, "HELD_UNKNOWN", _held(counts[each]))
         for each in organization_ids
         if counts[each]
     ]
 
 
-def _at_most(count: int) -> str:
-    return f"{count:,} or more" if count == backlogs.HELD_LIMIT else str(count)
+def _held(count: int) -> str:
+    if count == 1:
+        return "1 message has an unknown outcome. Review it."
+    more = " or more" if count == backlogs.HELD_LIMIT else ""
+    return f"{count:,}{more} messages have an unknown outcome. Review them."
 
 
 def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
     """Find webhook endpoints that were disabled after failures, or are failing."""
-    disabled_or_failing = Q(enabled=False) | Q(failing_since__lte=Now() - FAILING_FOR)
+    disabled_or_failing = Q(enabled=False) | Q(failing_since__isnull=False)
     rows = WebhookEndpoint.objects.filter(disabled_or_failing, organization_id__in=organization_ids)
-    off, failing = "the webhook {} is disabled: {}", "the webhook {} has been failing for {} hours."
+    rows = rows.exclude(disabled_reason__in=ON_PURPOSE, enabled=False).order_by("id")
+    waiting = backlogs.count_waiting_events([row.pk for row in rows if row.enabled])
+    now = clock.now()
     problems = []
-    for row in rows.order_by("id"):
-        if row.enabled and row.failing_since:
-            hours = int((clock.now() - row.failing_since) / timedelta(hours=1))
-            code, text = "WEBHOOK_FAILING", failing.format(row, hours)
-        elif row.disabled_reason in ON_PURPOSE:
-            continue
-        else:
-            code, text = "WEBHOOK_DISABLED", off.format(row, row.disabled_reason)
-        problems.append(Finding(row.organization_id, WARNING, code, text, row.pk))
+    for row in rows:
+        facts = EndpointFacts(
+            name=str(row),
+            failing_for=now - row.failing_since if row.failing_since else None,
+            waiting=waiting.get(row.pk, 0),
+            waiting_limit=backlogs.WAITING_LIMIT,
+            disabled_because="" if row.enabled else row.disabled_reason or "it failed too long.",
+        )
+        if problem := attention.endpoint_problem(facts):
+            problems.append(Finding(row.organization_id, *problem, row.pk))
     return problems
 
 
 def _programs(organization_ids: Sequence[str]) -> list[Finding]:
     """Find applications and keys that may do more than their makers."""
-    text = "{} may do more than its maker: confirm it, or remove permissions."
+    text = "{} may do more than the person who made it. Confirm it, or remove permissions."
     return [
         Finding(each.organization_id, WARNING, "PROGRAM_UNCONFIRMED", text.format(each.name))
         for each in unbacked_programs(organization_ids)
@@ -229,9 +243,14 @@ def _programs(organization_ids: Sequence[str]) -> list[Finding]:
 def _privacy_requests(organization_ids: Sequence[str]) -> list[Finding]:
     """Find organizations that have not answered requests for a data export or erasure in time."""
     counts = requests.overdue(organization_ids)
-    text = "requests for a data export or an erasure that are overdue: {}."
     return [
-        Finding(each, WARNING, "PRIVACY_REQUEST_OVERDUE", text.format(counts[each]))
+        Finding(each, WARNING, "PRIVACY_REQUEST_OVERDUE", _overdue(counts[each]))
         for each in organization_ids
         if each in counts
     ]
+
+
+def _overdue(count: int) -> str:
+    return (
+        "1 privacy request is overdue." if count == 1 else f"{count} privacy requests are overdue."
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from messaging.domain.statuses import Status
 from messaging.models import Delivery, ProviderAccount, SenderDomain, TemplateVersion
@@ -21,9 +21,11 @@ class Progress:
     domain: bool
     """A sender domain is verified."""
     provider: bool
-    """A provider account is active, or the simulator serves."""
+    """A provider account is active."""
+    simulator: bool
+    """The simulator receives what no account sends."""
     provider_checked: bool
-    """The last check of an active account found that it works; so of the simulator."""
+    """The last check of an active account found that it works."""
     template: bool
     """A version of a template is active."""
     delivered: bool
@@ -31,7 +33,8 @@ class Progress:
 
     @property
     def complete(self) -> bool:
-        return all((self.domain, self.provider, self.template, self.delivered, self.keys))
+        can_send = self.provider or self.simulator
+        return all((self.domain, can_send, self.template, self.delivered, self.keys))
 
 
 _complete: TtlCache[str, Progress] = TtlCache(seconds=3600)
@@ -53,9 +56,8 @@ def read(organization_ids: Collection[str]) -> list[Progress]:
         .annotate(
             has_domain=Exists(domains),
             domain=Exists(domains.filter(verified_at__isnull=False)),
-            provider=Q(simulator=True) | Q(Exists(accounts)),
-            provider_checked=Q(simulator=True)
-            | Q(Exists(accounts.filter(checked_at__isnull=False, check_problem=""))),
+            provider=Exists(accounts),
+            provider_checked=Exists(accounts.filter(checked_at__isnull=False, check_problem="")),
             template=Exists(versions),
             delivered=Exists(sent),
             keys=Exists(applications) | Exists(api_keys),

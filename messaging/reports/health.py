@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from messaging.delivery.accounts import Availability, serving, shared_availability
+from messaging.domain import attention
+from messaging.domain.attention import AccountStatus, BacklogFacts, Finding
 from messaging.domain.channels import Channel
 from messaging.policy import organization_policy
-from messaging.reports import account_hour, checks, configuration
-from messaging.reports.backlog import backlog
+from messaging.reports import account_hour, checks, configuration, open_tasks
+from messaging.reports.backlog import read_backlogs
 from messaging.reports.checks import DEGRADED, DOWN, OK, Check
 from messaging.store.reports.accounts import AccountOutcomes
 from rme import __version__
 from rme.core.cache import TtlCache
-from rme.core.provider import Provider
-
-GOOD_RATE, BAD_RATE = 0.95, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class ProviderStatus:
 
     name: str
     channel: str
-    status: str
+    status: AccountStatus
     circuit: str
     success_rate: float | None
     p95_latency_ms: int | None
@@ -52,7 +51,7 @@ class OrganizationHealth:
     organization_id: str
     queues: Sequence[Queue] = ()
     providers: Sequence[ProviderStatus] = ()
-    findings: Sequence[configuration.Finding] = ()
+    findings: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class HealthReport:
     checks: Mapping[str, Check]
     queues: Sequence[Queue]
     providers: Sequence[ProviderStatus]
-    configuration: Sequence[configuration.Finding]
+    configuration: Sequence[Finding]
 
 
 _cache: TtlCache[str, OrganizationHealth] = TtlCache(seconds=2)
@@ -98,35 +97,37 @@ def of_organization(organization_id: str) -> OrganizationHealth:
 
 def _read(organization_id: str) -> OrganizationHealth:
     records = account_hour.read_organization(organization_id)
-    problems = configuration.findings([organization_id])
     accounts = serving(organization_policy.of(organization_id))
-    failing = [
-        _refused(organization_id, account)
-        for account in accounts
-        if records.get((account.id, account.channel), AccountOutcomes()).misconfigured
-    ]
+    backlogs = read_backlogs(organization_id)
     return OrganizationHealth(
         organization_id,
-        queues=_queues(organization_id),
+        queues=_queues(backlogs),
         providers=_providers(accounts, records),
-        findings=[*problems, *failing],
+        findings=attention.by_harm(
+            [
+                *configuration.findings(
+                    [organization_id], {account_id: row for (account_id, _), row in records.items()}
+                ),
+                *_late_backlogs(organization_id, backlogs),
+                *open_tasks.findings([organization_id]),
+            ]
+        ),
     )
 
 
-def _refused(organization_id: str, account: organization_policy.Account) -> configuration.Finding:
-    code, text = account.provider.refusal_problem if account.provider else Provider.refusal_problem
-    message = text.format(account.name)
-    return configuration.Finding(organization_id, configuration.ERROR, code, message, account.id)
+def _late_backlogs(organization_id: str, backlogs: Sequence[BacklogFacts]) -> list[Finding]:
+    problems = map(attention.backlog_problem, backlogs)
+    return [Finding(organization_id, *problem) for problem in problems if problem]
 
 
-def _queues(organization_id: str) -> list[Queue]:
-    """Count what is ready to be sent on each channel."""
-    rows = backlog("channel", organization_id=organization_id)
-    backlogs = {channel: (ready, age.total_seconds()) for channel, ready, age in rows}
-    by_channel = {channel: backlogs.get(channel, (0, 0.0)) for channel in Channel}
-    return [
-        Queue(channel, ready, round(oldest, 1)) for channel, (ready, oldest) in by_channel.items()
-    ]
+def _queues(backlogs: Sequence[BacklogFacts]) -> list[Queue]:
+    """Return what is ready to be sent on each channel."""
+    queues = []
+    for channel in Channel:
+        of_channel = [each for each in backlogs if each.channel is channel]
+        age = max((each.age.total_seconds() for each in of_channel), default=0.0)
+        queues.append(Queue(channel, sum(each.ready for each in of_channel), round(age, 1)))
+    return queues
 
 
 def _providers(
@@ -150,22 +151,10 @@ def _provider(
     return ProviderStatus(
         name=account.name,
         channel=account.channel,
-        status=_status(account, record),
+        status=attention.account_status(account_hour.facts_of(account, record, available.circuit)),
         circuit=available.circuit,
         success_rate=record.rate,
         p95_latency_ms=record.p95_ms,
         last_success_at=record.last_success,
         last_error=record.last_error,
     )
-
-
-def _status(account: organization_policy.Account, record: AccountOutcomes) -> str:
-    if account.provider is None or record.misconfigured:
-        return DOWN
-    if account.draining:
-        return "draining"
-    if not account.active:
-        return "paused"
-    if record.rate is None or record.rate >= GOOD_RATE:
-        return OK
-    return DEGRADED if record.rate >= BAD_RATE else DOWN

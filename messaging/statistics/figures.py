@@ -1,22 +1,27 @@
-"""The statistics of an organization: by channel over periods, by reason, hour by hour."""
+"""The statistics of an organization: what has become of the messages of a period, by channel and
+reason, hour by hour; how long they took; and the attempts of provider accounts.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from messaging.domain.figures import FIGURE_OF, Figure, figures
+from messaging.domain.statuses import Status
 from messaging.models import CountedOutcome, HourCount, MinuteCount
 from messaging.statistics import minutes
 from messaging.statistics.minutes import HOUR, hour_of
 from messaging.store.reports import statistics
 from messaging.store.reports.latencies import BUCKETS, percentile
-from messaging.store.reports.statistics import MINUTE, PeriodPart
+from messaging.store.reports.statistics import MINUTE, PeriodPart, StatusCount
 
-SPANS = {"1 h": HOUR, "24 h": timedelta(hours=24), "7 d": timedelta(days=7)}
-"""The periods that end now, by name. Each is read a second time, of the week before."""
+SPANS = {"24h": 24, "7d": 24 * 7}
+"""The periods to choose, in hours: the last ones, with the hour that runs."""
 WEEK = timedelta(days=7)
 HOURS = 24
-REASONS_SPAN = "24 h"
+"""The hours of the attempts of accounts."""
 _ANSWERED = (
     CountedOutcome.ATTEMPT_ACCEPTED,
     CountedOutcome.ATTEMPT_RETRYABLE,
@@ -32,37 +37,19 @@ class TimeRange(NamedTuple):
     start: datetime
     end: datetime
 
-    def earlier(self, by: timedelta) -> "TimeRange":
-        return TimeRange(self.start - by, self.end - by)
-
-
-@dataclass(slots=True)
-class ChannelFigures:
-    """What happened on a channel in a period."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    latencies: Sequence[int] = ()
-
-    def of(self, *outcomes: CountedOutcome) -> int:
-        return sum(self.counts.get(each, 0) for each in outcomes)
-
-    def latency(self, share: float) -> float | None:
-        """Return a percentile of the milliseconds from accept to the provider."""
-        return percentile(self.latencies, share)
-
 
 class ReasonCount(NamedTuple):
-    """How often deliveries failed or were not sent for a reason."""
+    """How many deliveries failed or were not sent for a reason."""
 
     channel: str
-    outcome: str
+    figure: Figure
     reason: str
     times: int
 
 
 @dataclass(slots=True)
 class HourFigures:
-    """What happened in an hour, on a channel or by an account."""
+    """The attempts of an account in an hour."""
 
     at: datetime
     counts: dict[str, int] = field(default_factory=dict)
@@ -82,105 +69,147 @@ class HourFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Figures:
+    """What has become of messages: the figures add up to all that were accepted."""
+
+    counts: Mapping[Figure, int]
+
+    @property
+    def accepted(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The messages that were accepted in a period, as they are now."""
+
+    channels: Mapping[str, Figures]
+    hours: Sequence[Figures]
+    """The oldest first."""
+
+    @property
+    def total(self) -> Figures:
+        sums: Counter[Figure] = Counter()
+        for each in self.channels.values():
+            sums.update(each.counts)
+        return Figures({figure: sums[figure] for figure in Figure})
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """The statistics of an organization, up to the last minute that was counted."""
 
-    until: datetime
-    periods: Mapping[str, TimeRange]
-    current: Mapping[str, Mapping[str, ChannelFigures]]
-    """By name of the span and channel."""
-    before: Mapping[str, Mapping[str, ChannelFigures]]
-    """The same spans a week before."""
+    span: TimeRange
+    current: Period
+    before: Period
+    """The same hours of the week before."""
     reasons: Sequence[ReasonCount]
-    """Of `REASONS_SPAN`, the most frequent first."""
-    channels: Mapping[str, Sequence[HourFigures]]
-    """The last hours by channel, the oldest first."""
+    """The most frequent first."""
+    latencies: Mapping[str, Sequence[int]]
+    """Milliseconds from accept to the provider by channel, in buckets."""
     accounts: Mapping[int, Sequence[HourFigures]]
-    """The last hours by account."""
+    """The last hours by account, the oldest first."""
+
+    def latency(self, channel: str, share: float) -> float | None:
+        """Return a percentile of a channel's latencies."""
+        return percentile(self.latencies.get(channel, ()), share)
 
 
-def read(organization_id: str, *, test: bool) -> Statistics | None:
-    """Return the statistics, by three statements; None before the job's first run."""
+def read(organization_id: str, *, test: bool, hours: int = HOURS) -> Statistics | None:
+    """Return the statistics of the last hours, by three statements; None before the job's first
+    run.
+    """
     progress = minutes.read_progress()
     if progress is None:
         return None
     until, border = progress.first_until, hour_of(progress.final_until)
-    periods = {name: TimeRange(until - span, until) for name, span in SPANS.items()}
-    both = [*periods.values(), *(each.earlier(WEEK) for each in periods.values())]
-    oldest = until - minutes.MINUTE_RETENTION + HOUR
-    sums: list[dict[str, ChannelFigures]] = [{} for _ in both]
-    reasons: list[ReasonCount] = []
-    pieces = [
-        piece for index, each in enumerate(both) for piece in _pieces(index, each, border, oldest)
-    ]
-    for row in statistics.read_periods(organization_id, pieces, test=test):
-        figures = sums[row.period].setdefault(row.channel, ChannelFigures())
-        figures.counts[row.outcome] = figures.counts.get(row.outcome, 0) + row.count
-        if row.latencies:
-            buckets = figures.latencies or [0] * BUCKETS
-            figures.latencies = [a + b for a, b in zip(buckets, row.latencies, strict=True)]
-        if row.reason and row.period == list(SPANS).index(REASONS_SPAN):
-            reasons.append(ReasonCount(row.channel, row.outcome, row.reason, row.count))
-    channels, accounts = _by_hour(organization_id, until, border, test=test)
+    starts = last_hours(until, hours)
+    span = TimeRange(starts[0], until)
+    weeks = [(start, start + HOUR * hours) for start in (span.start, span.start - WEEK)]
+    rows = statistics.read_statuses(organization_id, weeks, test=test)
+    current, before = (
+        _period([row for row in rows if row.period == number], weeks[number - 1][0], hours)
+        for number in (1, 2)
+    )
     return Statistics(
-        until=until,
-        periods=periods,
-        current=dict(zip(SPANS, sums, strict=False)),
-        before=dict(zip(SPANS, sums[len(SPANS) :], strict=True)),
-        reasons=_summed(reasons),
-        channels=channels,
-        accounts=accounts,
+        span=span,
+        current=current,
+        before=before,
+        reasons=_reasons(row for row in rows if row.period == 1),
+        latencies=_latencies(organization_id, span, border, test=test),
+        accounts={} if test else _attempts(organization_id, until, border),
     )
 
 
-def last_hours(until: datetime) -> list[datetime]:
+def last_hours(until: datetime, hours: int = HOURS) -> list[datetime]:
     """Return the beginnings of the last hours, the current one included."""
     last = hour_of(until - MINUTE)
-    return [last - HOUR * (HOURS - 1 - place) for place in range(HOURS)]
+    return [last - HOUR * (hours - 1 - place) for place in range(hours)]
 
 
-def _pieces(index: int, period: TimeRange, border: datetime, oldest: datetime) -> list[PeriodPart]:
+def _period(rows: Sequence[StatusCount], start: datetime, hours: int) -> Period:
+    by_channel: dict[str, Counter[Status]] = {}
+    by_hour: list[Counter[Status]] = [Counter() for _ in range(hours)]
+    for row in rows:
+        status = Status(row.status.upper())
+        by_channel.setdefault(row.channel, Counter())[status] += row.deliveries
+        by_hour[(row.at - start) // HOUR][status] += row.deliveries
+    return Period(
+        {channel: Figures(figures(counts)) for channel, counts in by_channel.items()},
+        [Figures(figures(counts)) for counts in by_hour],
+    )
+
+
+def _reasons(rows: Iterable[StatusCount]) -> list[ReasonCount]:
+    sums: Counter[tuple[str, Figure, str]] = Counter()
+    for row in rows:
+        if row.reason:
+            sums[row.channel, FIGURE_OF[Status(row.status.upper())], row.reason] += row.deliveries
+    counts = [ReasonCount(*key, count) for key, count in sums.items()]
+    return sorted(counts, key=lambda total: (-total.times, total.channel, total.reason))
+
+
+def _latencies(
+    organization_id: str, span: TimeRange, border: datetime, *, test: bool
+) -> dict[str, Sequence[int]]:
+    oldest = span.end - minutes.MINUTE_RETENTION + HOUR
+    parts = _parts(span, border, oldest)
+    sums: dict[str, Sequence[int]] = {}
+    for channel, buckets in statistics.read_latencies(organization_id, parts, test=test):
+        before = sums.get(channel, [0] * BUCKETS)
+        sums[channel] = [a + b for a, b in zip(before, buckets, strict=True)]
+    return sums
+
+
+def _parts(span: TimeRange, border: datetime, oldest: datetime) -> list[PeriodPart]:
     """Divide a period into minutes, whole hours, and minutes after the last summed hour.
 
     Where minutes are no longer kept, the period begins with the hour.
     """
-    start, end = period
+    start, end = span
     if start < oldest:
         start = hour_of(start)
     first = hour_of(start + HOUR - MINUTE)
     last = min(border, hour_of(end))
     if first >= last:
-        return [PeriodPart(index, MinuteCount, start, end)]
-    pieces = [
-        PeriodPart(index, MinuteCount, start, first),
-        PeriodPart(index, HourCount, first, last),
-        PeriodPart(index, MinuteCount, last, end),
+        return [PeriodPart(MinuteCount, start, end)]
+    parts = [
+        PeriodPart(MinuteCount, start, first),
+        PeriodPart(HourCount, first, last),
+        PeriodPart(MinuteCount, last, end),
     ]
-    return [each for each in pieces if each.start < each.end]
+    return [each for each in parts if each.start < each.end]
 
 
-def _by_hour(
-    organization_id: str, until: datetime, border: datetime, *, test: bool
-) -> tuple[dict[str, list[HourFigures]], dict[int, list[HourFigures]]]:
-    """Return the hours by channel and by account; one statement."""
+def _attempts(
+    organization_id: str, until: datetime, border: datetime
+) -> dict[int, list[HourFigures]]:
+    """Return the attempts by account and hour; one statement."""
     hours = last_hours(until)
-    sums = statistics.read_hours(organization_id, hours[0], max(border, hours[0]), until, test=test)
-    channels: dict[str, list[HourFigures]] = {}
-    accounts: dict[int, list[HourFigures]] = {}
     places = {hour: index for index, hour in enumerate(hours)}
-    for row in sums:
-        if row.outcome.startswith("attempt"):
-            strip = accounts.setdefault(row.account_id, [HourFigures(hour) for hour in hours])
-        else:
-            strip = channels.setdefault(row.channel, [HourFigures(hour) for hour in hours])
+    accounts: dict[int, list[HourFigures]] = {}
+    for row in statistics.read_attempts(organization_id, hours[0], max(border, hours[0]), until):
+        strip = accounts.setdefault(row.account_id, [HourFigures(hour) for hour in hours])
         counts = strip[places[row.at]].counts
-        counts[row.outcome] = counts.get(row.outcome, 0) + row.count
-    return channels, accounts
-
-
-def _summed(reasons: Sequence[ReasonCount]) -> list[ReasonCount]:
-    sums: dict[tuple[str, str, str], int] = {}
-    for channel, outcome, reason, count in reasons:
-        sums[channel, outcome, reason] = sums.get((channel, outcome, reason), 0) + count
-    counts = [ReasonCount(*key, count) for key, count in sums.items()]
-    return sorted(counts, key=lambda total: (-total.times, total.channel, total.reason))
+        counts[row.outcome] = counts.get(row.outcome, 0) + row.attempts
+    return accounts

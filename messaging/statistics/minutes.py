@@ -1,5 +1,6 @@
 """The job that counts minutes: closed minutes by sets, from the events and the attempts. What was
-sent counts in the minute of its attempt.
+sent counts in the minute of its attempt. And it counts by status the messages of each hour in which
+one has changed, so that their sum is all that was accepted.
 
 Their ids begin with the time, so a minute is a range of the primary key. Each minute is counted
 when it has passed, and again ten minutes later, when late commits and late outcomes are in; its
@@ -15,6 +16,7 @@ from django.db import transaction
 from messaging.domain.statuses import StatusReason
 from messaging.models import CountedUntil, Delivery, Event, HourCount, MinuteCount
 from messaging.store.reports import statistics
+from messaging.store.reports.statistics import MINUTE
 from rme.core import errors, ids
 from rme.core.db import clock
 
@@ -30,6 +32,12 @@ BACKLOG = timedelta(days=14)
 MINUTE_RETENTION, HOUR_RETENTION = timedelta(days=9), timedelta(days=90)
 REASONS = sorted({*errors.by_code(), *(each.value for each in StatusReason)})
 """The reasons that accept and delivery give."""
+STATUS_DAYS = timedelta(days=15)
+"""How long the statuses of an hour's messages are counted anew when one changes: two weeks are
+shown.
+"""
+EPOCH, TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=2**16)
+"""The first eight digits of an id count these since then."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
 
 
@@ -56,10 +64,12 @@ def count_slice(now: datetime) -> bool:
                 statistics.sum_hours(first_hour, last_hour)
             progress.final_until = end
             progress.first_until = max(progress.first_until, end)
+            _count_statuses(start, end, progress.first_until)
         elif progress.first_until < first:
             start, end = progress.first_until, min(first, progress.first_until + SLICE)
             _count(start, end)
             progress.first_until = end
+            _count_statuses(start, end, end)
         else:
             return False
         progress.save()
@@ -98,6 +108,18 @@ def _first_hour(now: datetime) -> datetime:
 def _count(start: datetime, end: datetime) -> None:
     """Count the minutes from `start` to `end`, and replace their rows."""
     statistics.count_minutes(start, end, REASONS)
+
+
+def _count_statuses(start: datetime, end: datetime, until: datetime) -> None:
+    """Count the statuses of messages whose deliveries were accepted or changed from `start` to
+    `end`, hour by hour.
+    """
+    hours = {hour_of(start), hour_of(end - MINUTE)}
+    for beginning in statistics.read_changed(start, end):
+        first = EPOCH + TICK * int(beginning, 16)
+        hours |= {hour_of(first), hour_of(first + TICK)}
+    counted = sorted(hour for hour in hours if end - STATUS_DAYS <= hour < until)
+    statistics.count_statuses(counted, until, REASONS)
 
 
 def purge() -> None:

@@ -169,7 +169,7 @@ def test_a_read_only_primary_is_reported_and_waited_for(broken):
         assert found["checks"]["database"].items() >= detail.items()
         # what was scheduled is due, and cannot be sent
         eventually(lambda: broken.health()["checks"]["workers"]["status"] != "ok", 10)
-        assert "tasks fail in" in broken.health()["checks"]["workers"]["detail"]
+        assert "Tasks fail in" in broken.health()["checks"]["workers"]["detail"]
         assert broken.waiting() == [("SCHEDULED", None, None, 1)]
     eventually(lambda: broken.send().status_code == 202, MEND_SECONDS)
     broken.all_left()

@@ -13,6 +13,7 @@ from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
 from messaging.delivery.accounts import SIMULATORS
 from messaging.domain.channels import Channel
+from messaging.domain.figures import STATUSES, Figure
 from messaging.models import Template
 from messaging.policy import organization_policy
 from messaging.store.reports.deliveries import DeliveryFilter
@@ -31,11 +32,15 @@ PEOPLE = 50
 TEMPLATES = 500
 HELD = "HELD"
 """The status to choose for deliveries in manual review, which are UNKNOWN as others are."""
+WAITING = "WAITING"
+"""The status to choose for all deliveries that have not been sent and may still be."""
+MOMENT = "%Y-%m-%dT%H:%M"
+"""The form of `since` and `until`, in the organization's time zone."""
 RECIPIENTS = 100
 """The most recipients of one message."""
 LABELS: Mapping[str, Mapping[str, str]] = {
     "status": {code: text for code, (text, _) in wording.STATUS.items()}
-    | {HELD: "In manual review"},
+    | {WAITING: "Waiting, scheduled or being sent", HELD: "In manual review"},
     "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
     "mode": MODES,
     "period": {code: text for code, (text, _) in PERIODS.items()},
@@ -139,7 +144,7 @@ def read(form: MessageFilterForm) -> Chosen:
             problem = error.message
     status = cleaned.get("status")
     delivery_filter = DeliveryFilter(
-        statuses=[status] if status and status != HELD else [],
+        statuses=_statuses(status or ""),
         held=status == HELD,
         channel=cleaned.get("channel") or None,
         category=cleaned.get("category") or None,
@@ -152,6 +157,12 @@ def read(form: MessageFilterForm) -> Chosen:
         test={"live": False, "test": True}.get(cleaned.get("mode", "")),
     )
     return Chosen(delivery_filter, problem, matches_nobody=bool(text and not contact_ids))
+
+
+def _statuses(status: str) -> Sequence[str]:
+    if status == WAITING:
+        return STATUSES[Figure.WAITING]
+    return [status] if status and status != HELD else []
 
 
 def _since(since: datetime | None, period: str) -> datetime | None:

@@ -1,6 +1,6 @@
-"""The figures of channels in words: each number with its link, and the week before beside it."""
+"""The figures of an organization in words: each number with the list behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -8,45 +8,58 @@ from django.urls import reverse
 
 from messaging.console import wording
 from messaging.console.access import Viewer
-from messaging.console.home.charts import Chart, volume
+from messaging.console.filters.message_filter import MOMENT, WAITING
+from messaging.console.home.charts import Lines, lines
+from messaging.domain import figures
 from messaging.domain.channels import Channel
-from messaging.domain.statuses import Status
-from messaging.models import CountedOutcome
+from messaging.domain.figures import STATUSES, Figure
 from messaging.policy import organization_policy
 from messaging.reports.health import Queue
-from messaging.statistics.figures import REASONS_SPAN, ChannelFigures, Statistics, TimeRange
+from messaging.statistics.figures import Figures, Statistics, TimeRange
 
 REASONS = 8
-_MOMENT = "%Y-%m-%dT%H:%M"
-_ROWS: Mapping[str, tuple[CountedOutcome, str]] = {
-    "Accepted": (CountedOutcome.ACCEPTED, ""),
-    "Delivered": (CountedOutcome.DELIVERED, Status.DELIVERED),
-    "Failed": (CountedOutcome.FAILED, Status.FAILED),
-    "Not sent": (CountedOutcome.BLOCKED, Status.BLOCKED),
-    "Expired": (CountedOutcome.EXPIRED, Status.EXPIRED),
+COLUMNS: Mapping[Figure, str] = {
+    Figure.DELIVERED: "Delivered",
+    Figure.SENT: "Sent",
+    Figure.WAITING: "Waiting",
+    Figure.FAILED: "Failed",
+    Figure.NOT_SENT: "Not sent",
+    Figure.EXPIRED: "Expired",
+    Figure.CANCELLED: "Cancelled",
 }
-"""What is counted, and the status by which the list shows it."""
-_SHARES = {"Half within": 0.5, "95 % within": 0.95}
-_STATUS_OF = {"failed": Status.FAILED, "blocked": Status.BLOCKED, "expired": Status.EXPIRED}
+SPANS = {"24h": "24 hours", "7d": "7 days"}
+"""The periods to choose."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A figure, that of the week before, and the list behind it if there is one."""
+    """A figure with its column's title, and the list behind it unless it is zero."""
 
-    span: str
+    title: str
     text: str
-    week_before: str
     url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """The figures of a channel: rows of cells, one for each span."""
+class Row:
+    """The figures of a channel, or of all."""
 
     channel: str
-    rows: Sequence[tuple[str, Sequence[TableCell]]]
-    chart: Chart | None
+    cells: Sequence[TableCell]
+    """The first is all that was accepted; the others add up to it."""
+    latencies: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure with what it was a week before."""
+
+    title: str
+    text: str
+    note: str
+    before: str
+    url: str
+    chart: Lines | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,76 +71,142 @@ class CountedLine:
     url: str
 
 
-def list_url(viewer: Viewer, **filters: str) -> str:
-    """Return the address of the message list with filters."""
-    query = urlencode({name: value for name, value in filters.items() if value})
-    return f"{reverse('console:messages', args=[viewer.organization_id])}?{query}"
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The lists behind the figures of a person's organization, in a period and a mode."""
+
+    viewer: Viewer
+    span: TimeRange
+    test: bool
+
+    def url(self, **filters: str) -> str:
+        """Return the address of the message list of the period, with filters."""
+        start, end = (moment.astimezone(self.viewer.zone) for moment in self.span)
+        query = {
+            "mode": "test" if self.test else "live",
+            "since": start.strftime(MOMENT),
+            "until": end.strftime(MOMENT),
+            **{name: value for name, value in filters.items() if value},
+        }
+        path = reverse("console:messages", args=[self.viewer.organization_id])
+        return f"{path}?{urlencode(query)}"
 
 
-def within(period: TimeRange, *, test: bool) -> dict[str, str]:
-    """Return the filters of a period and a mode."""
-    return {
-        "mode": "test" if test else "live",
-        "since": period.start.strftime(_MOMENT),
-        "until": period.end.strftime(_MOMENT),
-    }
+def _filter(figure: Figure) -> str:
+    """Return the status by which the list shows a figure."""
+    return WAITING if figure is Figure.WAITING else STATUSES[figure][0]
 
 
-def cards(viewer: Viewer, statistics: Statistics, *, test: bool) -> list[Card]:
-    """Return the cards of the channels that have figures or a provider account."""
+def rows(lists: Lists, statistics: Statistics) -> list[Row]:
+    """Return the rows of the channels that have figures or a provider account, and of all of them
+    if there are several.
+    """
+    viewer = lists.viewer
     served = {each.channel for each in organization_policy.of(viewer.organization_id).accounts}
-    periods = (*statistics.current.values(), *statistics.before.values())
-    used = {channel for figures in periods for channel in figures}
-    channels = used if test else used | served
-    return [
-        _card(viewer, statistics, channel, test=test) for channel in Channel if channel in channels
-    ]
-
-
-def _card(viewer: Viewer, statistics: Statistics, channel: str, *, test: bool) -> Card:
-    longest = list(statistics.periods)[-1]
-    rows = [
-        (
-            name,
+    shown = set(statistics.current.channels) | (set() if lists.test else served)
+    channels = [channel for channel in Channel if channel in shown]
+    nothing = Figures(dict.fromkeys(Figure, 0))
+    table = [
+        Row(
+            channel.label,
+            _cells(lists, statistics.current.channels.get(channel, nothing), channel),
             [
-                _count(viewer, statistics, channel, span, name, test=test)
-                for span in statistics.periods
+                ("Median", duration(statistics.latency(channel, 0.5))),
+                ("95th percentile", duration(statistics.latency(channel, 0.95))),
             ],
         )
-        for name, (events, _) in _ROWS.items()
-        if name != "Expired" or _of(statistics, longest, channel)[0].of(events)
+        for channel in channels
     ]
-    rows += [
-        (name, [_latency(statistics, channel, span, share) for span in statistics.periods])
-        for name, share in _SHARES.items()
+    if len(table) > 1:
+        table.append(Row("All", _cells(lists, statistics.current.total), []))
+    return table
+
+
+def _cells(lists: Lists, counted: Figures, channel: str = "") -> list[TableCell]:
+    cells = [_cell("Accepted", counted.accepted, lists.url(channel=channel))]
+    for figure, title in COLUMNS.items():
+        url = lists.url(channel=channel, status=_filter(figure))
+        cells.append(_cell(title, counted.counts[figure], url))
+    return cells
+
+
+def _cell(title: str, count: int, url: str) -> TableCell:
+    return TableCell(title, f"{count:,}", url if count else "")
+
+
+def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list[Tile]:
+    """Return the tiles: what was accepted, what succeeded, what failed and what waits."""
+    current, before = statistics.current, statistics.before
+    now, then = current.total.counts, before.total.counts
+    accepted, accepted_before = current.total.accepted, before.total.accepted
+    taken = now[Figure.DELIVERED] + now[Figure.SENT]
+    tried = taken + now[Figure.FAILED]
+    tried_before = then[Figure.DELIVERED] + then[Figure.SENT] + then[Figure.FAILED]
+    return [
+        Tile(
+            "Accepted",
+            f"{accepted:,}",
+            "",
+            f"{accepted_before:,} a week before" if accepted_before else "None a week before",
+            lists.url(),
+            _chart(statistics, lambda counts: sum(counts.values())),
+        ),
+        Tile(
+            "Delivered or sent",
+            percent(figures.success(now)),
+            f"{now[Figure.DELIVERED]:,} delivered, {now[Figure.SENT]:,} sent",
+            _before(figures.success(then)),
+            lists.url(status=_filter(Figure.DELIVERED)),
+            _chart(statistics, lambda counts: counts[Figure.DELIVERED] + counts[Figure.SENT]),
+        ),
+        Tile(
+            "Failed",
+            percent(now[Figure.FAILED] / tried if tried else None),
+            f"{now[Figure.FAILED]:,} of {tried:,} tried",
+            _before(then[Figure.FAILED] / tried_before if tried_before else None),
+            lists.url(status=_filter(Figure.FAILED)),
+            _chart(statistics, lambda counts: counts[Figure.FAILED]),
+        ),
+        Tile(
+            "Waiting",
+            f"{now[Figure.WAITING]:,}",
+            _oldest(queues),
+            "",
+            lists.url(status=WAITING),
+        ),
     ]
-    chart = (
-        volume(statistics.channels[channel], viewer.zone)
-        if channel in statistics.channels
-        else None
+
+
+def _before(share: float | None) -> str:
+    return "None a week before" if share is None else f"{percent(share)} a week before"
+
+
+def _oldest(queues: Sequence[Queue]) -> str:
+    ready = sum(each.ready for each in queues)
+    if not ready:
+        return "None ready to be sent"
+    oldest = max(each.oldest_seconds for each in queues if each.ready)
+    return f"{ready:,} ready, the oldest for {duration(1000 * oldest)}"
+
+
+def _chart(statistics: Statistics, value: Callable[[Mapping[Figure, int]], int]) -> Lines | None:
+    current, before = (
+        [float(value(hour.counts)) for hour in period.hours]
+        for period in (statistics.current, statistics.before)
     )
-    return Card(channel, rows, chart)
+    return lines(current, before) if any(current) or any(before) else None
 
 
-def _of(statistics: Statistics, span: str, channel: str) -> tuple[ChannelFigures, ChannelFigures]:
-    """Return a channel's figures of a span, and those of the week before."""
-    none = ChannelFigures()
-    return statistics.current[span].get(channel, none), statistics.before[span].get(channel, none)
-
-
-def _count(
-    viewer: Viewer, statistics: Statistics, channel: str, span: str, name: str, *, test: bool
-) -> TableCell:
-    events, status = _ROWS[name]
-    now, previous = (figures.of(events) for figures in _of(statistics, span, channel))
-    period = within(statistics.periods[span], test=test)
-    url = list_url(viewer, channel=channel, status=status, **period) if now else ""
-    return TableCell(span, f"{now:,}", f"{previous:,}", url)
-
-
-def _latency(statistics: Statistics, channel: str, span: str, share: float) -> TableCell:
-    now, previous = (figures.latency(share) for figures in _of(statistics, span, channel))
-    return TableCell(span, duration(now), duration(previous))
+def percent(share: float | None) -> str:
+    """Return a share in percent, never rounded up to all or down to nothing; a dash if none."""
+    if share is None:
+        return "–"
+    rounded = round(100 * share, 1)
+    if rounded == 100 and share < 1:
+        rounded = 99.9
+    if rounded == 0 and share:
+        rounded = 0.1
+    return f"{rounded:g} %"
 
 
 def duration(milliseconds: float | None) -> str:
@@ -144,29 +223,13 @@ def duration(milliseconds: float | None) -> str:
     raise AssertionError
 
 
-def reasons(viewer: Viewer, statistics: Statistics, *, test: bool) -> list[CountedLine]:
+def reasons(lists: Lists, statistics: Statistics) -> list[CountedLine]:
     """Return the most frequent reasons why messages failed or were not sent."""
-    period = within(statistics.periods[REASONS_SPAN], test=test)
-    lines = []
+    lines_of_reasons = []
     for reason in statistics.reasons[:REASONS]:
-        status = _STATUS_OF[reason.outcome]
-        words = wording.reason(reason.reason)
-        url = list_url(
-            viewer, channel=reason.channel, status=status, reason=reason.reason, **period
-        )
-        text = f"{reason.channel}, {wording.status(status).lower()}: {words}"
-        lines.append(CountedLine(text, f"{reason.times:,}", url))
-    return lines
-
-
-def backlog(viewer: Viewer, queues: Sequence[Queue]) -> list[CountedLine]:
-    """Return what is ready to be sent and has not gone, by channel."""
-    return [
-        CountedLine(
-            f"{each.channel}: the oldest for {duration(1000 * each.oldest_seconds)}",
-            f"{each.ready:,}",
-            list_url(viewer, channel=each.channel, status=Status.ACCEPTED),
-        )
-        for each in queues
-        if each.ready
-    ]
+        status = _filter(reason.figure)
+        url = lists.url(channel=reason.channel, status=status, reason=reason.reason)
+        channel = Channel(reason.channel).label
+        text = f"{channel}, {COLUMNS[reason.figure].lower()}: {wording.reason(reason.reason)}"
+        lines_of_reasons.append(CountedLine(text, f"{reason.times:,}", url))
+    return lines_of_reasons

@@ -1,13 +1,11 @@
 """Charts of the last hours: the geometry that the template draws as SVG, and the same as text."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from messaging.models import CountedOutcome
-from messaging.reports.health import BAD_RATE, GOOD_RATE
+from messaging.domain.attention import BAD_RATE, GOOD_RATE
 from messaging.statistics.figures import HOURS, HourFigures
 
 HEIGHT, STEP, WIDTH = 32, 10, 8
@@ -40,46 +38,49 @@ class Chart:
     width: int = WIDTH
 
 
-def volume(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
-    """Return how many deliveries were accepted in each hour, and how many failed."""
-    accepted = [each.of(CountedOutcome.ACCEPTED) for each in hours]
-    failed = [each.of(CountedOutcome.FAILED) for each in hours]
-    highest = max(*accepted, *failed, 1)
-    bars = []
-    for place, hour in enumerate(hours):
-        text = f"{_time(hour.at, zone)}: {accepted[place]:,} accepted, {failed[place]:,} failed"
-        for colour, count in (("volume", accepted[place]), ("bad", failed[place])):
-            if count:
-                bars.append(Bar(STEP * place, _height(count / highest), colour, text))
-    peak = accepted.index(max(accepted))
-    label = (
-        f"Last {HOURS} hours: {sum(accepted):,} accepted, {sum(failed):,} failed; "
-        f"most at {_time(hours[peak].at, zone)}: {accepted[peak]:,}."
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A line of the period, and one of the week before."""
+
+    current: str
+    before: str
+    """Points of a polyline; empty if there is nothing to compare with."""
+    box: str
+
+
+def lines(current: Sequence[float], before: Sequence[float]) -> Lines:
+    """Return the lines of two series of the same length, on one scale from zero."""
+    highest = max(*current, *before, 0) or 1
+    box = f"0 0 {STEP * (len(current) - 1)} {HEIGHT}"
+    return Lines(_points(current, highest), _points(before, highest) if any(before) else "", box)
+
+
+def _points(values: Sequence[float], highest: float) -> str:
+    # Half a unit is left for the width of the line.
+    return " ".join(
+        f"{STEP * place},{round(1 + (HEIGHT - 2) * (1 - value / highest), 1)}"
+        for place, value in enumerate(values)
     )
-    return Chart(bars, label)
 
 
 def success(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
     """Return the share of attempts that an account's provider accepted, in each hour."""
-    bars, levels = [], Counter[str]()
+    bars = []
     for place, hour in enumerate(hours):
         share = hour.success
         if share is None:
             text = f"{_time(hour.at, zone)}: no attempts"
             bars.append(Bar(STEP * place, LEAST, "none", text))
             continue
-        colour = _colour(share)
-        levels[colour] += 1
-        text = f"{_time(hour.at, zone)}: {share:.0%} of {hour.answered:,} attempts"
-        bars.append(Bar(STEP * place, _height(share), colour, text))
-    tried = [hour for hour in hours if hour.success is not None]
+        text = f"{_time(hour.at, zone)}: {share:.0%} of {hour.answered:,} attempts accepted"
+        bars.append(Bar(STEP * place, round(max(LEAST, share * HEIGHT), 1), _colour(share), text))
+    tried = [(hour.success, hour) for hour in hours if hour.success is not None]
     if not tried:
         return Chart(bars, f"No attempts in the last {HOURS} hours.")
-    worst = min(tried, key=lambda hour: (hour.success, -hour.answered))
-    label = (
-        f"{levels['good']} of {len(tried)} hours with attempts at {GOOD_RATE:.0%} or more; "
-        f"the worst at {_time(worst.at, zone)}: {worst.success:.0%} of {worst.answered:,}."
-    )
+    share, worst = min(tried, key=lambda each: (each[0], -each[1].answered))
+    if share == 1:
+        return Chart(bars, f"All {sum(h.answered for _, h in tried):,} attempts were accepted.")
+    label = f"Worst hour {_time(worst.at, zone)}: {share:.0%} of {worst.answered:,} accepted."
     return Chart(bars, label)
 
 
@@ -87,10 +88,6 @@ def _colour(share: float) -> str:
     if share >= GOOD_RATE:
         return "good"
     return "warn" if share >= BAD_RATE else "bad"
-
-
-def _height(share: float) -> float:
-    return round(max(LEAST, share * HEIGHT), 1)
 
 
 def _time(moment: datetime, zone: ZoneInfo) -> str:

@@ -1,91 +1,121 @@
-"""What needs a person now: the findings of the health report, by harm, and what is paused."""
+"""What needs attention: the findings of health as sentences, each with the page that mends it."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from django.db.models import Q
 from django.urls import reverse
-from django.utils import timezone
 
 from messaging.console.filters.message_filter import HELD
-from messaging.models import Pause
-from messaging.reports import checks, configuration, health
-from messaging.reports.configuration import Finding
-
-PAUSES = 50
+from messaging.domain.attention import Finding, Severity
+from messaging.domain.statuses import Status
+from messaging.reports import checks, configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A task for a person, and the page where it can be done; `url` may be empty."""
+    """A problem, and the button that leads to the page where it is mended."""
 
     text: str
-    url: str = ""
+    url: str
+    button: str
     severe: bool = False
     """Sends fail or wait because of it."""
 
 
-def read(organizations: Mapping[str, str], focused: health.OrganizationHealth | None) -> list[Need]:
-    """Return what needs a person in organizations (names by id), the most harmful first.
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the console that mends something, and the button that leads there."""
 
-    `focused` is the health of one of them, which is not read again.
-    """
-    focused_findings = focused.findings if focused else []
-    unread_organizations = [
-        each for each in organizations if not focused or each != focused.organization_id
-    ]
-    findings = [
-        *focused_findings,
-        *(configuration.findings(unread_organizations) if unread_organizations else []),
-    ]
-    needs = [*deployment(), *(_of_finding(organizations, each) for each in findings)]
-    return sorted(needs, key=attrgetter("severe"), reverse=True)
-
-
-def deployment() -> list[Need]:
-    """Return what the checks of the deployment have found; a check that is ok may have a detail."""
-    return [
-        Need(f"{name.capitalize()}: {check.detail}.", severe=check.status == checks.DOWN)
-        for name, check in checks.run().items()
-        if check.detail
-    ]
-
-
-def _of_finding(organizations: Mapping[str, str], finding: Finding) -> Need:
-    text = f"{organizations[finding.organization_id]}: {finding.message}"
-    return Need(text, _page(finding), finding.severity == configuration.ERROR)
+    name: str
+    button: str
+    query: str = ""
+    has_row: bool = False
 
 
 _PAGES = {
-    "NO_SENDER_DOMAIN": "domains",
-    "SENDER_DOMAIN_UNVERIFIED": "domain",
-    "TEMPLATE_WITHOUT_LANGUAGE": "templates",
-    "WEBHOOK_DISABLED": "webhook_deliveries",
-    "WEBHOOK_FAILING": "webhook_deliveries",
-    "PROGRAM_UNCONFIRMED": "programs",
+    "NO_SENDER_DOMAIN": Page("domains", "Add a domain"),
+    "SENDER_DOMAIN_UNVERIFIED": Page("domain", "Verify domain", has_row=True),
+    "TEMPLATE_WITHOUT_LANGUAGE": Page("templates", "See templates"),
+    "WEBHOOK_DISABLED": Page("webhook_deliveries", "See webhook", has_row=True),
+    "WEBHOOK_FAILING": Page("webhook_deliveries", "See webhook", has_row=True),
+    "PROGRAM_UNCONFIRMED": Page("programs", "Confirm"),
+    "HELD_UNKNOWN": Page("messages", "Review messages", f"?status={HELD}"),
+    "BACKLOG_LATE": Page("messages", "See messages", f"?status={Status.ACCEPTED}"),
+    "PRIVACY_REQUEST_OVERDUE": Page("privacy", "See requests", "?state=OVERDUE"),
+    "REVIEW_WAITING": Page("templates", "Review", "?state=review"),
 }
-"""The console's page for each finding; all others lead to the provider accounts."""
+_ACCOUNT = Page("provider", "See account", has_row=True)
+_ACCOUNTS = Page("providers", "Add a provider")
+"""Of findings without a row: a channel has no account that sends."""
+_ADMIN = {"PAUSED": ("messaging_pause_change", "End pause"),
+          "IMPORT_REJECTED": ("{kind}_import", "See import")}  # fmt: skip
+"""Pages of the model admin, with their buttons."""
 
 
-def _page(finding: Finding) -> str:
-    row_id = [] if finding.row_id is None else [finding.row_id]
-    if finding.code == "HELD_UNKNOWN":
-        page = reverse("console:messages", args=[finding.organization_id])
-        return f"{page}?status={HELD}"
-    if finding.code == "PRIVACY_REQUEST_OVERDUE":
-        page = reverse("console:privacy", args=[finding.organization_id])
-        return f"{page}?state=OVERDUE"
-    name = _PAGES.get(finding.code, "provider" if row_id else "providers")
-    return reverse(f"console:{name}", args=[finding.organization_id, *row_id])
-
-
-def pauses(organizations: Mapping[str, str]) -> Sequence[Need]:
-    """Return what is paused in organizations, given as names by id."""
-    lasting = Q(ends_at=None) | Q(ends_at__gt=timezone.now())
-    rows = Pause.objects.filter(lasting, organization_id__in=organizations).order_by("id")[:PAUSES]
-    return [
-        Need(f"{organizations[row.organization_id]}: {row}: {row.reason}", url)
-        for row in rows
-        if (url := reverse("admin:messaging_pause_change", args=[row.pk]))
+def of_organization(findings: Iterable[Finding]) -> list[Need]:
+    """Return the needs of an organization, the most harmful first."""
+    needs = [
+        Need(each.message, *_page(each), severe=each.severity == Severity.ERROR)
+        for each in findings
     ]
+    return sorted(needs, key=attrgetter("severe"), reverse=True)
+
+
+def _page(finding: Finding) -> tuple[str, str]:
+    """Return the address and the button of the page where a finding is mended."""
+    if finding.code in _ADMIN:
+        name, button = _ADMIN[finding.code]
+        app = "messaging" if finding.kind == "Suppression" else "crm"
+        name = name.format(kind=f"{app}_{finding.kind.lower()}")
+        return reverse(f"admin:{name}", args=[finding.row_id]), button
+    page = _PAGES.get(finding.code) or (_ACCOUNT if finding.row_id else _ACCOUNTS)
+    row_id = [finding.row_id] if page.has_row else []
+    url = reverse(f"console:{page.name}", args=[finding.organization_id, *row_id])
+    return f"{url}{page.query}", page.button
+
+
+def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> list[Need]:
+    """Return what the checks of the deployment have found; a check that is ok may have a detail."""
+    shown = {name: check for name, check in results.items() if check.detail}
+    if "workers" in shown and shown["workers"].status != checks.OK:
+        shown.pop("scheduler", None)  # it follows from the workers
+    messages = reverse("console:messages", args=[organization_id])
+    stopped = (f"{messages}?status={Status.ACCEPTED}", "See waiting messages")
+    return [
+        Need(
+            _sentence(name, check.detail or ""),
+            *(stopped if name in ("workers", "scheduler") else (reverse("admin:index"), "Reload")),
+            severe=check.status == checks.DOWN,
+        )
+        for name, check in shown.items()
+    ]
+
+
+def _sentence(name: str, detail: str) -> str:
+    """Return a check's detail as a sentence; some are one already."""
+    return detail if detail.endswith(".") else f"{name.capitalize()}: {detail}."
+
+
+def elsewhere(organizations: Mapping[str, str], organization_id: str) -> Sequence[Need]:
+    """Return how many problems the other organizations (names by id) have: a line for each."""
+    others = [each for each in organizations if each != organization_id]
+    if not others:
+        return []
+    findings = configuration.findings(others)
+    problems = Counter(f.organization_id for f in findings if f.severity == Severity.ERROR)
+    return [
+        Need(
+            f"{organizations[each]}: {_problems(problems[each])}.",
+            f"{reverse('admin:index')}?organization={each}",
+            f"Open {organizations[each]}",
+            severe=True,
+        )
+        for each in others
+        if problems[each]
+    ]
+
+
+def _problems(count: int) -> str:
+    return "1 problem stops sending" if count == 1 else f"{count} problems stop sending"

@@ -1,16 +1,21 @@
-"""The operations home of one organization, chosen in the address or the one looked at last."""
+"""Home of one organization, chosen in the address or the one looked at last."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer, viewer_of
 from messaging.console.home import channels, needs
+from messaging.console.home.channels import Lists
 from messaging.console.home.charts import Chart, success
+from messaging.console.home.needs import Need
+from messaging.console.routing.routing_words import SENDING
+from messaging.domain.attention import AccountStatus
 from messaging.policy import organization_policy
-from messaging.reports import checks, health
+from messaging.reports import checks, health, open_tasks
 from messaging.statistics import figures
 from messaging.statistics.figures import HourFigures, Statistics
 from rme.core.db import clock
@@ -21,13 +26,6 @@ ORGANIZATIONS = 50
 """Findings are searched in at most this many organizations."""
 BEHIND_SECONDS = 300
 """Figures that end earlier than this are called late."""
-STATUSES = {
-    checks.OK: ("Sends", "good"),
-    checks.DEGRADED: ("Fails often", "warn"),
-    checks.DOWN: ("Fails", "bad"),
-    "paused": ("Paused", "muted-status"),
-    "draining": ("Draining", "muted-status"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +42,30 @@ class AccountStrip:
 
 def context(request: HttpRequest) -> dict[str, object]:
     """Return the template context: figures for who may see messages, needs for who sees settings.
+    `checked` is the id of the organization that is checked for needs, or None.
 
     The number of statements depends on no number of organizations, channels or accounts.
     """
     settings = organizations_for(request, Permission.SEE_SETTINGS).values_list("pk", "name")
     checked = dict(list(settings)[:ORGANIZATIONS])
     viewer = _viewer(request)
-    values: dict[str, object] = {"title": "Home", "viewer": viewer, "checked": checked}
-    state = None
+    values: dict[str, object] = {"viewer": viewer, "checked": None}
     if viewer:
-        test = request.GET.get("mode") == "test"
         state = health.of_organization(viewer.organization_id)
-        values |= _figures(viewer, state, test=test)
-    if checked:
-        focused = state if viewer and viewer.organization_id in checked else None
-        values["needs"] = needs.read(checked, focused)
-        values["pauses"] = needs.pauses(checked)
+        values |= _figures(request, viewer, state)
+        if viewer.organization_id in checked:
+            problems = _needs(viewer, state)
+            words, colour = _state(problems)
+            values |= {
+                "checked": viewer.organization_id,
+                "needs": problems,
+                "elsewhere_needs": needs.elsewhere(checked, viewer.organization_id),
+                "state": words,
+                "state_colour": colour,
+            }
+    elif reviewed := organizations_for(request, Permission.SEE_TEMPLATES)[:ORGANIZATIONS]:
+        organization_ids = [each.pk for each in reviewed]
+        values["needs"] = needs.of_organization(open_tasks.reviews(organization_ids))
     return values
 
 
@@ -73,23 +79,52 @@ def _viewer(request: HttpRequest) -> Viewer | None:
     return viewer_of(request, organization_id) if organization_id else None
 
 
-def _figures(viewer: Viewer, state: health.OrganizationHealth, *, test: bool) -> dict[str, object]:
-    statistics = figures.read(viewer.organization_id, test=test)
+def _needs(viewer: Viewer, state: health.OrganizationHealth) -> list[Need]:
+    """Return what needs attention, the most harmful first."""
+    together = [
+        *needs.of_deployment(checks.run(), viewer.organization_id),
+        *needs.of_organization(state.findings),
+    ]
+    return sorted(together, key=lambda need: not need.severe)
+
+
+def _state(problems: Sequence[Need]) -> tuple[str, str]:
+    """Return whether everything is all right, in a sentence, and the name of its colour."""
+    if severe := sum(need.severe for need in problems):
+        verb = "problem stops or delays" if severe == 1 else "problems stop or delay"
+        return f"{severe} {verb} messages.", "bad"
+    if problems:
+        noun = "thing needs" if len(problems) == 1 else "things need"
+        return f"Messages are being sent. {len(problems)} {noun} attention.", "warn"
+    return "Everything is working.", "good"
+
+
+def _figures(
+    request: HttpRequest, viewer: Viewer, state: health.OrganizationHealth
+) -> dict[str, object]:
+    test = request.GET.get("mode") == "test"
+    span = request.GET.get("span", "")
+    span = span if span in figures.SPANS else next(iter(figures.SPANS))
+    organization_id = viewer.organization_id
+    statistics = figures.read(organization_id, test=test, hours=figures.SPANS[span])
     common = {
         "organization": viewer.organization,
         "test": test,
-        "backlog": channels.backlog(viewer, state.queues),
-        "messages_url": reverse("console:messages", args=[viewer.organization_id]),
+        "span": span,
+        "spans": channels.SPANS.items(),
+        "messages_url": reverse("console:messages", args=[organization_id]),
     }
     if statistics is None:
         return common
+    lists = Lists(viewer, statistics.span, test)
     return {
         **common,
-        "until": statistics.until,
-        "is_late": (clock.now() - statistics.until).total_seconds() > BEHIND_SECONDS,
-        "spans": list(statistics.periods),
-        "cards": channels.cards(viewer, statistics, test=test),
-        "reasons": channels.reasons(viewer, statistics, test=test),
+        "since": wording.minute(statistics.span.start, viewer.zone),
+        "until": wording.minute(statistics.span.end, viewer.zone),
+        "is_late": (clock.now() - statistics.span.end).total_seconds() > BEHIND_SECONDS,
+        "tiles": channels.tiles(lists, statistics, [] if test else state.queues),
+        "rows": channels.rows(lists, statistics),
+        "reasons": channels.reasons(lists, statistics),
         "strips": [] if test else _strips(viewer, statistics, state),
     }
 
@@ -100,17 +135,16 @@ def _strips(
     """Return the strips of the organization's own accounts, in their order."""
     statuses = {(each.name, each.channel): each.status for each in state.providers}
     sees_settings = viewer.may(Permission.SEE_SETTINGS)
-    hours = [HourFigures(at) for at in figures.last_hours(statistics.until)]
+    hours = [HourFigures(at) for at in figures.last_hours(statistics.span.end)]
     strips = []
     for account in organization_policy.of(viewer.organization_id).accounts:
         if account.id is None:
             continue
-        status = statuses.get((account.name, account.channel), checks.OK)
-        words, colour = STATUSES[status]
+        words, colour = SENDING[statuses.get((account.name, account.channel), AccountStatus.OK)]
         strips.append(
             AccountStrip(
                 name=account.name,
-                channel=account.channel,
+                channel=account.channel.label,
                 url=reverse("console:provider", args=[viewer.organization_id, account.id])
                 if sees_settings
                 else "",

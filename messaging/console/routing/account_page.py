@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from messaging import providers
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Question, Viewer
 from messaging.console.routing import lanes, routing_words
 from messaging.delivery import accounts
@@ -107,17 +107,17 @@ def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseB
 
 def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     """Return what the page says of an account."""
-    words, colour = routing_words.STATES[State(row.state)]
+    hour, organization_id = account_hour.read([row])[row.pk], viewer.organization_id
+    words, colour = routing_words.state(row, hour)
     failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
     kind = providers.REGISTRY.get(row.kind)
-    hour, organization_id = account_hour.read(row), viewer.organization_id
     names = check_name, test_name = _check_name(row), _test_name(viewer, row)
     found = checks.find_each(organization_id, names)
     return {
         "kind": kind.label if kind else row.kind,
         "state_words": words,
         "state_colour": colour,
-        "state_explained": routing_words.EXPLAINED[State(row.state)],
+        "state_explained": hour.problem or routing_words.EXPLAINED[State(row.state)],
         "is_draft": row.state == State.DRAFT,
         "is_active": row.state == State.ACTIVE,
         "checked": connection_check.in_words(row),
@@ -125,7 +125,9 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "sent_test": found.get(test_name),
         "callback_help": kind.callback_help if kind else "",
         "callback_url": organization_policy.account_of(row).callback_url,
-        "hour": hour,
+        "outcomes": [
+            (wording.outcome(each.outcome), each) for each in account_hour.read_outcomes(row)
+        ],
         "changes": routing_words.changes(accounts.latest_changes([row.pk], CHANGES)[row.pk]),
         "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
         "circuit": routing_words.CIRCUITS[hour.circuit],

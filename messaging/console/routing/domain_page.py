@@ -66,7 +66,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "routing/domains",
         "Sender domains",
-        domains=[(row, _lines(row, row.spf)) for row in rows[:PAGE]],
+        domains=[
+            (row, lines, _is_wrong(lines))
+            for row in rows[:PAGE]
+            for lines in [_lines(row, row.spf)]
+        ],
         following=start + PAGE if len(rows) > PAGE else None,
         may_change=viewer.may(Permission.CHANGE_SETTINGS),
         back=lanes.url(viewer),
@@ -122,7 +126,8 @@ def show_one(request: HttpRequest, viewer: Viewer, domain_id: int) -> HttpRespon
         row=row,
         form=form,
         question=question,
-        lines=_lines(row, row.spf or suggested_spf),
+        lines=(lines := _lines(row, row.spf or suggested_spf)),
+        is_wrong=_is_wrong(lines),
         check=found.get(_check_name(row)),
     )
 
@@ -224,6 +229,11 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, SenderDomain], str]] = {
 
 def _check_name(row: SenderDomain) -> str:
     return f"domain {row.pk}"
+
+
+def _is_wrong(lines: Sequence[RecordLine]) -> bool:
+    """Return whether the last check found a record to be missing or wrong."""
+    return any(line.colour == "bad" for line in lines)
 
 
 def _lines(row: SenderDomain, spf: str) -> Sequence[RecordLine]:

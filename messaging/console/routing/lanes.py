@@ -16,12 +16,13 @@ from messaging.console.routing import routing_words
 from messaging.console.routing.route_form import RouteForm
 from messaging.console.routing.routing_words import CIRCUIT_COLOURS, CIRCUITS, STATES, ChangeLine
 from messaging.delivery import accounts
+from messaging.domain import attention
 from messaging.domain.channels import Channel
 from messaging.models import CircuitChange, ProviderAccount
 from messaging.policy import account_states, connection_check
 from messaging.policy.account_states import RoutingPlace
 from messaging.reports import account_hour, backlog
-from messaging.reports.account_hour import AccountSummary
+from messaging.reports.account_hour import AccountHour
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Actor
 from rme.tenants.models import Organization
@@ -49,11 +50,10 @@ class AccountCard:
     changes: Sequence[ChangeLine]
     """The latest changes of its circuit, the latest first."""
     checked: str
-
-    @property
-    def state(self) -> tuple[str, str]:
-        """Return its state in words, and the name of the colour."""
-        return STATES[State(self.row.state)]
+    state: tuple[str, str]
+    """In words, and the name of the colour."""
+    problem: str
+    """A sentence about what is wrong; empty if nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +236,11 @@ def _lanes(
     rows: Sequence[ProviderAccount],
     by_channel: defaultdict[str, list[ProviderAccount]],
 ) -> list[Lane]:
-    sums = account_hour.read_summaries(rows)
+    sums = account_hour.read(rows)
     changes = accounts.latest_changes([row.pk for row in rows])
     organization_id = viewer.organization_id
     backlogs = {
-        channel: _backlog_text(count, age.total_seconds())
+        channel: _backlog_text(count, attention.in_words(age))
         for channel, count, age in backlog.backlog("channel", organization_id=organization_id)
     }
     simulated = Organization.objects.filter(pk=organization_id, simulator=True).exists()
@@ -255,14 +255,14 @@ def _lanes(
     ]
 
 
-def _backlog_text(count: int, seconds: float) -> str:
+def _backlog_text(count: int, age: str) -> str:
     noun = "message is" if count == 1 else "messages are"
-    return f"{count:,} {noun} ready and wait, the oldest for {routing_words.duration(seconds)}."
+    return f"{count:,} {noun} waiting, the oldest for {age}."
 
 
 def _cards(
     rows: Sequence[ProviderAccount],
-    sums: dict[int, AccountSummary],
+    sums: dict[int, AccountHour],
     changes: Mapping[int, Sequence[CircuitChange]],
 ) -> list[AccountCard]:
     steps = _steps(rows)
@@ -281,6 +281,8 @@ def _cards(
             circuit_colour=CIRCUIT_COLOURS[sums[row.pk].circuit],
             changes=routing_words.changes(changes.get(row.pk, ())),
             checked=connection_check.in_words(row),
+            state=routing_words.state(row, sums[row.pk]),
+            problem=sums[row.pk].problem,
         )
         for row in rows
     ]

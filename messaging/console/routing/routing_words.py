@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from messaging.delivery.accounts import CircuitState
+from messaging.domain.attention import AccountStatus
 from messaging.models import CircuitChange, ProviderAccount
-from messaging.reports.account_hour import AccountSummary
+from messaging.reports.account_hour import AccountHour
 
 State = ProviderAccount.State
 Why = CircuitChange.Why
 
 CIRCUITS = {
-    CircuitState.CLOSED: "closed, it sends",
-    CircuitState.OPEN: "open, it does not send for now",
-    CircuitState.HALF_OPEN: "half open, a few sends probe it",
+    CircuitState.CLOSED: "healthy",
+    CircuitState.OPEN: "stopped after failures; retrying",
+    CircuitState.HALF_OPEN: "being retried after failures",
 }
 """The state of a circuit breaker in words."""
 CIRCUIT_COLOURS = {
@@ -36,6 +37,14 @@ STATES = {
     State.DRAFT: ("Not active yet", "info"),
 }
 """The state of an account in words, and the name of its colour."""
+SENDING = {
+    AccountStatus.OK: ("Active", "good"),
+    AccountStatus.DEGRADED: ("Failing", "warn"),
+    AccountStatus.DOWN: ("Not sending", "bad"),
+    AccountStatus.PAUSED: ("Paused", "warn"),
+    AccountStatus.DRAINING: ("Draining", "warn"),
+}
+"""Whether an account that was activated sends, in words, and the name of the colour."""
 EXPLAINED = {
     State.ACTIVE: "It is used by the routing order.",
     State.PAUSED: "It takes nothing. Other accounts of the channel take over; without one, "
@@ -61,17 +70,17 @@ def changes(rows: Iterable[CircuitChange]) -> list[ChangeLine]:
     return [ChangeLine(row.at, *CHANGES[Why(row.why)]) for row in rows]
 
 
-def hour(summary: AccountSummary) -> str:
+def state(row: ProviderAccount, hour: AccountHour) -> tuple[str, str]:
+    """Return the state of an account in words, and the name of its colour: one that fails is red
+    or amber, whatever state it was put in.
+    """
+    return STATES[State.DRAFT] if row.state == State.DRAFT else SENDING[hour.status]
+
+
+def hour(summary: AccountHour) -> str:
     """Return a summary of an account's attempts in the last hour."""
-    if not summary.sends:
+    outcomes = summary.outcomes
+    if not outcomes.sends:
         return "nothing sent"
-    text = f"{summary.sends} sent: {summary.accepted} accepted, {summary.failed} failed"
-    return text if summary.p95_ms is None else f"{text}, p95 {summary.p95_ms} ms"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in words, such as `3 min`."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
+    text = f"{outcomes.sends:,} sent: {outcomes.accepted:,} accepted, {summary.failed:,} failed"
+    return text if outcomes.p95_ms is None else f"{text}, p95 {outcomes.p95_ms} ms"

@@ -3,18 +3,6 @@
 // The content security policy allows no style sheet in a page.
 if (window.htmx) window.htmx.config.includeIndicatorStyles = false;
 
-// Times are written in the organization's zone by the server; a browser knows the reader's.
-function showLocalTimes(root) {
-  for (const each of root.querySelectorAll("time[datetime]")) {
-    const moment = new Date(each.dateTime);
-    if (Number.isNaN(moment.getTime())) continue;
-    each.title = each.dateTime;
-    const parts = (options) => new Intl.DateTimeFormat("en-GB", options).format(moment);
-    const day = parts({ day: "numeric", month: "short", year: "numeric" });
-    each.textContent = `${day}, ${parts({ hour: "2-digit", minute: "2-digit", second: "2-digit" })}`;
-  }
-}
-
 // ⌘K and Ctrl K lead to the search field, as / does outside of fields.
 function focusSearch(event) {
   const typing = event.target.closest("input, textarea, select, [contenteditable]");
@@ -86,7 +74,6 @@ async function showProgress() {
   const fresh = page && page.getElementById(part);
   if (fresh) {
     document.getElementById(part).replaceWith(fresh);
-    showLocalTimes(fresh);
     offerCopies(fresh);
   }
   setTimeout(showProgress, part === "content" ? 2000 : 1000);
@@ -182,7 +169,6 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   completeTheme(document);
   setTimeout(showProgress, 1000);
-  showLocalTimes(document);
   offerCopies(document);
   document.addEventListener("keydown", focusSearch);
   for (const each of document.querySelectorAll("select[data-goes]")) {

@@ -28,16 +28,17 @@ def _latest(organization: str, limit: int) -> str:
 
 
 # Rejections for the recipient's or the content's sake do not count against a provider.
-# Plan: attempt_of_organization, from its end, in the partitions since then.
-# Run by: read_organization, for reports.account_hour and reports.health
-READ_ORGANIZATION = f"""
-SELECT account_id, channel,
-  count(*) FILTER (WHERE outcome = 'Accepted'),
+_OUTCOMES = f"""count(*) FILTER (WHERE outcome = 'Accepted'),
   count(*) FILTER (WHERE outcome IN ('Accepted', 'Retryable', 'Misconfigured', 'Unknown')),
   {_P95},
   max(started_at) FILTER (WHERE outcome = 'Accepted'),
-  (array_agg(reason ORDER BY id DESC) FILTER (WHERE outcome <> 'Accepted'))[1],
-  max(started_at) FILTER (WHERE outcome = 'Misconfigured')
+  (array_agg(reason ORDER BY latest.id DESC) FILTER (WHERE outcome <> 'Accepted'))[1],
+  max(started_at) FILTER (WHERE outcome = 'Misconfigured'),
+  count(*)"""
+# Plan: attempt_of_organization, from its end, in the partitions since then.
+# Run by: read_organization, for reports.account_hour and reports.health
+READ_ORGANIZATION = f"""
+SELECT account_id, channel, {_OUTCOMES}
 FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)} GROUP BY account_id, channel
 """
 # Plan: that of READ_ORGANIZATION.
@@ -50,8 +51,7 @@ WHERE account_id = %(account)s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
 # Plan: that of READ_ORGANIZATION, once for each organization.
 # Run by: read_summaries, for reports.account_hour
 READ_SUMMARIES = f"""
-SELECT account_id, count(*), count(*) FILTER (WHERE outcome = 'Accepted'),
-  count(*) FILTER (WHERE outcome IN ('Retryable', 'Misconfigured', 'Unknown')), {_P95}
+SELECT account_id, {_OUTCOMES}
 FROM unnest(%(organizations)s::text[]) one(id), LATERAL {_latest("one.id", LATEST)}
 WHERE account_id = ANY(%(accounts)s) GROUP BY 1
 """
@@ -75,6 +75,7 @@ class AccountOutcomes(NamedTuple):
     last_success: datetime | None = None
     last_error: str | None = None
     last_misconfigured: datetime | None = None
+    sends: int = 0
 
     @property
     def rate(self) -> float | None:
@@ -98,15 +99,6 @@ class OutcomeRow(NamedTuple):
     last_at: datetime
 
 
-class SendCounts(NamedTuple):
-    """An account's attempts in one line. `failed`: what counts against the provider."""
-
-    sends: int
-    accepted: int
-    failed: int
-    p95_ms: int | None
-
-
 def read_organization(
     organization_id: str, since: datetime
 ) -> dict[tuple[int | None, str], AccountOutcomes]:
@@ -128,8 +120,8 @@ def read_outcomes(organization_id: str, account_id: int, since: datetime) -> lis
 
 def read_summaries(
     organization_ids: Collection[str], account_ids: Collection[int], since: datetime
-) -> dict[int, SendCounts]:
-    """Count the sends of several accounts."""
+) -> dict[int, AccountOutcomes]:
+    """Read the outcomes of several accounts, by account."""
     rows = sql.fetch(
         READ_SUMMARIES,
         {
@@ -138,7 +130,7 @@ def read_summaries(
             "since": ids.at_least(since),
         },
     )
-    return {account_id: SendCounts(*counts) for account_id, *counts in rows}
+    return {account_id: AccountOutcomes(*outcomes) for account_id, *outcomes in rows}
 
 
 def read_changes(account_ids: Collection[int], limit: int) -> dict[int, list[CircuitChange]]:

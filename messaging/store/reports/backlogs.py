@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
-from messaging.models import Delivery
+from messaging.models import Delivery, WebhookDelivery
 from rme.core.db import sql
 
 _D = Delivery._meta.db_table
 
 HELD_LIMIT = 1000
 """The most that are counted in manual review for an organization."""
+
+WAITING_LIMIT = 1000
+"""The most events that are counted as waiting for a webhook endpoint."""
 
 # Plan (BY_INDEX): delivery_ready alone, in all partitions, one range for each priority.
 # Run by: count_ready, for delivery.accounts.rates
@@ -29,6 +32,14 @@ SELECT o, (SELECT count(*) FROM (
 FROM unnest(%(organizations)s::text[]) o
 """
 
+# Plan: notice_due, a range for each endpoint.
+# Run by: count_waiting_events, for reports.configuration
+COUNT_WAITING_EVENTS = f"""
+SELECT e, (SELECT count(*) FROM (SELECT FROM {WebhookDelivery._meta.db_table}
+  WHERE endpoint_id = e AND due_at IS NOT NULL LIMIT {WAITING_LIMIT}) waiting)
+FROM unnest(%(endpoints)s::bigint[]) e
+"""
+
 
 def count_ready(organization_id: str, channel: str, priority: int, limit: int) -> int:
     """Count an organization's deliveries that go before one of a priority, up to a limit."""
@@ -47,4 +58,12 @@ def count_ready(organization_id: str, channel: str, priority: int, limit: int) -
 def count_held(organization_ids: Sequence[str]) -> dict[str, int]:
     """Count the deliveries that each organization has in manual review, up to HELD_LIMIT."""
     rows = sql.fetch(COUNT_HELD, {"organizations": list(organization_ids)})
+    return dict(rows)
+
+
+def count_waiting_events(endpoint_ids: Sequence[int]) -> dict[int, int]:
+    """Count the events that wait for each endpoint, up to WAITING_LIMIT."""
+    if not endpoint_ids:
+        return {}
+    rows = sql.fetch(COUNT_WAITING_EVENTS, {"endpoints": list(endpoint_ids)})
     return dict(rows)

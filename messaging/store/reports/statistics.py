@@ -5,7 +5,6 @@ it. Buckets of latencies are summed place by place, and many periods are read at
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from messaging.store.reports.latencies import BOUNDS, BUCKETS
 from rme.core import ids
 from rme.core.db import sql
 
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 Counts = type[MinuteCount] | type[HourCount]
 
 _MINUTES, _HOURS = MinuteCount._meta.db_table, HourCount._meta.db_table
@@ -110,27 +109,60 @@ BY_HASH = (
     f"{sql.BY_INDEX}, set_config('enable_nestloop', 'off', true), "
     "set_config('work_mem', '64MB', true)"
 )
-# Plan: the primary key, a range for each period.
-# Run by: read_periods, for statistics.figures
-READ_PERIODS = """
-SELECT p.period, c.channel, c.outcome, c.reason, sum(c.count),
-  CASE WHEN c.outcome = 'sent' THEN ARRAY[{sums}] END
-FROM unnest(%({table}_periods)s::int[], %({table}_starts)s::timestamptz[],
-  %({table}_ends)s::timestamptz[]) p(period, start, until)
-JOIN {table} c ON c.organization_id = %(organization)s AND c.test = %(test)s
-  AND c.at >= p.start AND c.at < p.until
-WHERE c.outcome NOT LIKE 'attempt%%' GROUP BY 1, 2, 3, 4
+NOW = "now_"
+"""The prefix of outcomes that say which status deliveries have now, not what happened in a time."""
+_CHANGED = "('delivered', 'failed', 'bounced', 'blocked', 'expired', 'cancelled')"
+# An id of 65 seconds is its first eight digits.
+# Plan: ranges of the primary keys.
+# Run by: read_changed, for statistics.minutes
+READ_CHANGED = f"""
+SELECT left(delivery_id::text, 8) FROM {_EVENTS}
+WHERE id >= %(first)s AND id < %(last)s AND type IN {_CHANGED} UNION
+SELECT left(delivery_id::text, 8) FROM {_ATTEMPTS} WHERE id >= %(first)s AND id < %(last)s
+"""
+# A message's deliveries are those that its list shows, so the message's id decides on the hour.
+# Plan: a range of the primary key of deliveries for each hour.
+# Run by: count_statuses, for statistics.minutes
+COUNT_STATUSES = f"""
+INSERT INTO {_HOURS} ({_KEY}, count)
+SELECT d.organization_id, span.at, d.test, d.channel, 0, '{NOW}' || lower(d.status),
+  CASE WHEN d.status IN ('FAILED', 'BLOCKED', 'EXPIRED') AND d.reason = ANY(%(codes)s)
+    THEN d.reason ELSE '' END, count(*)
+FROM unnest(%(hours)s::timestamptz[], %(lows)s::uuid[], %(firsts)s::uuid[], %(lasts)s::uuid[],
+  %(highs)s::uuid[]) span(at, low, first, last, high), LATERAL (
+  SELECT organization_id, test, channel, status, reason FROM {_DELIVERIES}
+  WHERE id >= span.low AND id < span.high
+    AND message_id >= span.first AND message_id < span.last OFFSET 0) d
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+# Plan: the primary key, a range for each of two periods.
+# Run by: read_statuses, for statistics.figures
+READ_STATUSES = f"""
+SELECT p.number, c.at, c.channel, substr(c.outcome, {len(NOW) + 1}), c.reason, sum(c.count)
+FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) WITH ORDINALITY
+  p(start, until, number)
+JOIN {_HOURS} c ON c.organization_id = %(organization)s AND c.test = %(test)s
+  AND c.at >= p.start AND c.at < p.until AND c.outcome LIKE '{NOW}%%' GROUP BY 1, 2, 3, 4, 5
 """
 _PERIOD_SUMS = ", ".join(
     f"coalesce(sum(c.latencies[{bucket + 1}]), 0)" for bucket in range(BUCKETS)
 )
-# Plan: that of READ_PERIODS, one range.
-# Run by: read_hours, for statistics.figures
-READ_HOURS = """
-SELECT date_trunc('hour', c.at, 'UTC'), c.channel, c.account_id, c.outcome, sum(c.count)
-FROM {table} c WHERE c.organization_id = %(organization)s AND c.test = %(test)s
-  AND c.at >= %({table}_start)s AND c.at < %({table}_end)s
-GROUP BY 1, 2, 3, 4
+# Plan: the primary key, a range for each part of the period.
+# Run by: read_latencies, for statistics.figures
+READ_LATENCIES = f"""
+SELECT c.channel, ARRAY[{_PERIOD_SUMS}]
+FROM unnest(%({{table}}_starts)s::timestamptz[], %({{table}}_ends)s::timestamptz[]) p(start, until)
+JOIN {{table}} c ON c.organization_id = %(organization)s AND c.test = %(test)s
+  AND c.at >= p.start AND c.at < p.until
+WHERE c.outcome = '{CountedOutcome.SENT}' GROUP BY 1
+"""
+# Plan: that of READ_LATENCIES, one range.
+# Run by: read_attempts, for statistics.figures
+READ_ATTEMPTS = """
+SELECT date_trunc('hour', c.at, 'UTC'), c.account_id, c.outcome, sum(c.count)
+FROM {table} c WHERE c.organization_id = %(organization)s
+  AND c.at >= %({table}_start)s AND c.at < %({table}_end)s AND c.outcome LIKE 'attempt%%'
+GROUP BY 1, 2, 3
 """
 # Plan: the index of times, then rows by their place.
 # Run by: delete_old, for statistics.minutes
@@ -141,36 +173,33 @@ DELETE FROM {table} WHERE ctid = ANY(ARRAY(
 
 
 class PeriodPart(NamedTuple):
-    """A part of a period, by its number, that one table answers."""
+    """A part of a period that one table answers."""
 
-    period: int
     table: Counts
     start: datetime
     end: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodCount:
-    """How often an outcome had a reason on a channel, in a piece of a period."""
+class StatusCount(NamedTuple):
+    """How many deliveries of messages of an hour have a status now, on a channel."""
 
     period: int
-    channel: str
-    outcome: str
-    reason: str
-    count: int
-    latencies: Sequence[int] | None
-    """Of `sent`: the counts of the buckets."""
-
-
-@dataclass(frozen=True, slots=True)
-class HourSum:
-    """How often an outcome happened in an hour, on a channel and by an account."""
-
+    """The number of the period, from 1."""
     at: datetime
     channel: str
+    status: str
+    """In lower case."""
+    reason: str
+    deliveries: int
+
+
+class AttemptCount(NamedTuple):
+    """How often attempts of an account had an outcome, in an hour."""
+
+    at: datetime
     account_id: int
     outcome: str
-    count: int
+    attempts: int
 
 
 def count_minutes(start: datetime, end: datetime, reasons: Sequence[str]) -> None:
@@ -197,7 +226,8 @@ def minute_values(start: datetime, end: datetime, reasons: Sequence[str]) -> dic
 
 def sum_hours(start: datetime, end: datetime) -> None:
     """Sum the hours from `start` to `end` from their minutes, and replace their rows."""
-    HourCount.objects.filter(at__gte=start, at__lt=end).delete()
+    sums = HourCount.objects.filter(at__gte=start, at__lt=end)
+    sums.exclude(outcome__startswith=NOW).delete()
     with connection.cursor() as cursor:
         cursor.execute(SUM_HOURS, {"start": start, "end": end})
 
@@ -210,37 +240,73 @@ def delete_old(table: Counts, until: datetime, limit: int) -> int:
         return int(cursor.rowcount)
 
 
-def read_periods(
-    organization_id: str, pieces: Sequence[PeriodPart], *, test: bool
-) -> list[PeriodCount]:
-    """Return the counts of periods; one statement. For the figures."""
-    values: dict[str, Any] = {"organization": organization_id, "test": test}
-    for table in (_MINUTES, _HOURS):
-        columns = [piece for piece in pieces if piece.table._meta.db_table == table]
-        values[f"{table}_periods"] = [piece.period for piece in columns]
-        values[f"{table}_starts"] = [piece.start for piece in columns]
-        values[f"{table}_ends"] = [piece.end for piece in columns]
-    return [PeriodCount(*row) for row in _read(READ_PERIODS, values)]
+def read_changed(start: datetime, end: datetime) -> list[str]:
+    """Return the beginnings of ids, eight digits each, of deliveries that changed in a time."""
+    span = {"first": ids.at_least(start), "last": ids.at_least(end)}
+    return [beginning for (beginning,) in sql.fetch(READ_CHANGED, span)]
 
 
-def read_hours(
-    organization_id: str, start: datetime, border: datetime, end: datetime, *, test: bool
-) -> list[HourSum]:
-    """Return sums from `start` to `end`, before the border by hours, then by minutes; one
-    statement. For the figures.
+def count_statuses(hours: Sequence[datetime], until: datetime, reasons: Sequence[str]) -> None:
+    """Count the deliveries of messages of these hours by their status now, and replace the counts.
+    Messages since `until` are left out, and so are reasons other than these.
     """
+    ends = [min(hour + HOUR, until) for hour in hours]
+    HourCount.objects.filter(at__in=hours, outcome__startswith=NOW).delete()
+    values: dict[str, Any] = {
+        "hours": list(hours),
+        # A delivery's id may be a little older or newer than its message's.
+        "lows": [ids.at_least(hour - MINUTE) for hour in hours],
+        "firsts": [ids.at_least(hour) for hour in hours],
+        "lasts": [ids.at_least(end) for end in ends],
+        "highs": [ids.at_least(end + MINUTE) for end in ends],
+        "codes": list(reasons),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(COUNT_STATUSES, values)
+
+
+def read_statuses(
+    organization_id: str, periods: Sequence[tuple[datetime, datetime]], *, test: bool
+) -> list[StatusCount]:
+    """Return the counts of periods of whole hours; one statement."""
     values = {
         "organization": organization_id,
         "test": test,
+        "starts": [start for start, _ in periods],
+        "ends": [end for _, end in periods],
+    }
+    return [StatusCount(*row) for row in sql.fetch(READ_STATUSES, values)]
+
+
+def read_latencies(
+    organization_id: str, parts: Sequence[PeriodPart], *, test: bool
+) -> list[tuple[str, Sequence[int]]]:
+    """Return the counts of the buckets by channel, for each table; one statement."""
+    values: dict[str, Any] = {"organization": organization_id, "test": test}
+    for table in (_MINUTES, _HOURS):
+        of_table = [part for part in parts if part.table._meta.db_table == table]
+        values[f"{table}_starts"] = [part.start for part in of_table]
+        values[f"{table}_ends"] = [part.end for part in of_table]
+    return list(_read(READ_LATENCIES, values))
+
+
+def read_attempts(
+    organization_id: str, start: datetime, border: datetime, end: datetime
+) -> list[AttemptCount]:
+    """Return the attempts from `start` to `end`, before the border by hours, then by minutes; one
+    statement.
+    """
+    values = {
+        "organization": organization_id,
         f"{_HOURS}_start": start,
         f"{_HOURS}_end": border,
         f"{_MINUTES}_start": border,
         f"{_MINUTES}_end": end,
     }
-    return [HourSum(*row) for row in _read(READ_HOURS, values)]
+    return [AttemptCount(*row) for row in _read(READ_ATTEMPTS, values)]
 
 
 def _read(text: str, values: dict[str, Any]) -> list[Any]:
     """Return the rows of a statement on both tables."""
-    parts = (text.format(table=table, sums=_PERIOD_SUMS) for table in (_MINUTES, _HOURS))
+    parts = (text.format(table=table) for table in (_MINUTES, _HOURS))
     return sql.fetch(" UNION ALL ".join(parts), values)

@@ -32,7 +32,6 @@ from rme.tenants.audit.reader import (
     find,
     has_entries,
     history,
-    recent,
 )
 from rme.tenants.audit.values import Values, describe, is_secret, of_form, values_of
 from rme.tenants.audit.writer import erase, record, record_read
@@ -62,7 +61,6 @@ __all__ = [
     "is_secret",
     "of_form",
     "person_behind",
-    "recent",
     "record",
     "record_read",
     "stranger",

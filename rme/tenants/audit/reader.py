@@ -12,7 +12,6 @@ from django.db.models import Q
 from rme.core import ids
 from rme.core.db import keyset
 from rme.tenants.audit import writer
-from rme.tenants.audit.entries import PERSON, Action
 from rme.tenants.audit.values import describe
 from rme.tenants.models import AuditEntry, AuditValues
 
@@ -114,13 +113,6 @@ def history(
 def has_entries(organization_id: str) -> bool:
     """Return whether an organization has, or had, this id: entries outlive it."""
     return AuditEntry.objects.filter(organization_id=organization_id).exists()
-
-
-def recent(user_id: int, *, limit: int) -> list[AuditLine]:
-    """Return what a person did to rows lately, without log-ins and readings; two statements."""
-    rows = AuditEntry.objects.filter(actor_id=user_id).exclude(kind__in=["", PERSON])
-    rows = rows.exclude(action=Action.READ)
-    return with_values(list(rows.order_by("-pk")[:limit]))
 
 
 def describe_log_entry(entry: LogEntry) -> list[str]:

@@ -1,5 +1,7 @@
 """The checklist of a new organization, and the way from it to a first message."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -55,7 +57,8 @@ def test_a_new_organization_has_everything_to_do(root, new):
         ("Keys for your developers", False),
     ]
     home = root.get("/admin/")
-    assert [each.name for each in home.context["first_steps"]] == ["newCo"]
+    setup = home.context["setup"]
+    assert (setup.name, setup.done, setup.next.text) == ("newCo", 1, "Sender domain")
     for step in shown.steps:
         assert step.url in home.content.decode().replace("&amp;", "&")
         assert root.get(step.url).status_code == 200
@@ -80,9 +83,28 @@ def test_each_step_is_derived_from_existing_rows(new):
     assert done(new) == {"has_domain", "domain", "provider", "template"}
 
 
-def test_the_simulator_is_a_provider(new):
+def test_simulator_is_no_provider_but_enough_to_begin(root, new):
     Organization.objects.update(simulator=True)
-    assert done(new) == {"provider"}
+    assert done(new) == set()
+    (step,) = (
+        each for each in checklist(root, new).context["checklist"].steps if each.text == "Provider"
+    )
+    assert (step.done, step.help) == (
+        False,
+        "The simulator receives your messages. Add a provider to deliver them.",
+    )
+    steps = dict.fromkeys(("has_domain", "domain", "has_template", "template"), True)
+    progress = replace(first_steps.read([new.pk])[0], **steps, delivered=True, keys=True)
+    assert (progress.provider, progress.simulator, progress.complete) == (False, True, True)
+
+
+def test_home_shows_the_setup_of_its_own_organization_alone(root, org, new):
+    for each in (new, org):
+        TtlCache.clear_all()
+        home = root.get("/admin/", {"organization": each.pk})
+        assert home.context["setup"].name == each.name
+        other = org if each == new else new
+        assert f"Set up {other.name}" not in home.content.decode()
 
 
 def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
@@ -98,7 +120,7 @@ def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.address) == ("DELIVERED", "o@example.com")
     api_keys.issue(org, "bot")
-    assert owner.get("/admin/").context["first_steps"] == []
+    assert owner.get("/admin/").context["setup"] is None
 
 
 def test_only_people_of_the_organization_see_its_checklist(new):

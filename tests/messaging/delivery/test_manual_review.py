@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
+from messaging.domain.attention import Finding
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, Event
 from messaging.policy import organization_policy
@@ -159,8 +160,8 @@ def test_deciding_more_needs_no_more_statements(api, user, decision):
 def test_health_counts_held_messages(api, user):
     rows = hold(api, 2)
     found = [each for each in configuration.findings(["acme"]) if each.code == "HELD_UNKNOWN"]
-    text = "2 messages are on hold, their outcome unknown: send them again, or give them up."
-    assert found == [configuration.Finding("acme", configuration.WARNING, "HELD_UNKNOWN", text)]
+    text = "2 messages have an unknown outcome. Review them."
+    assert found == [Finding("acme", configuration.WARNING, "HELD_UNKNOWN", text)]
     decide(rows, Decision.GIVE_UP, user)
     codes = [each.code for each in configuration.findings(["acme"])]
     assert "HELD_UNKNOWN" not in codes

@@ -66,5 +66,5 @@ def test_attempts_of_other_organizations_are_not_read(org):
         write(count, ["other1", "other2", "other3"])
         TtlCache.clear_all()
         health_read = rows_read(lambda: health.report(org.pk))
-        found.append((health_read, rows_read(lambda: account_hour.read(row))))
+        found.append((health_read, rows_read(lambda: account_hour.read_outcomes(row))))
     assert found == [(5, 5), (5, 5)]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from messaging.domain.attention import Finding
 from messaging.models import ProviderAccount, SenderDomain, Template
 from messaging.reports import configuration
-from messaging.reports.configuration import Finding
 from rme.tenants.models import Organization
 from tests import factories
 
@@ -28,44 +28,54 @@ def test_every_finding(org):
     factories.template(ok)
     factories.template(ok, "SMS", name="only-french", language="fr")
     error, warning = configuration.ERROR, configuration.WARNING
-    none = "the template {} has no active version for {} in {}, the organization's language."
-    stands = "no provider account for {}: the simulator takes what is sent."
+    unreadable = "The settings of bad can't be read. Save them again."
+    none = "The {} template {} isn't published in {}, the organization's language."
+    stands = "{} isn't delivered: there is no {} provider, so the simulator receives it."
 
     def simulated(owner):
         return [
-            Finding(owner, warning, "SIMULATOR_SERVES", stands.format(channel))
-            for channel in ("EMAIL", "SMS", "PUSH")
+            Finding(owner, warning, "SIMULATOR_SERVES", stands.format(label, noun))
+            for label, noun in (("Email", "email"), ("SMS", "SMS"), ("Push", "push"))
         ]
 
     assert configuration.findings(["acme", "lonely", "fine"]) == [
-        Finding("acme", error, "ACCOUNT_BROKEN", "the settings of bad are broken.", broken.pk),
-        Finding("acme", error, "NO_ACTIVE_PROVIDER", "no provider account for SMS is active."),
+        Finding(
+            "acme",
+            error,
+            "ACCOUNT_BROKEN",
+            unreadable,
+            broken.pk,
+        ),
+        Finding("acme", error, "NO_ACTIVE_PROVIDER", "SMS waits: no SMS provider is active."),
         Finding(
             "acme",
             error,
             "NO_PROVIDER",
-            "no provider account for PUSH: what is sent there is refused.",
+            "Push can't be sent: there is no push provider.",
         ),
         *simulated("lonely"),
         *simulated("fine"),
         Finding(
-            lonely.pk, error, "NO_SENDER_DOMAIN", "no verified sender domain: email cannot be sent."
+            lonely.pk,
+            error,
+            "NO_SENDER_DOMAIN",
+            "Email can't be sent: no sender domain is verified.",
         ),
         Finding(
             "acme",
             warning,
             "SENDER_DOMAIN_UNVERIFIED",
-            "the sender domain new.example is not verified: nothing can be sent from it.",
+            "The sender domain new.example isn't verified, so nothing can be sent from it.",
             pending.pk,
         ),
         *(
             Finding(
-                "acme", warning, "TEMPLATE_WITHOUT_LANGUAGE", none.format("welcome", channel, "de")
+                "acme", warning, "TEMPLATE_WITHOUT_LANGUAGE", none.format(noun, "welcome", "de")
             )
-            for channel in ("EMAIL", "PUSH", "SMS")
+            for noun in ("email", "push", "SMS")
         ),
         Finding(
-            "fine", warning, "TEMPLATE_WITHOUT_LANGUAGE", none.format("only-french", "SMS", "en_US")
+            "fine", warning, "TEMPLATE_WITHOUT_LANGUAGE", none.format("SMS", "only-french", "en_US")
         ),
     ]
 

@@ -8,17 +8,31 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging.content import templates
 from messaging.delivery import tasks
-from messaging.models import Attempt, Delivery, ProviderAccount
+from messaging.delivery.accounts import circuits
+from messaging.domain.channels import Channel
+from messaging.models import (
+    Attempt,
+    Delivery,
+    Pause,
+    ProviderAccount,
+    TemplateVersion,
+    WebhookDelivery,
+)
 from rme import __version__
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.db import clock
 from rme.core.environment.archive_settings import StoreSettings
+from rme.core.outcomes import Misconfigured
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.heartbeats import Heartbeat
+from rme.crm.models import RecordImport
 from rme.tenants.models import Organization
 from tests import factories
+from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import Api, instant, message
 
 SMTP = '{"host": "mail.example"}'
@@ -63,7 +77,8 @@ def stands_in(channel):
     return {
         "severity": "warning",
         "code": "SIMULATOR_SERVES",
-        "message": f"no provider account for {channel}: the simulator takes what is sent.",
+        "message": f"{Channel(channel).label} isn't delivered: there is no {Channel(channel).noun} "
+        "provider, so the simulator receives it.",
     }
 
 
@@ -134,16 +149,22 @@ def test_report_includes_a_configured_archive(org, api, settings, tmp_path):
 def test_without_workers_and_beat_it_is_degraded(org, api):
     report = read(api)
     assert report["status"] == "degraded"
-    assert report["checks"]["workers"] == {"status": "down", "detail": "no heartbeat"}
+    assert report["checks"]["workers"] == {
+        "status": "down",
+        "detail": "No worker is running, so nothing is sent.",
+    }
     assert report["checks"]["scheduler"] == {
         "status": "down",
-        "detail": "no sweep lately: no worker does them",
+        "detail": "Scheduled messages wait: no worker is running.",
     }
 
 
 def test_a_sweep_is_the_schedulers_heartbeat(org, api):
     heartbeats.store(Heartbeat("a:1"))
-    assert read(api)["checks"]["scheduler"] == {"status": "down", "detail": "no sweep lately"}
+    assert read(api)["checks"]["scheduler"] == {
+        "status": "down",
+        "detail": "Scheduled messages wait: the scheduler (beat) is not running.",
+    }
     tasks.sweep.apply()
     assert read(api)["checks"]["scheduler"] == OK
 
@@ -158,23 +179,23 @@ FAILS = {"messaging.sweep": "OperationalError"}
         (
             [Heartbeat("a:1", FAILS, works=False), Heartbeat("a:2", FAILS, works=False)],
             "down",
-            "tasks fail in 2 of 2 processes (messaging.sweep: OperationalError)",
+            "Tasks fail in 2 of 2 worker processes (messaging.sweep: OperationalError).",
         ),
         (
             [Heartbeat("a:1", FAILS, works=False), Heartbeat("a:2")],
             "degraded",
-            "tasks fail in 1 of 2 processes (messaging.sweep: OperationalError)",
+            "Tasks fail in 1 of 2 worker processes (messaging.sweep: OperationalError).",
         ),
         (
             [Heartbeat("a:1", FAILS | {"messaging.poll": "KeyError"}, works=True)],
             "degraded",
-            "tasks fail in 1 of 1 processes "
-            "(messaging.poll: KeyError, messaging.sweep: OperationalError)",
+            "Tasks fail in 1 of 1 worker processes "
+            "(messaging.poll: KeyError, messaging.sweep: OperationalError).",
         ),
         (
             [Heartbeat("a:1", unprompted=True), Heartbeat("a:2")],
             "degraded",
-            "no tasks come from the broker: workers look for work themselves",
+            "Workers get no tasks from the broker, so they look for work themselves.",
         ),
     ],
     ids=["well", "all-fail", "one-fails", "some-tasks-fail", "no-tasks"],
@@ -189,7 +210,7 @@ def test_health_reports_workers_sweeping_without_beat(api):
     heartbeats.store(Heartbeat("a:1", unprompted=True))
     assert read(api)["checks"]["scheduler"] == {
         "status": "degraded",
-        "detail": "beat orders no sweep: workers do them by themselves, some seconds late",
+        "detail": "The scheduler (beat) is not running. Workers do its work, late.",
     }
 
 
@@ -203,7 +224,8 @@ def test_health_reports_missing_redis_while_calls_continue(org, api, settings):
     finally:
         settings.REDIS_URL = address
         redis_client.cache_clear()
-    unknown = {"status": "degraded", "detail": "not known: Redis does not answer"}
+    detail = "Redis doesn't answer, so rme can't see whether workers and scheduler run."
+    unknown = {"status": "degraded", "detail": detail}
     assert report["status"] == "degraded"
     assert report["checks"] == {
         "database": OK,
@@ -301,18 +323,74 @@ def test_the_status_of_a_provider(org, api, outcomes, status, rate):
     report = read(api)
     (shown,) = report["providers"]
     assert (shown["status"], shown["successRate"]) == (status, rate)
-    failing = [each for each in report["configuration"] if each["code"] == "CREDENTIALS_FAILING"]
-    assert failing == (
-        [
-            {
-                "severity": "error",
-                "code": "CREDENTIALS_FAILING",
-                "message": "mail is refused by its provider: its settings are wrong.",
-            }
-        ]
-        if outcomes[-1:] == ["Misconfigured"]
-        else []
+    findings = [each for each in report["configuration"] if "mail" in each["message"].split()]
+    failing = [(each["severity"], each["code"]) for each in findings]
+    if outcomes[-1:] == ["Misconfigured"]:
+        assert failing == [("error", "CREDENTIALS_FAILING")]
+    else:
+        by_status = {"down": "error", "degraded": "warning"}
+        expected = [(by_status[status], "PROVIDER_FAILING")] if status != "ok" else []
+        assert failing == expected
+
+
+def test_open_circuit_is_down_and_a_finding(org, api):
+    row = account(org)
+    for _ in range(99):
+        attempt(org, "Retryable", row=row)
+    attempt(org, "Accepted", row=row)
+    circuits.report([(row.pk, Misconfigured("key"))])
+    report = read(api)
+    (shown,) = report["providers"]
+    assert (shown["status"], shown["circuit"], shown["successRate"]) == ("down", "OPEN", 0.01)
+    assert {
+        "severity": "error",
+        "code": "PROVIDER_STOPPED",
+        "message": "mail stopped after failures and is being retried. "
+        "Its provider accepted 1 of 100 attempts in the last hour.",
+    } in report["configuration"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_found"), [(9, False), (15, True)], ids=["for-a-moment", "for-long"]
+)
+def test_failing_webhook_is_found_with_its_waiting_events(org, api, minutes, is_found):
+    since = clock.now() - timedelta(minutes=minutes, seconds=5)
+    row = endpoint(org, "https://hooks.example.com/", failing_since=since, failures=5)
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            organization_id=org.pk, endpoint_id=row.pk, event_id=ids.new_id(), type="message.sent"
+        )
+        for _ in range(3)
     )
+    found = [each for each in read(api)["configuration"] if each["code"] == "WEBHOOK_FAILING"]
+    text = f"The webhook {row} has been failing for 15 min, and 3 events are waiting."
+    expected = {"severity": "warning", "code": "WEBHOOK_FAILING", "message": text}
+    assert found == ([expected] if is_found else [])
+
+
+def test_late_backlog_pause_review_and_rejected_import_are_found(org, api):
+    api.send(message(factories.contact(org)))
+    Delivery.objects.update(due_at=clock.now() - timedelta(minutes=3), priority=0)
+    Pause.objects.create(organization=org, reason="the gateway moves", channel="SMS")
+    template = factories.template(org, name="news")
+    templates.add_draft(template.template, {"subject": "New", "html": "<p>New</p>"})
+    TemplateVersion.objects.filter(state="DRAFT").update(review_by="ada")
+    RecordImport.objects.create(
+        organization=org, kind="Contact", name="people.csv", state="DONE", rows=5000,
+        done=5000, rejected=3786, finished_at=clock.now(),
+    )  # fmt: skip
+    codes = ("BACKLOG_LATE", "PAUSED", "REVIEW_WAITING", "IMPORT_REJECTED")
+    found = {each["code"]: each for each in read(api)["configuration"] if each["code"] in codes}
+    assert {code: (each["severity"], each["message"]) for code, each in found.items()} == {
+        "BACKLOG_LATE": (
+            "error", "1 transactional Email message is waiting to be sent, the oldest for 3 min.",
+        ),
+        "PAUSED": ("warning", "SMS is paused: the gateway moves"),
+        "REVIEW_WAITING": ("warning", "1 draft waits for a review."),
+        "IMPORT_REJECTED": (
+            "warning", "The import of people.csv rejected 3,786 of 5,000 rows.",
+        ),
+    }  # fmt: skip
 
 
 def test_attempts_of_more_than_an_hour_ago_do_not_count(org, api):
@@ -350,8 +428,8 @@ def test_statements_of_health_do_not_grow(org, api):
         with CaptureQueriesContext(connection) as again:
             assert api.call("GET", "/health").status_code == 200
         found.append((len(captured), len(again)))
-    # the check, the look for a pooler, the queues, the attempts, six of findings, the policy
-    assert found == [(14, 1), (14, 1)]
+    # the check, the look for a pooler, the queues, the attempts, findings, open tasks, the policy
+    assert found == [(18, 1), (18, 1)]
 
 
 @pytest.mark.promise("health-3")

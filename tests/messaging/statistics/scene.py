@@ -12,10 +12,12 @@ from messaging.models import (
     CountedUntil,
     Delivery,
     Event,
+    HourCount,
     Message,
     MinuteCount,
 )
 from messaging.statistics import minutes
+from messaging.store.reports.statistics import NOW as NOW_PREFIX
 from rme.core import ids
 from rme.core.db import clock, sql
 
@@ -110,17 +112,29 @@ def count():
     run(clock.now() + timedelta(minutes=2))
 
 
+def _happened(model):
+    """Return the counts of what happened, without those of statuses."""
+    return model.objects.exclude(outcome__startswith=NOW_PREFIX)
+
+
+def statuses(**where):
+    """Return the counts of messages by their status now."""
+    rows = HourCount.objects.filter(outcome__startswith=NOW_PREFIX, **where)
+    sums = rows.values_list("outcome").annotate(n=Sum("count")).order_by("outcome")
+    return {outcome.removeprefix(NOW_PREFIX): count for outcome, count in sums}
+
+
 def stored(model=MinuteCount):
     """Return all that was counted, by key: how many, and how many of them with a latency."""
     names = ("organization_id", "at", "test", "channel", "account_id", "outcome", "reason")
     return {
         key: (number, sum(latencies or []))
-        for *key, number, latencies in model.objects.values_list(*names, "count", "latencies")
+        for *key, number, latencies in _happened(model).values_list(*names, "count", "latencies")
         for key in [tuple(key)]
     }
 
 
 def totals(model=MinuteCount, **where):
     """Return the counts by outcome."""
-    rows = model.objects.filter(**where).values_list("outcome").annotate(n=Sum("count"))
+    rows = _happened(model).filter(**where).values_list("outcome").annotate(n=Sum("count"))
     return Counter(dict(rows.order_by("outcome")))

@@ -1,4 +1,4 @@
-"""Reading figures: each period equals a count of its minutes, whatever table answers."""
+"""The figures of a period are those of the lists behind them."""
 
 import random
 from collections import Counter
@@ -7,25 +7,27 @@ from itertools import pairwise
 
 import pytest
 
-from messaging.models import HourCount, MinuteCount
+from messaging.domain.figures import FIGURE_OF, STATUSES, Figure
+from messaging.domain.statuses import Status
+from messaging.models import Delivery, HourCount, MinuteCount
+from messaging.reports import delivery_list
 from messaging.statistics import figures, minutes
 from messaging.statistics.figures import TimeRange
-from tests.messaging.statistics.scene import NOW, attempt, begin, delivery, event, run, totals
+from messaging.store.reports.deliveries import DeliveryFilter
+from rme.core import ids
+from tests.messaging.statistics.scene import (
+    NOW,
+    attempt,
+    begin,
+    delivery,
+    event,
+    run,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db
 HOUR, WEEK = timedelta(hours=1), timedelta(days=7)
 UNTIL = NOW.replace(second=0)
-
-
-def fill(moments, *, test=False, organization="acme"):
-    """Store a sent and a failed delivery at each moment."""
-    for at in moments:
-        row = delivery(at, account_id=3, test=test, organization=organization)
-        event(row, "accepted", at)
-        event(row, "sent", at + timedelta(milliseconds=100))
-        event(row, "failed", at, reason="TEMPLATE_ERROR")
-        attempt(row, "Accepted", at, account_id=3)
-        attempt(row, "Retryable", at, account_id=3)
 
 
 def counted(moments):
@@ -39,69 +41,119 @@ def counted(moments):
     run()
 
 
+def listed(span, **query):
+    """Return how many deliveries the list of a period shows."""
+    wanted = DeliveryFilter(since=span.start, until=span.end, test=False, **query)
+    return len(delivery_list.find("acme", wanted, limit=1000).rows)
+
+
 def test_before_the_first_run_there_are_no_statistics():
     assert figures.read("acme", test=False) is None
 
 
-def test_periods_are_counted_to_the_minute():
+def test_each_figure_is_as_long_as_the_list_behind_it():
     chance = random.Random(3)
-    ages = [HOUR * age for age in (0.5, 1.5, 23.7, 24.4, 80, 160, 167.9, 168.2, 169, 191, 200)]
-    moments = [UNTIL - age - timedelta(seconds=chance.randint(0, 50)) for age in ages]
-    fill(moments)
-    fill(moments[:2], test=True)
-    fill(moments[:3], organization="other")
-    counted(moments)
+    moments = []
+    for _ in range(60):
+        at = UNTIL - chance.random() * timedelta(hours=30)
+        status = chance.choice(list(Status))
+        channel = chance.choice(("EMAIL", "SMS"))
+        reason = "SUPPRESSED" if status == Status.BLOCKED else None
+        delivery(at, status=status, channel=channel, reason=reason, test=chance.random() < 0.1)
+        moments.append(at)
+    delivery(UNTIL - HOUR, organization="other")
+    counted([*moments, UNTIL - HOUR])
     found = figures.read("acme", test=False)
-    assert (found.until, list(found.periods)) == (UNTIL, ["1 h", "24 h", "7 d"])
-    for name, period in found.periods.items():
-        for shown, (start, end) in (
-            (found.current[name], period),
-            (found.before[name], period.earlier(WEEK)),
-        ):
-            inside = sum(start <= at < end for at in moments)
-            counts = {each: inside for each in ("accepted", "failed", "sent") if inside}
-            assert (name, {c: each.counts for c, each in shown.items()}) == (
-                name, {"EMAIL": counts} if inside else {}
-            )  # fmt: skip
-            if inside:
-                assert sum(shown["EMAIL"].latencies) == inside
-                assert 90 < shown["EMAIL"].latency(0.5) < 129
-    assert found.reasons == [("EMAIL", "failed", "TEMPLATE_ERROR", 3)]
-    test = figures.read("acme", test=True)
-    assert test.current["1 h"]["EMAIL"].counts == {"accepted": 1, "sent": 1, "failed": 1}
-    assert (test.accounts, test.before["7 d"]) == ({}, {})
+    assert (found.span.end, found.span.end - found.span.start) == (UNTIL, 24 * HOUR)
+    for channel, shown in found.current.channels.items():
+        assert shown.accepted == listed(found.span, channel=channel) > 0
+        assert {figure: listed(found.span, channel=channel, statuses=STATUSES[figure])
+                for figure in Figure} == shown.counts  # fmt: skip
+    total = found.current.total
+    assert total.accepted == sum(each.accepted for each in found.current.hours)
+    assert total.accepted == listed(found.span)
+    for line in found.reasons:
+        query = {"channel": line.channel, "reason": line.reason}
+        assert line.times == listed(found.span, statuses=STATUSES[line.figure], **query)
+    assert {line.reason for line in found.reasons} == {"SUPPRESSED"}
 
 
-def test_hours_of_channels_and_accounts_are_their_minutes():
-    moments = [UNTIL - HOUR * age - timedelta(minutes=7) for age in (0, 0.2, 3, 22.5, 23.5)]
-    fill(moments)
+def test_late_changes_move_a_message_from_one_figure_to_another():
+    at = UNTIL - 5 * HOUR
+    row = delivery(at, status="SENT")
+    counted([at])
+    assert statuses() == {"sent": 1}
+    for status, kind in (("DELIVERED", "delivered"), ("FAILED", "bounced")):
+        Delivery.objects.filter(pk=row["id"]).update(status=status)
+        event(row, kind, UNTIL - timedelta(minutes=3))
+        begin(UNTIL - timedelta(minutes=5))
+        run()
+        assert statuses() == {status.lower(): 1}
+
+
+def test_attempt_without_an_event_moves_a_message():
+    at = UNTIL - 5 * HOUR
+    row = delivery(at, status="ACCEPTED", scheduled_for=UNTIL - timedelta(minutes=3))
+    counted([at])
+    Delivery.objects.filter(pk=row["id"]).update(status="SENT")
+    sent_at = UNTIL - timedelta(minutes=3)
+    attempt(row, "Accepted", sent_at, sent_at=sent_at)
+    begin(UNTIL - timedelta(minutes=5))
+    run()
+    assert statuses() == {"sent": 1}
+
+
+def test_week_before_is_compared_hour_by_hour():
+    moments = [UNTIL - timedelta(minutes=7) - age for age in (HOUR, WEEK, WEEK + HOUR, 10 * WEEK)]
+    for at in moments:
+        delivery(at, status="DELIVERED")
+    counted(moments[:3])
+    found = figures.read("acme", test=False)
+    assert [period.total.accepted for period in (found.current, found.before)] == [1, 2]
+    for period, expected in ((found.current, moments[:1]), (found.before, moments[1:3])):
+        ago = timedelta() if period is found.current else WEEK
+        hours = Counter(minutes.hour_of(at + ago) for at in expected)
+        starts = figures.last_hours(UNTIL)
+        assert [each.accepted for each in period.hours] == [hours[start] for start in starts]
+
+
+def test_latencies_and_attempts_are_those_of_the_period():
+    moments = [UNTIL - HOUR * age - timedelta(minutes=7) for age in (0, 0.2, 3, 22.5, 24.5)]
+    for at in moments:
+        row = delivery(at, account_id=3)
+        event(row, "sent", at + timedelta(milliseconds=100))
+        for outcome in ("Accepted", "Retryable"):
+            attempt(row, outcome, at, account_id=3)
     counted(moments)
     found = figures.read("acme", test=False)
-    starts = figures.last_hours(UNTIL)
-    assert (len(starts), starts[-1]) == (24, UNTIL - HOUR)
+    assert sum(found.latencies["EMAIL"]) == 4
+    assert 90 < found.latency("EMAIL", 0.5) < 129
+    assert found.latency("PUSH", 0.5) is None
     expected = Counter(minutes.hour_of(at) for at in moments)
-    for strip in (found.channels["EMAIL"], found.accounts[3]):
-        assert [each.at for each in strip] == starts
-    assert [each.counts.get("accepted", 0) for each in found.channels["EMAIL"]] == [
-        expected[at] for at in starts
+    assert [(each.at, each.answered, each.success) for each in found.accounts[3]] == [
+        (at, 2 * expected[at], 0.5 if expected[at] else None) for at in figures.last_hours(UNTIL)
     ]
-    assert [(each.answered, each.success) for each in found.accounts[3]] == [
-        (2 * expected[at], 0.5 if expected[at] else None) for at in starts
-    ]
+    assert figures.read("acme", test=True).accounts == {}
 
 
-def test_pieces_cover_a_period_exactly_once():
+def test_parts_cover_a_period_exactly_once():
     chance = random.Random(1)
     for _ in range(200):
         end = UNTIL - timedelta(minutes=chance.randint(0, 3000))
-        period = TimeRange(end - timedelta(minutes=chance.randint(1, 12_000)), end)
+        span = TimeRange(end - timedelta(minutes=chance.randint(1, 12_000)), end)
         border = minutes.hour_of(UNTIL - timedelta(minutes=chance.randint(0, 200)))
-        pieces = figures._pieces(0, period, border, UNTIL - timedelta(days=30))
-        assert (pieces[0].start, pieces[-1].end) == period
-        assert all(a.end == b.start for a, b in pairwise(pieces))
-        hours = [piece for piece in pieces if piece.table is HourCount]
-        assert all(minutes.hour_of(at) == at for each in hours for at in each[2:])
+        parts = figures._parts(span, border, UNTIL - timedelta(days=30))
+        assert (parts[0].start, parts[-1].end) == span
+        assert all(a.end == b.start for a, b in pairwise(parts))
+        hours = [part for part in parts if part.table is HourCount]
+        assert all(minutes.hour_of(at) == at for each in hours for at in each[1:])
         assert all(each.end <= border for each in hours)
+
+
+def test_beginning_of_an_id_is_its_time():
+    for at in (UNTIL, UNTIL + timedelta(milliseconds=65_535), minutes.EPOCH):
+        first = minutes.EPOCH + minutes.TICK * int(str(ids.at_least(at))[:8], 16)
+        assert first <= at < first + minutes.TICK
 
 
 def test_statements_do_not_grow(django_assert_num_queries):
@@ -114,6 +166,12 @@ def test_statements_do_not_grow(django_assert_num_queries):
                 defaults={"count": 1, "latencies": [1] * 49},
             )  # fmt: skip
         begin(UNTIL - timedelta(minutes=10))
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(4):
             found = figures.read("acme", test=False)
-        assert found.current["1 h"]["SMS"].counts == totals() == {"sent": number}
+        assert sum(found.latencies["SMS"]) == 49 * number
+
+
+def test_every_status_is_in_one_figure():
+    shown = Counter(status for statuses in STATUSES.values() for status in statuses)
+    assert shown == dict.fromkeys(Status, 1)
+    assert set(FIGURE_OF) == set(Status)

@@ -230,7 +230,8 @@ def test_hours_are_the_sums_of_their_minutes():
         event(row, "sent", at + timedelta(milliseconds=chance.randint(1, 2000)))
         event(row, "failed", at, reason=chance.choice(REASONS[1:]))
     run(NOW)
-    assert set(HourCount.objects.values_list("at", flat=True)) == {START - HOUR}
+    sums = HourCount.objects.exclude(outcome__startswith=statistics.NOW)
+    assert set(sums.values_list("at", flat=True)) == {START - HOUR}
     run(NOW + 15 * MINUTE)
     assert totals(HourCount) == totals() == {"sent": 40, "failed": 40}
     sums = Counter()
@@ -271,8 +272,9 @@ def test_statements_do_not_grow(django_assert_num_queries):
         for i in range(number):
             row = delivery(START - 25 * MINUTE, organization=f"o{i}")
             event(row, "sent", START - 25 * MINUTE + number * 5 * MINUTE / 2)
-        # savepoint and its release; the progress, its lock and its update; delete, setting, insert
-        with django_assert_num_queries(7):
+        # savepoint and its release; the progress, its lock and its update; delete, setting, insert;
+        # of statuses: what changed, delete, insert
+        with django_assert_num_queries(10):
             minutes.count_slice(NOW)
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models.functions import Now
 
+from messaging.domain.attention import Finding
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.reports import configuration
-from messaging.reports.configuration import Finding
 from messaging.webhooks import endpoints
 from rme.tenants.models import Membership
 from tests import audited, factories
@@ -255,18 +255,18 @@ def test_health_and_the_first_page_warn(root, org):
     other = factories.organization("other")
     hour = timedelta(hours=1)
     endpoint(org, URL, description="quiet")
-    endpoint(org, URL, description="fresh", failing_since=Now() - hour / 2)
+    endpoint(org, URL, description="fresh", failing_since=Now() - hour / 7)
     endpoint(org, URL, description="hand", enabled=False, disabled_reason="By hand.")
     gone = endpoint(org, URL, description="gone", enabled=False, disabled_reason="It said so.")
     bad = endpoint(other, URL, description="bad", failing_since=Now() - 7.5 * hour)
     found = [f for f in configuration.findings([org.pk, "other"]) if "WEBHOOK" in f.code]
-    off, failing = "the webhook gone is disabled: It said so.", "the webhook bad has been failing"
+    off, failing = "The webhook gone is disabled: It said so.", "The webhook bad has been failing"
     assert found == [
         Finding("acme", "warning", "WEBHOOK_DISABLED", off, gone.pk),
-        Finding("other", "warning", "WEBHOOK_FAILING", f"{failing} for 7 hours.", bad.pk),
+        Finding("other", "warning", "WEBHOOK_FAILING", f"{failing} for 7 h.", bad.pk),
     ]
-    shown = root.get("/admin/").content.decode()
-    assert off in shown
-    assert url("webhook_deliveries", bad.pk, org="other") in shown
+    for owner, row in (("acme", gone), ("other", bad)):
+        shown = root.get("/admin/", {"organization": owner}).content.decode()
+        assert url("webhook_deliveries", row.pk, org=owner) in shown
     health = Api(org).call("GET", "/health").json()["configuration"]
     assert {"severity": "warning", "code": "WEBHOOK_DISABLED", "message": off} in health

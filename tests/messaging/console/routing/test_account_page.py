@@ -34,20 +34,27 @@ def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries)
         api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
     work()
     root.get(url("provider", account.pk))
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         shown = root.get(url("provider", account.pk)).content.decode()
-    assert "Circuit: closed, it sends" in shown
+    assert "Circuit: healthy" in shown
     rows = [" ".join(each.split()) for each in shown.split("<tr>")]
-    assert any('data-label="Sends">2</td>' in each and ">Accepted<" in each for each in rows)
+    assert any(
+        'data-label="Sends">2</td>' in each and ">The provider accepted it<" in each
+        for each in rows
+    )
     assert any(
         'data-label="Sends">1</td>' in each and "simulated: refused" in each for each in rows
     )
 
 
-def test_the_callback_url_of_a_provider_is_shown(root, account, settings):
+@pytest.mark.parametrize("kind", ["twilio", "simulator"])
+def test_callback_address_is_shown_where_the_provider_calls(root, account, settings, kind):
     settings.BASE_URL = "https://rme.example"
+    ProviderAccount.objects.filter(pk=account.pk).update(kind=kind)
     shown = root.get(url("provider", account.pk)).content.decode()
-    assert f">https://rme.example/hooks/{account.public_id}</code>" in shown
+    calls = kind == "twilio"
+    assert (f">https://rme.example/hooks/{account.public_id}</code>" in shown) is calls
+    assert ("This provider makes no callbacks" in shown) is not calls
 
 
 def test_a_test_shows_the_outcome(root, account):
@@ -65,7 +72,7 @@ def test_unchecked_account_asks_for_confirmation_before_activation(root, org):
         assert organization_policy.of(org.pk).accounts == ()
         shown = do(root, row, do="activate")
         assert "No check has found that mail works." in shown
-        assert (row.state, "Activate all the same" in shown) == ("DRAFT", True)
+        assert (row.state, "Activate anyway" in shown) == ("DRAFT", True)
         do(root, row, do="check")
         assert "mail is active" in do(root, row, do="activate")
     assert row.state == "ACTIVE"

@@ -144,16 +144,17 @@ def test_the_checklist_says_whether_the_provider_was_checked(root, org):
         return found.done, found.help
 
     assert step() == (
-        False, "An active account; the button Check connection on its page logs in without sending."
-    )  # fmt: skip
+        False,
+        "Add an account of the service that delivers your email, SMS or push.",
+    )
     with SmtpServer() as server:
         row = account(org, server.port)
         assert step() == (
             True,
-            "There is an active account. It was not checked: Check connection, on its page.",
+            "An account is active. Open it and check its connection.",
         )
         check(root, row)
-    assert step() == (True, "An active account, whose connection was checked.")
+    assert step() == (True, "An account is active, and its connection was checked.")
 
 
 def test_checks_of_a_slow_host_hold_one_thread_and_are_bounded_over_time(root, org):

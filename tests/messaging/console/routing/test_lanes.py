@@ -2,10 +2,13 @@
 
 import pytest
 
-from messaging.delivery.accounts import CircuitState
+from messaging.delivery.accounts import CircuitState, circuits
+from messaging.domain.attention import AccountStatus
 from messaging.models import Attempt, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.reports import account_hour
+from messaging.reports.account_hour import AccountHour
+from rme.core.outcomes import Misconfigured
 from rme.tenants.models import Organization
 from tests import audited, factories
 from tests.messaging.console.conftest import url
@@ -54,10 +57,10 @@ def test_lane_shows_shares_and_waiting_messages(root, org):
     assert [(card.step, card.share) for card in email.cards] == [
         (1, "25 %"), (1, "75 %"), (2, "none"),
     ]  # fmt: skip
-    assert email.backlog.startswith("1 message is ready and wait")
+    assert email.backlog.startswith("1 message is waiting")
     assert (email.is_simulated, sms.is_simulated) == (False, True)
     text = " ".join(shown.content.decode().split())
-    for part in ("b.example", "5 a second", "Paused", "dear", "Closed, it sends", "Nothing sent"):
+    for part in ("b.example", "5 a second", "Paused", "dear", "Healthy", "Nothing sent"):
         assert part in text
     assert "The simulator takes all messages" in text
 
@@ -69,21 +72,26 @@ def test_the_page_shows_each_accounts_last_hour(root, org):
         api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
     work()
     Attempt.objects.update(latency_ms=7)
-    assert account_hour.read_summaries([account, idle]) == {
-        account.pk: account_hour.AccountSummary(CircuitState.CLOSED, 3, 1, 1, 7),
-        idle.pk: account_hour.AccountSummary(CircuitState.CLOSED),
-    }
+    hours = account_hour.read([account, idle])
+    assert hours[idle.pk] == AccountHour(
+        CircuitState.CLOSED, AccountStatus.OK, "", account_hour.NOTHING
+    )
+    outcomes = hours[account.pk].outcomes
+    assert (outcomes.sends, outcomes.accepted, outcomes.answered, outcomes.p95_ms) == (3, 1, 2, 7)
+    assert hours[account.pk].problem == (
+        "a1 is failing: its provider accepted 1 of 2 attempts in the last hour."
+    )
     text = root.get(url("providers")).content.decode()
     assert "3 sent: 1 accepted, 1 failed, p95 7 ms" in text
     assert "Nothing sent" in text
-    assert account_hour.read_summaries([]) == {}
+    assert account_hour.read([]) == {}
 
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_last_hours_are_read_once_for_all_accounts(org, count, django_assert_num_queries):
     rows = accounts(org, *range(count))
     with django_assert_num_queries(1):
-        assert len(account_hour.read_summaries(rows)) == count
+        assert len(account_hour.read(rows)) == count
 
 
 def test_several_accounts_are_paused_and_activated(root, org):
@@ -166,3 +174,15 @@ def test_accounts_of_other_organizations_are_not_reordered(root, org):
     root.post(url("providers"), {**order([own], (1,)), f"step_{theirs.pk}": 9})
     root.post(url("providers"), order([own], (1,), channel="SMS"))
     assert set(ProviderAccount.objects.values_list("priority", flat=True)) == {5}
+
+
+def test_account_with_an_open_circuit_is_red_on_its_page_and_in_its_lane(root, org):
+    (row,) = accounts(org, 1)
+    circuits.report([(row.pk, Misconfigured("key"))])
+    problem = "a1 stopped after failures and is being retried."
+    page = root.get(url("provider", row.pk))
+    assert page.context["state_colour"] == "bad"
+    assert f'<p class="c-headline c-bad">Not sending. {problem}' in page.content.decode()
+    lane = root.get(url("providers")).content.decode()
+    assert '<span class="c-status c-bad">Not sending</span>' in lane
+    assert problem in lane
