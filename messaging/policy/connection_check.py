@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 from django.utils.formats import date_format
 
 from messaging import providers
@@ -111,7 +112,8 @@ def in_words(row: ProviderAccount) -> str:
     if row.checked_at is None:
         return "Not checked since the settings were stored."
     result = f"does not work: {row.check_problem}" if row.check_problem else "works"
-    return f"Checked on {date_format(row.checked_at, 'DATETIME_FORMAT')}: {result}."
+    at = date_format(timezone.localtime(row.checked_at), "DATETIME_FORMAT")
+    return f"Checked on {at}: {result}."
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -1,5 +1,6 @@
 """What needs attention: the findings of health as sentences, each with the page that mends it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ class Need:
     button: str
     severe: bool = False
     """Sends fail or wait because of it."""
+    is_note: bool = False
+    """Nothing is wrong any more; it explains what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +91,18 @@ def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> 
             _sentence(name, check.detail or ""),
             *(stopped if name in ("workers", "scheduler") else (reverse("admin:index"), "Reload")),
             severe=check.status == checks.DOWN,
+            is_note=check.status == checks.OK,
         )
         for name, check in shown.items()
     ]
 
 
 def _sentence(name: str, detail: str) -> str:
-    """Return a check's detail as a sentence; some are one already."""
-    return detail if detail.endswith(".") else f"{name.capitalize()}: {detail}."
+    """Return a check's detail as a sentence; some are one already. A time in UTC is left out: the
+    page's times are in the organization's zone.
+    """
+    text = re.sub(r" \([^()]* UTC\)", "", detail)
+    return text if text.endswith(".") else f"{name.capitalize()}: {text}."
 
 
 def elsewhere(organizations: Mapping[str, str], organization_id: str) -> Sequence[Need]:

@@ -85,7 +85,7 @@ def _needs(viewer: Viewer, state: health.OrganizationHealth) -> list[Need]:
         *needs.of_deployment(checks.run(), viewer.organization_id),
         *needs.of_organization(state.findings),
     ]
-    return sorted(together, key=lambda need: not need.severe)
+    return sorted(together, key=lambda need: (not need.severe, need.is_note))
 
 
 def _state(problems: Sequence[Need]) -> tuple[str, str]:
@@ -93,9 +93,9 @@ def _state(problems: Sequence[Need]) -> tuple[str, str]:
     if severe := sum(need.severe for need in problems):
         verb = "problem stops or delays" if severe == 1 else "problems stop or delay"
         return f"{severe} {verb} messages.", "bad"
-    if problems:
-        noun = "thing needs" if len(problems) == 1 else "things need"
-        return f"Messages are being sent. {len(problems)} {noun} attention.", "warn"
+    if warnings := sum(not need.is_note for need in problems):
+        noun = "thing needs" if warnings == 1 else "things need"
+        return f"{warnings} {noun} attention.", "warn"
     return "Everything is working.", "good"
 
 

@@ -13,13 +13,13 @@ State = ProviderAccount.State
 Why = CircuitChange.Why
 
 CIRCUITS = {
-    CircuitState.CLOSED: "healthy",
+    CircuitState.CLOSED: "closed",
     CircuitState.OPEN: "stopped after failures; retrying",
     CircuitState.HALF_OPEN: "being retried after failures",
 }
 """The state of a circuit breaker in words."""
 CIRCUIT_COLOURS = {
-    CircuitState.CLOSED: "good",
+    CircuitState.CLOSED: "muted-status",
     CircuitState.OPEN: "bad",
     CircuitState.HALF_OPEN: "warn",
 }
@@ -39,8 +39,8 @@ STATES = {
 """The state of an account in words, and the name of its colour."""
 SENDING = {
     AccountStatus.OK: ("Active", "good"),
-    AccountStatus.DEGRADED: ("Failing", "warn"),
-    AccountStatus.DOWN: ("Not sending", "bad"),
+    AccountStatus.DEGRADED: ("Partly failing", "warn"),
+    AccountStatus.DOWN: ("Failing", "bad"),
     AccountStatus.PAUSED: ("Paused", "warn"),
     AccountStatus.DRAINING: ("Draining", "warn"),
 }

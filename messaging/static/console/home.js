@@ -1,8 +1,8 @@
 "use strict";
 
-// Home shows what is true now: its state and figures are read again every ten seconds while the page
+// Home shows what is true now: its state and figures are read again every few seconds while the page
 // is seen, unless the focus is in them.
-const SECONDS = 10;
+const SECONDS = 4;
 
 async function readAgain() {
   const shown = document.getElementById("home");

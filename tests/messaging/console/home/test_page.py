@@ -185,7 +185,7 @@ def test_provider_that_fails_webhook_that_fails_and_stopped_worker_need_attentio
     )  # fmt: skip
     count()
     (strip,) = shown(root).context["strips"]
-    assert strip.status == "Not sending"
+    assert strip.status == "Failing"
 
 
 def test_all_is_well_in_one_line(root, org, redis):

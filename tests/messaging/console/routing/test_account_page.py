@@ -36,7 +36,7 @@ def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries)
     root.get(url("provider", account.pk))
     with django_assert_num_queries(7):
         shown = root.get(url("provider", account.pk)).content.decode()
-    assert "Circuit: healthy" in shown
+    assert "Circuit: closed" in shown
     rows = [" ".join(each.split()) for each in shown.split("<tr>")]
     assert any(
         'data-label="Sends">2</td>' in each and ">The provider accepted it<" in each

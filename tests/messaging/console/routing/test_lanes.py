@@ -60,7 +60,7 @@ def test_lane_shows_shares_and_waiting_messages(root, org):
     assert email.backlog.startswith("1 message is waiting")
     assert (email.is_simulated, sms.is_simulated) == (False, True)
     text = " ".join(shown.content.decode().split())
-    for part in ("b.example", "5 a second", "Paused", "dear", "Healthy", "Nothing sent"):
+    for part in ("b.example", "5 a second", "Paused", "dear", "Closed", "Nothing sent"):
         assert part in text
     assert "The simulator takes all messages" in text
 
@@ -182,7 +182,7 @@ def test_account_with_an_open_circuit_is_red_on_its_page_and_in_its_lane(root, o
     problem = "a1 stopped after failures and is being retried."
     page = root.get(url("provider", row.pk))
     assert page.context["state_colour"] == "bad"
-    assert f'<p class="c-headline c-bad">Not sending. {problem}' in page.content.decode()
+    assert f'<p class="c-headline c-bad">Failing. {problem}' in page.content.decode()
     lane = root.get(url("providers")).content.decode()
-    assert '<span class="c-status c-bad">Not sending</span>' in lane
+    assert '<span class="c-status c-bad">Failing</span>' in lane
     assert problem in lane
