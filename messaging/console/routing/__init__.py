@@ -2,5 +2,5 @@
 
 Other packages use `lanes` (all accounts of a channel in their order), `account_settings`,
 `account_page`, `route_page` (what would happen to a message), `callback_page` (the log of
-callbacks) and `domain_page`.
+callbacks), `domain_page` and `routing_words` (states of accounts in words).
 """
