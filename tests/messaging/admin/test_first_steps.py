@@ -93,7 +93,7 @@ def test_simulator_is_no_provider_but_enough_to_begin(root, new):
         False,
         "The simulator receives your messages. Add a provider to deliver them.",
     )
-    steps = dict.fromkeys(("has_domain", "domain", "has_template", "template"), True)
+    steps = dict.fromkeys(("has_domain", "domain", "template"), True)
     progress = replace(first_steps.read([new.pk])[0], **steps, delivered=True, keys=True)
     assert (progress.provider, progress.simulator, progress.complete) == (False, True, True)
 
