@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.urls import NoReverseMatch, reverse
 from messaging.store.archived import archive
+from rme.core.db.due import is_due
 from rme.core.telemetry import tracing
 app = rme.celery.app
 app.loader.import_default_modules()
@@ -31,6 +32,7 @@ except NoReverseMatch:
 print(json.dumps({
     "modules": sorted(sys.modules),
     "archive": "messaging.archive" in app.tasks and "archive" in app.conf.beat_schedule,
+    "placements": "tenants_placement" in is_due("t"),
     "task": "tenants.settle_pauses" in app.tasks and "settle-pauses" in app.conf.beat_schedule,
     "command": "move_organization" in get_commands(),
     "page": page,
@@ -69,6 +71,7 @@ def test_deployment_without_optional_parts_loads_none_of_them():
     assert started() == {
         "modules": [],
         "archive": False,
+        "placements": False,
         "task": False,
         "command": False,
         "page": "",
@@ -82,6 +85,7 @@ def test_a_cell_loads_the_modules_of_cells_but_the_router():
     modules = process.pop("modules")
     assert process == {
         "archive": False,
+        "placements": True,
         "task": True,
         "command": True,
         "page": "/admin/account/cells/",

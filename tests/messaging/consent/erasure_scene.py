@@ -36,7 +36,9 @@ def fill(api, org, ada, bob):
     work()
     Event.objects.filter(message_id=alone, type="delivered").update(detail={"ip": SECRET})
     Attempt.objects.filter(delivery_id=alone).update(reason=SECRET)
-    Delivery.objects.filter(message_id=alone).update(detail=SECRET, trace={"address": SECRET})
+    Delivery.objects.filter(message_id=alone).update(
+        detail=SECRET, trace=[["EMAIL", "CHOSEN", SECRET]]
+    )
     factories.device(org, ada, token=f"simulator-{SECRET}")
     factories.device(org, bob)
     for person, text in ((ada, SECRET), (bob, "by phone")):
