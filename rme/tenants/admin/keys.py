@@ -12,7 +12,6 @@ from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from oauth2_provider import models as toolkit
@@ -201,9 +200,7 @@ class ApplicationAdmin(ProgramAdmin):
         members = Membership.objects.filter(organization_id__in=organization_ids).values("user_id")
         return users.filter(Q(pk__in=serving) | Q(pk__in=members))
 
-    def save_model(
-        self, request: HttpRequest, obj: Application, form: "ModelForm[Any]", change: bool
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
         maker = cast(User, request.user).person
         if change:
             if not {"permissions", "send_categories", "mode"}.isdisjoint(form.changed_data):
@@ -219,9 +216,7 @@ class ApplicationAdmin(ProgramAdmin):
         obj.__dict__.update(application.__dict__)
         cast(_RequestWithSecret, request)._secret = secret
 
-    def save_formset(
-        self, request: HttpRequest, form: "ModelForm[Any]", formset: Any, change: bool
-    ) -> None:
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Save the keys, and revoke all tokens if a key was deleted or replaced."""
         super().save_formset(request, form, formset, change)
         # Compared without white space, since browsers change line ends.
@@ -353,9 +348,7 @@ class ApiKeyAdmin(ProgramAdmin):
     def shown(self, row: ApiKey) -> str:
         return f"rme_{row.public_id}_…" if row.public_id else "shown once, after saving"
 
-    def save_model(
-        self, request: HttpRequest, obj: ApiKey, form: "ModelForm[Any]", change: bool
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         maker = cast(User, request.user).person
         if change:
             if "actions" in form.changed_data:
