@@ -60,7 +60,8 @@ class ConsentEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.contact_id} {self.status} {self.channel}/{self.category}"
+        words = self.status.replace("_", " ").capitalize()
+        return f"{words}: {self.channel}/{self.category}, contact {self.contact_id}"
 
 
 class AddressOptOut(models.Model):

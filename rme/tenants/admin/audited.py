@@ -1,5 +1,6 @@
 """The audit of admin pages: what their forms change, deletions, actions, and a row's history."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -151,8 +152,21 @@ class AuditedPage:
             request,
             "history",
             row,
-            title=f"History: {row}",
+            title=f"History: {_named(row)}",
             lines=audit.history(self.opts.label_lower, key, limit=HISTORY),
             former=[(each, audit.describe_log_entry(each)) for each in former],
         )
         return response
+
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _named(row: object) -> str:
+    """Return the name of a row for a title; its kind where its name has an id, which says nothing
+    to people.
+    """
+    name = str(row)
+    if isinstance(row, Model) and _ID.search(name):
+        return f"this {row._meta.verbose_name}"
+    return name

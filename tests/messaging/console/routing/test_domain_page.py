@@ -4,6 +4,7 @@ import pytest
 
 from messaging.models import ProviderAccount, SenderDomain
 from messaging.policy import organization_policy
+from rme.core.db import clock
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.fakes.dns import DnsServer
@@ -121,6 +122,16 @@ def test_superuser_marks_a_domain_as_verified(root, org, domain):
     assert domain.verified_at is None
     assert "Verified for sending" in do(root, domain, "verify").content.decode()
     assert audited.summaries()[-1] == ("root", "CHANGED", "marked as verified")
+
+
+@pytest.mark.parametrize(("state", "is_green"), [("RIGHT", True), ("MISSING", False)])
+def test_verified_domain_without_its_records_is_not_green(root, domain, state, is_green):
+    findings = [{"record": "SPF", "state": state, "text": ""}]
+    SenderDomain.objects.filter(pk=domain.pk).update(verified_at=clock.now(), findings=findings)
+    for address in (url("domain", domain.pk), url("domains")):
+        shown = root.get(address).content.decode()
+        assert ('c-good">Verified for sending<' in shown) is is_green
+        assert ("Verified, but DNS records are missing or wrong" in shown) is not is_green
 
 
 def test_reader_changes_nothing(org, domain):
