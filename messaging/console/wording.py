@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from messaging.domain.channels import ALL, Channel
 from messaging.domain.statuses import StatusReason, WaitReason
 from rme.core import errors
 
@@ -141,6 +142,14 @@ def error(code: str) -> str:
 def waiting(code: str | None) -> str:
     """Return what a delivery waits for."""
     return WAITING.get(code or "", code or "")
+
+
+def decision(status: str, channel: str, category: str) -> str:
+    """Return a consent decision in words, such as `Opted out of marketing email`."""
+    verb = {"OPTED_IN": "Opted in to", "OPTED_OUT": "Opted out of"}[status]
+    kind = "all" if category == ALL else category.lower().replace("_", " ")
+    noun = "messages" if channel == ALL else Channel(channel).noun
+    return f"{verb} {kind} {noun}"
 
 
 def evidence(details: Mapping[str, object], *, in_full: bool = True) -> str:

@@ -25,7 +25,7 @@ def test_consent_with_evidence_then_the_chain_then_the_persons_data(tab, journey
     journey.choose(form.get_by_label("Kind of evidence"), "Paper form")
     journey.fill(form.get_by_label("How do you know?"), "Congress desk, 3 May")
     journey.click("button", "Record consent")
-    expect(tab.get_by_text("Recorded: OPTED_IN EMAIL/MARKETING.")).to_be_visible()
+    expect(tab.get_by_text("Opted in to marketing email.")).to_be_visible()
     assert ConsentEntry.objects.get().evidence == {"kind": "PAPER", "note": "Congress desk, 3 May"}
     assert journey.count <= 8
 

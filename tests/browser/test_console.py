@@ -88,7 +88,7 @@ def test_opt_a_person_out_with_evidence(tab, journey, org):
     journey.search("Lovelace")
     journey.fill("How do you know?", "by phone on 3 May")
     journey.click("button", "Opt out")
-    expect(tab.get_by_text("Recorded: OPTED_OUT ALL/ALL.")).to_be_visible()
+    expect(tab.get_by_text("Opted out of all messages.")).to_be_visible()
     entry = ConsentEntry.objects.get()
     assert (entry.contact_id, entry.evidence) == (str(ada.pk), {"note": "by phone on 3 May"})
     assert journey.count <= 4

@@ -132,9 +132,7 @@ def _act(
     scope = {name: cleaned[name] for name in ("channel", "category")}
     changes = access.values(contact=contact.id, **scope, evidence=evidence)
     note(viewer, Action.CONSENT, text=form.status, changes=changes, contact_id=contact.id)
-    messages.success(
-        request, f"Recorded: {form.status} {cleaned['channel']}/{cleaned['category']}."
-    )
+    messages.success(request, f"{wording.decision(form.status, **scope)}.")
     return HttpResponseRedirect(request.path)
 
 

@@ -115,6 +115,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     found = checks.find_each(organization_id, names)
     return {
         "kind": kind.label if kind else row.kind,
+        "channel": Channel(row.channel).label,
         "state_words": words,
         "state_colour": colour,
         "state_explained": hour.problem or routing_words.EXPLAINED[State(row.state)],

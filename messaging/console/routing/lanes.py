@@ -312,7 +312,7 @@ def _kinds(viewer: Viewer) -> list[KindCard]:
     return [
         KindCard(
             label=each.label,
-            channels=", ".join(sorted(each.channels)),
+            channels=", ".join(Channel(name).label for name in sorted(each.channels)),
             url=reverse("console:new_provider", args=[viewer.organization_id, kind]),
         )
         for kind, each in providers.REGISTRY.items()
