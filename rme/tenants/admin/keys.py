@@ -147,21 +147,13 @@ class ApplicationAdmin(ProgramAdmin):
     list_filter = ("mode",)
     list_select_related = ("organization", "user")
     search_fields = ("name", "client_id")
-    fields = (
-        *("organization", "name", "user", "mode", "permissions", "send_categories"),
-        *(
-            "made_by",
-            "client_id",
-            "created",
-            "secret_used_at",
-            "former_until",
-            "former_used_at",
-            "key_used_at",
-        ),
-    )
     readonly_fields = (
         *("made_by", "client_id", "created", "secret_used_at", "former_until"),
         *("former_used_at", "key_used_at"),
+    )
+    fields = (
+        *("organization", "name", "user", "mode", "permissions", "send_categories"),
+        *readonly_fields,
     )
     inlines: ClassVar[list[Any]] = [ApplicationKeyInline]
     actions_detail: ClassVar[list[str]] = ["rotate", "end_former", "confirm"]

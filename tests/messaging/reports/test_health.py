@@ -8,31 +8,24 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from messaging.content import templates
 from messaging.delivery import tasks
 from messaging.delivery.accounts import circuits
 from messaging.domain.channels import Channel
 from messaging.models import (
     Attempt,
     Delivery,
-    Pause,
     ProviderAccount,
-    TemplateVersion,
-    WebhookDelivery,
 )
 from rme import __version__
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.db import clock
 from rme.core.environment.archive_settings import StoreSettings
 from rme.core.outcomes import Misconfigured
 from rme.core.redis import heartbeats
 from rme.core.redis.connection import redis_client
 from rme.core.redis.heartbeats import Heartbeat
-from rme.crm.models import RecordImport
 from rme.tenants.models import Organization
 from tests import factories
-from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import Api, instant, message
 
 SMTP = '{"host": "mail.example"}'
@@ -348,49 +341,6 @@ def test_open_circuit_is_down_and_a_finding(org, api):
         "message": "mail stopped after failures and is being retried. "
         "Its provider accepted 1 of 100 attempts in the last hour.",
     } in report["configuration"]
-
-
-@pytest.mark.parametrize(
-    ("minutes", "is_found"), [(9, False), (15, True)], ids=["for-a-moment", "for-long"]
-)
-def test_failing_webhook_is_found_with_its_waiting_events(org, api, minutes, is_found):
-    since = clock.now() - timedelta(minutes=minutes, seconds=5)
-    row = endpoint(org, "https://hooks.example.com/", failing_since=since, failures=5)
-    WebhookDelivery.objects.bulk_create(
-        WebhookDelivery(
-            organization_id=org.pk, endpoint_id=row.pk, event_id=ids.new_id(), type="message.sent"
-        )
-        for _ in range(3)
-    )
-    found = [each for each in read(api)["configuration"] if each["code"] == "WEBHOOK_FAILING"]
-    text = f"The webhook {row} has been failing for 15 min, and 3 events are waiting."
-    expected = {"severity": "warning", "code": "WEBHOOK_FAILING", "message": text}
-    assert found == ([expected] if is_found else [])
-
-
-def test_late_backlog_pause_review_and_rejected_import_are_found(org, api):
-    api.send(message(factories.contact(org)))
-    Delivery.objects.update(due_at=clock.now() - timedelta(minutes=3), priority=0)
-    Pause.objects.create(organization=org, reason="the gateway moves", channel="SMS")
-    template = factories.template(org, name="news")
-    templates.add_draft(template.template, {"subject": "New", "html": "<p>New</p>"})
-    TemplateVersion.objects.filter(state="DRAFT").update(review_by="ada")
-    RecordImport.objects.create(
-        organization=org, kind="Contact", name="people.csv", state="DONE", rows=5000,
-        done=5000, rejected=3786, finished_at=clock.now(),
-    )  # fmt: skip
-    codes = ("BACKLOG_LATE", "PAUSED", "REVIEW_WAITING", "IMPORT_REJECTED")
-    found = {each["code"]: each for each in read(api)["configuration"] if each["code"] in codes}
-    assert {code: (each["severity"], each["message"]) for code, each in found.items()} == {
-        "BACKLOG_LATE": (
-            "error", "1 transactional Email message is waiting to be sent, the oldest for 3 min.",
-        ),
-        "PAUSED": ("warning", "SMS is paused: the gateway moves"),
-        "REVIEW_WAITING": ("warning", "1 draft waits for a review."),
-        "IMPORT_REJECTED": (
-            "warning", "The import of people.csv rejected 3,786 of 5,000 rows.",
-        ),
-    }  # fmt: skip
 
 
 def test_attempts_of_more_than_an_hour_ago_do_not_count(org, api):
