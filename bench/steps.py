@@ -23,12 +23,14 @@ def steps(scene: Scene) -> None:
     from django.test.utils import CaptureQueriesContext
 
     from messaging.accept import Call, Submission, acceptance, facts, idempotency
-    from messaging.accept.plan import plan, result_of
+    from messaging.accept.plans import plans_of
     from messaging.accept.requests import MESSAGE
+    from messaging.accept.results import result_of
     from messaging.accept.send_request import CallerMessage
-    from messaging.accept.storing import AcceptedBatch
+    from messaging.accept.storing import AcceptedBatch, message_of
     from messaging.api.messages import SINGLE_SENDS
     from messaging.delivery import wakeups
+    from messaging.domain.planning import Plan
     from messaging.policy import organization_policy, send_limits
     from rme.core import ids
     from rme.core.http.parsing import parse, refuse_deep, refuse_many_values
@@ -48,13 +50,19 @@ def steps(scene: Scene) -> None:
         value = orjson.loads(body)
         refuse_deep(value)
 
+    def plans(some: Sequence[CallerMessage]) -> None:
+        set_facts = facts.read(some)
+        plans_of(set_facts.requests, set_facts.now)
+
     def rows_of(some: Sequence[CallerMessage]) -> AcceptedBatch:
-        rows = AcceptedBatch()
-        for each in plan(facts.read(some)):
+        set_facts = facts.read(some)
+        rows = []
+        for request, plan in zip(some, plans_of(set_facts.requests, set_facts.now), strict=True):
+            assert isinstance(plan, Plan)
             message_id = ids.new_text_id()
-            rows.add(message_id, each)
-            assert result_of(each, message_id, "bench").body
-        return rows
+            rows.append(message_of(message_id, request, plan))
+            assert result_of(plan, message_id, "bench").body
+        return AcceptedBatch(set_facts.now, rows, [])
 
     def keyed(some: Sequence[Call]) -> None:
         scopes = [
@@ -81,7 +89,7 @@ def steps(scene: Scene) -> None:
         ("call limit (Redis)", lambda n: call_limits.take_each([caller] * n)),
         ("ceilings (Redis)", lambda n: send_limits.take_each("bench", sending, n)),
         ("facts", lambda n: facts.read(requests[:n])),
-        ("facts and plan", lambda n: plan(facts.read(requests[:n]))),
+        ("facts and plan", lambda n: plans(requests[:n])),
         ("facts, plan, rows and answers", lambda n: rows_of(requests[:n])),
         ("the same, stored", lambda n: rows_of(requests[:n]).store()),
         ("keys held and released", lambda n: keyed(calls[:n])),

@@ -4,9 +4,10 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 `results` (what they get), `idempotency` (keys of requests), `dry_run`, `cancel` and `waiting`.
 """
 
-from messaging.accept.acceptance import RECIPIENTS_LIMIT, Call, Submission, accept, accept_bulk
+from messaging.accept.acceptance import RECIPIENTS_LIMIT, accept, accept_bulk
+from messaging.accept.calls import Call, Submission
+from messaging.accept.facts import SlowCheck
 from messaging.accept.grouping import accept_together, is_quick
-from messaging.accept.plan import SlowCheck
 from messaging.accept.programmatic import MessageResult, send, send_push
 
 __all__ = [

@@ -13,22 +13,21 @@ from typing import NamedTuple, TypeGuard
 from django.db import IntegrityError
 
 from messaging.accept import facts, idempotency
+from messaging.accept.calls import Call, Outcome, SortedCalls, Submission, sort
+from messaging.accept.facts import SlowCheck
 from messaging.accept.idempotency import CallerKey
-from messaging.accept.plan import Plan, SlowCheck, plan, result_of
-from messaging.accept.requests import MessageInput
-from messaging.accept.results import (
-    BulkResult,
-    Refusal,
-    Result,
-    SendResult,
-)
+from messaging.accept.plans import plans_of
+from messaging.accept.refusals import error_of
+from messaging.accept.results import BulkResult, Refusal, Result, SendResult, result_of
 from messaging.accept.send_request import CallerMessage
-from messaging.accept.storing import AcceptedBatch
+from messaging.accept.storing import AcceptedBatch, keyed_answer, message_of
 from messaging.delivery import accounts as provider_accounts
 from messaging.delivery import wakeups
+from messaging.domain.admission import Backlog
 from messaging.policy import organization_policy, send_limits
 from messaging.store import idempotency as stored_keys
-from messaging.store.idempotency import KeyScope, StoredAnswer
+from messaging.store.accepted import AcceptedMessage, KeyedAnswer
+from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
 from rme.core.telemetry import tracing
 from rme.tenants.oauth.authentication import Caller
@@ -37,29 +36,6 @@ RECIPIENTS_LIMIT = 5000
 """The most recipients of one bulk, in all its messages."""
 ATTEMPTS = 3
 """How often a call is decided again that lost its idempotency key to a concurrent call."""
-
-
-class Submission(NamedTuple):
-    """One request: checked, or the error found by checking it. A bulk's items have own keys."""
-
-    message: MessageInput | errors.ApiError
-    key: CallerKey | None = None
-
-
-class Call(NamedTuple):
-    """A request and who sent it."""
-
-    caller: Caller
-    submission: Submission
-    request_id: str
-    traceparent: str = ""
-    """The context of its request, if that is traced."""
-
-    @property
-    def scope(self) -> KeyScope | None:
-        """Return the scope of the request's idempotency key, if it has one."""
-        key = self.submission.key
-        return idempotency.scope_of(self.caller, key) if key else None
 
 
 class KeysTaken(Exception):
@@ -117,7 +93,7 @@ def accept_bulk(
         return _decide_and_store(caller, calls, bulk_key=key)
 
 
-def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
+def accept_set(calls: Sequence[Call]) -> list[Outcome]:
     """Accept single calls of any callers together, by one statement; no key may be there twice.
 
     Return for each call what `accept` returns, or the error that it raises. Raises KeysTaken or
@@ -125,32 +101,29 @@ def accept_set(calls: Sequence[Call]) -> list[Result | errors.ApiError]:
     """
     scopes = [scope for call in calls if (scope := call.scope)]
     with _traced(calls), idempotency.holding(scopes) as held:
-        decision = _Decision(calls)
-        decision.refuse(
-            {
-                index: idempotency.in_progress()
-                for index, call in enumerate(calls)
-                if (scope := call.scope) and scope not in held
-            }
-        )
-        decision.look_up({scope: stored for scope, stored in held.items() if stored})
-        decision.refuse(_beyond_ceilings(decision.fresh))
-        counted = list(decision.fresh)
-        decision.plan(in_set=True)
+        in_progress: dict[int, Outcome] = {
+            index: idempotency.in_progress()
+            for index, call in enumerate(calls)
+            if (scope := call.scope) and scope not in held
+        }
+        stored = {scope: answer for scope, answer in held.items() if answer}
+        sorted_calls = sort(calls, stored, in_progress)
+        open_calls = sorted_calls.without(_beyond_ceilings(sorted_calls.messages))
+        decision = _decide(open_calls, in_set=True)
         try:
             decision.batch.store()
         except IntegrityError as error:
-            raise KeysTaken(counted) from error
-    wakeups.wake(decision.batch.channels)
+            raise KeysTaken(open_calls.messages) from error
+    _after_storing(decision)
     return decision.outcomes
 
 
-def _beyond_ceilings(fresh: Mapping[int, CallerMessage]) -> dict[int, errors.ApiError]:
-    """Count fresh messages against the ceilings of their organizations, as if one by one; return
+def _beyond_ceilings(messages: Mapping[int, CallerMessage]) -> dict[int, Outcome]:
+    """Count messages against the ceilings of their organizations, as if one by one; return
     the errors of those that exceed one.
     """
     counted: defaultdict[str, list[int]] = defaultdict(list)
-    for index, request in fresh.items():
+    for index, request in messages.items():
         if not request.caller.test:
             counted[request.caller.organization.id].append(index)
     policies = organization_policy.of_many(list(counted))
@@ -207,121 +180,85 @@ def _decide_until_stored(
     # A message counts once against the ceiling, however often it is decided.
     for attempt in range(ATTEMPTS):
         known = unused and attempt == 0
-        decision = _Decision(calls)
-        decision.look_up({} if known else idempotency.find(caller, keys))
+        sorted_calls = sort(calls, {} if known else idempotency.find(caller, keys))
         sending = organization_policy.of(caller.organization.id).sending
-        uncounted = max(0, len(decision.fresh) - counted)
+        uncounted = max(0, len(sorted_calls.messages) - counted)
         send_limits.require(caller.organization.id, sending, uncounted, test=caller.test)
         counted += uncounted
-        decision.plan(in_set=in_set)
+        decision = _decide(sorted_calls, in_set=in_set)
         if in_set and (slow := next(filter(_is_slow, decision.outcomes), None)):
             raise slow
-        batch, result = decision.batch, BulkResult(decision.results)
+        batch, result = decision.batch, BulkResult(decision.results(calls))
         if bulk_key:
-            batch.add_key(caller, bulk_key, result, batch.latest_schedule)
+            answer = keyed_answer(caller, bulk_key, result, batch.now, batch.latest_schedule)
+            batch = batch._replace(answers=[*batch.answers, answer])
         try:
             batch.store()
         except IntegrityError:
             # A key that is live is found next time.
             idempotency.delete_expired(caller, keys | ({bulk_key.text} if bulk_key else set()))
             continue
-        wakeups.wake(batch.channels)
+        _after_storing(decision)
         return result
     raise idempotency.in_progress()
 
 
-def _is_slow(outcome: Result | errors.ApiError) -> TypeGuard[SlowCheck]:
+def _is_slow(outcome: Outcome) -> TypeGuard[SlowCheck]:
     return isinstance(outcome, SlowCheck)
 
 
-class _Decision:
-    """The results of calls that are stored together, and the batch to store."""
+# --- the steps ------------------------------------------------------------------------------------
 
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self.batch = AcceptedBatch()
-        self.fresh: dict[int, CallerMessage] = {}
-        """The messages to accept, by the index of their call."""
-        self._calls = calls
-        self._outcomes: dict[int, Result | errors.ApiError] = {}
-        self._repeats: dict[int, int] = {}
-        """Calls with the key of an earlier one, whose result they get."""
 
-    @property
-    def outcomes(self) -> list[Result | errors.ApiError]:
-        """Return the result of each call, or the error to raise, in their order."""
-        return [self._outcomes[index] for index in range(len(self._calls))]
+class _Decision(NamedTuple):
+    """The outcomes of calls that are stored together, and the batch to store."""
 
-    @property
-    def results(self) -> list[Result]:
+    outcomes: list[Outcome]
+    """The result of each call, or the error to raise, in their order."""
+    batch: AcceptedBatch
+    backlogs: Sequence[Backlog]
+    """Those that the messages add to, once for each."""
+
+    def results(self, calls: Sequence[Call]) -> list[Result]:
         """Return the result of each call; an error is a `Refusal`."""
         return [
             Refusal(outcome, call.request_id) if isinstance(outcome, errors.ApiError) else outcome
-            for outcome, call in zip(self.outcomes, self._calls, strict=True)
+            for outcome, call in zip(self.outcomes, calls, strict=True)
         ]
 
-    def refuse(self, refused: Mapping[int, errors.ApiError]) -> None:
-        """Set the errors of calls, by index."""
-        self._outcomes |= refused
-        for index in refused:
-            self.fresh.pop(index, None)
 
-    def look_up(self, stored: Mapping[KeyScope, StoredAnswer]) -> None:
-        """Answer the calls whose keys were used, and find those that are fresh.
-
-        `stored` are the answers by idempotency key.
-        """
-        first_of: dict[KeyScope, int] = {}  # the first call with each key
-        for index, call in enumerate(self._calls):
-            if index in self._outcomes:
-                continue
-            try:
-                self._look_up(index, call, stored, first_of)
-            except errors.ApiError as error:
-                self._outcomes[index] = error
-
-    def _look_up(
-        self,
-        index: int,
-        call: Call,
-        stored: Mapping[KeyScope, StoredAnswer],
-        first_of: dict[KeyScope, int],
-    ) -> None:
-        message, key = call.submission
-        if isinstance(message, errors.ApiError):
-            raise message
-        scope = call.scope
-        if key is None or scope is None:
-            self.fresh[index] = CallerMessage(call.caller, message)
-        elif scope in stored:
-            self._outcomes[index] = idempotency.replay(stored[scope], key)
-        elif scope in first_of:
-            first_key = self._calls[first_of[scope]].submission.key
-            if first_key and first_key.digest != key.digest:
-                raise errors.IdempotencyKeyReused
-            self._repeats[index] = first_of[scope]
+def _decide(sorted_calls: SortedCalls, *, in_set: bool) -> _Decision:
+    """Read the facts of messages, and decide what their calls get."""
+    requests = sorted_calls.messages
+    set_facts = facts.read(list(requests.values()), in_set=in_set)
+    now = set_facts.now
+    outcomes = dict(sorted_calls.outcomes)
+    messages: list[AcceptedMessage] = []
+    answers: list[KeyedAnswer] = []
+    backlogs: list[Backlog] = []
+    plans = plans_of(set_facts.requests, now)
+    for (index, request), plan in zip(requests.items(), plans, strict=True):
+        call = sorted_calls.calls[index]
+        if isinstance(plan, errors.ApiError):
+            outcomes[index] = plan
+        elif plan.refusal:
+            error = error_of(plan.refusal)
+            outcomes[index] = error if plan.is_repeatable else Refusal(error, call.request_id)
         else:
-            self.fresh[index] = CallerMessage(call.caller, message)
-            first_of[scope] = index
+            message_id = ids.new_text_id()
+            messages.append(message_of(message_id, request, plan, call.traceparent))
+            backlogs += plan.backlogs
+            outcomes[index] = result = result_of(plan, message_id, call.request_id)
+            if (key := call.submission.key) and result.status_code < 500:
+                schedule = plan.latest_schedule
+                answers.append(keyed_answer(call.caller, key, result, now, schedule))
+    for index, first in sorted_calls.repeats.items():
+        outcomes[index] = outcomes[first]
+    ordered = [outcomes[index] for index in range(len(sorted_calls.calls))]
+    return _Decision(ordered, AcceptedBatch(now, messages, answers), backlogs)
 
-    def plan(self, *, in_set: bool = False) -> None:
-        """Decide the fresh calls, and add them to the batch."""
-        plans = plan(facts.read(list(self.fresh.values()), in_set=in_set))
-        for index, planned in zip(self.fresh, plans, strict=True):
-            self._outcomes[index] = self._add(planned, self._calls[index])
-        for index, first in self._repeats.items():
-            self._outcomes[index] = self._outcomes[first]
 
-    def _add(self, planned: Plan, call: Call) -> Result | errors.ApiError:
-        """Return the result of a plan, and add its message and its key to the batch."""
-        if isinstance(planned.error, SlowCheck | errors.RateLimited):
-            return planned.error  # no key stores it
-        if planned.refusal:
-            return Refusal(planned.refusal, call.request_id)
-        message_id = ids.new_text_id()
-        self.batch.add(message_id, planned, call.traceparent)
-        provider_accounts.add_to_backlogs(planned.backlogs)
-        result = result_of(planned, message_id, call.request_id)
-        key = call.submission.key
-        if key and result.status_code < 500:
-            self.batch.add_key(call.caller, key, result, planned.latest_schedule)
-        return result
+def _after_storing(decision: _Decision) -> None:
+    """Count what was stored against the rates of its accounts, and wake the workers."""
+    provider_accounts.add_to_backlogs(decision.backlogs)
+    wakeups.wake(decision.batch.channels)

@@ -4,16 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from messaging.accept import facts
-from messaging.accept.plan import Plan, RecipientPlan, plan, recipient_result, result_of
+from messaging.accept.facts import Sources
+from messaging.accept.plans import plans_of
+from messaging.accept.refusals import error_of
 from messaging.accept.requests import MessageInput
-from messaging.accept.results import RecipientResult, Refusal, SendResult
+from messaging.accept.results import (
+    RecipientResult,
+    Refusal,
+    SendResult,
+    recipient_result,
+    result_of,
+)
 from messaging.accept.send_request import CallerMessage
 from messaging.accept.storing import content_of
 from messaging.content import compose, costly_steps, rendering, templates
 from messaging.domain.channels import Channel
+from messaging.domain.planning import Option, Plan, RecipientPlan
+from messaging.policy import organization_policy
 from messaging.reports import trace
 from messaging.reports.trace import TraceStep
-from push.active_devices import DeviceRecord, active_devices
+from push.active_devices import DeviceRecord, reached
+from rme.core import errors
 from rme.core.db import clock
 from rme.core.provider import Content
 from rme.tenants.oauth.authentication import Caller
@@ -43,16 +54,21 @@ class DryRun:
 
 def dry_run(caller: Caller, message: MessageInput, *, request_id: str) -> DryRun:
     """Decide and render one request, as accepting and sending it now would."""
-    (planned,) = plan(facts.read([CallerMessage(caller, message)]))
-    refusal = planned.refusal
-    contents = _contents(caller, planned) if planned.error is None else {}
+    set_facts = facts.read([CallerMessage(caller, message)])
+    (plan,) = plans_of(set_facts.requests, set_facts.now)
+    if isinstance(plan, errors.ApiError):
+        raise plan
+    refusal, is_planned = plan.refusal, plan.whole_refusal is None
+    contents = _Contents(caller, message, plan, set_facts.sources).all() if is_planned else {}
     return DryRun(
-        result=Refusal(refusal, request_id) if refusal else result_of(planned, None, request_id),
+        result=Refusal(error_of(refusal), request_id)
+        if refusal
+        else result_of(plan, None, request_id),
         recipients=[
             _recipient(recipient, contents.get(index))
-            for index, recipient in enumerate(planned.recipients)
+            for index, recipient in enumerate(plan.recipients)
         ],
-        planned=planned.error is None,
+        planned=is_planned,
     )
 
 
@@ -65,64 +81,71 @@ def _recipient(
     return RecipientDryRun(recipient_result(recipient), steps, content, None)
 
 
-def _contents(caller: Caller, planned: Plan) -> dict[int, Content | rendering.Failure]:
-    """Return what would be handed over, or why it can't be rendered, by the recipient's index.
+class _Contents:
+    """Renders what would be handed over for a plan."""
 
-    A push is for the first of the recipient's devices. One errand renders the template for all of
-    them. Raises RateLimited.
-    """
-    requests = {
-        index: _request(caller, planned, recipient)
-        for index, recipient in enumerate(planned.recipients)
-        if recipient.chosen
-    }
-    versions = {
-        index: templates.to_render(request.template, request.context)
-        for index, request in requests.items()
-        if request.template
-    }
-    rendered: dict[int, rendering.RenderedVersion | rendering.Failure] = {}
-    if versions:
+    def __init__(self, caller: Caller, message: MessageInput, plan: Plan, sources: Sources) -> None:
+        self._caller, self._message, self._plan = caller, message, plan
         organization_id = caller.organization.id
-        outcomes = costly_steps.render_each(organization_id, list(versions.values()))
-        rendered = dict(zip(versions, outcomes, strict=True))
-    contents: dict[int, Content | rendering.Failure] = {}
-    for index, request in requests.items():
-        outcome = rendered.get(index)
-        if isinstance(outcome, Exception):
-            contents[index] = outcome
-        else:
-            contents[index] = _content(caller, planned.recipients[index], request, outcome)
-    return contents
+        self._policy = organization_policy.of(organization_id)
+        self._contacts = sources.contacts[organization_id]
+        self._devices = sources.devices.get(organization_id, {})
+        versions = sources.templates.get(organization_id, {}).values()
+        self._versions = {version.version_id: version for version in versions}
 
+    def all(self) -> dict[int, Content | rendering.Failure]:
+        """Return what would be handed over, or why it can't be rendered, by the recipient's index.
 
-def _request(caller: Caller, planned: Plan, recipient: RecipientPlan) -> compose.RenderRequest:
-    chosen, contact = recipient.chosen, recipient.draft.contact
-    assert chosen is not None and contact is not None  # only called for a recipient with a channel
-    return compose.RenderRequest(
-        organization=caller.organization,
-        delivery_id="",
-        message_id="",
-        contact=contact,
-        address=chosen.address or "",
-        body=content_of(planned, {"": recipient.draft.input.variables}),
-        template=chosen.template,
-        policy=planned.request.policy,
-        category=planned.request.rules.name,
-    )
+        One errand renders the template for all of them. Raises RateLimited.
+        """
+        requests = {
+            index: self._request(recipient, recipient.chosen)
+            for index, recipient in enumerate(self._plan.recipients)
+            if recipient.chosen
+        }
+        versions = {
+            index: templates.to_render(request.template, request.context)
+            for index, request in requests.items()
+            if request.template
+        }
+        rendered: dict[int, rendering.RenderedVersion | rendering.Failure] = {}
+        if versions:
+            organization_id = self._caller.organization.id
+            outcomes = costly_steps.render_each(organization_id, list(versions.values()))
+            rendered = dict(zip(versions, outcomes, strict=True))
+        contents: dict[int, Content | rendering.Failure] = {}
+        for index, request in requests.items():
+            outcome = rendered.get(index)
+            if isinstance(outcome, Exception):
+                contents[index] = outcome
+            else:
+                contents[index] = self._content(self._plan.recipients[index], request, outcome)
+        return contents
 
+    def _request(self, recipient: RecipientPlan, chosen: Option) -> compose.RenderRequest:
+        requested = recipient.draft.requested
+        return compose.RenderRequest(
+            organization=self._caller.organization,
+            delivery_id="",
+            message_id="",
+            contact=self._contacts[requested.contact_id],
+            address=chosen.address or "",
+            body=content_of(self._message, self._plan, {"": requested.variables}),
+            template=self._versions[chosen.version.version_id] if chosen.version else None,
+            policy=self._policy,
+            category=self._plan.outline.rules.name,
+        )
 
-def _content(
-    caller: Caller,
-    recipient: RecipientPlan,
-    request: compose.RenderRequest,
-    rendered: rendering.RenderedVersion | None,
-) -> Content:
-    assert recipient.chosen is not None  # only called for a recipient with a channel
-    devices: list[DeviceRecord] = []
-    if recipient.chosen.channel is Channel.PUSH:
-        contact_id = request.contact.id
-        devices_by_contact = active_devices(caller.organization.id, [contact_id], test=caller.test)
-        devices = devices_by_contact[contact_id][:1]
-    (content,) = compose.composed(request, recipient.chosen.channel, devices, rendered)
-    return content
+    def _content(
+        self,
+        recipient: RecipientPlan,
+        request: compose.RenderRequest,
+        rendered: rendering.RenderedVersion | None,
+    ) -> Content:
+        """Return what would be handed over; a push is for the first of the devices."""
+        assert recipient.chosen is not None  # only called for a recipient with a channel
+        devices: list[DeviceRecord] = []
+        if recipient.chosen.channel is Channel.PUSH:
+            devices = reached(self._devices[request.contact.id], test=self._caller.test)[:1]
+        (content,) = compose.composed(request, recipient.chosen.channel, devices, rendered)
+        return content

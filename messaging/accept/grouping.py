@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from messaging.accept.acceptance import Call, KeysTaken, accept, accept_set
+from messaging.accept.acceptance import KeysTaken, accept, accept_set
+from messaging.accept.calls import Call
 from messaging.accept.requests import MessageInput
 from messaging.accept.results import Result
 from messaging.store.idempotency import KeyScope

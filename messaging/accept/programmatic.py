@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from messaging.accept import idempotency
-from messaging.accept.acceptance import Call, Submission, accept
+from messaging.accept.acceptance import accept
+from messaging.accept.calls import Call, Submission
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import Refusal, SendResult, read
 from messaging.store.idempotency import StoredAnswer

@@ -18,7 +18,6 @@ from pydantic_core import PydanticCustomError
 from messaging.content.inputs import ContextInput
 from messaging.domain.channels import Channel
 from rme.core import addresses
-from rme.core.errors import InvalidPayload
 from rme.core.http.fields import (
     Badge,
     CategoryName,
@@ -245,11 +244,6 @@ class MessageInput(Schema):
             raise PydanticCustomError("template", "give exactly one of template and content")
         return self
 
-    def variables_of(self, recipient: RecipientInput) -> dict[str, object]:
-        """Return a recipient's variables: those of all recipients, overridden by its own."""
-        common = self.context.variables if self.context else {}
-        return {**common, **recipient.variables} if recipient.variables else common
-
 
 class BulkItem(MessageInput):
     idempotency_key: (
@@ -275,15 +269,3 @@ class BulkInput(Schema):
 MESSAGE = TypeAdapter(MessageInput)
 BULK_ITEM = TypeAdapter(BulkItem)
 BULK = TypeAdapter(BulkInput)
-
-
-def duplicates(message: MessageInput) -> InvalidPayload | None:
-    """Return the error that names a contact that is twice among the recipients; None without."""
-    if len(message.to) == 1:
-        return None
-    seen: set[str] = set()
-    for index, recipient in enumerate(message.to):
-        if recipient.contact_id in seen:
-            return InvalidPayload.at(f"to[{index}].contactId", "the same contact twice")
-        seen.add(recipient.contact_id)
-    return None

@@ -3,7 +3,7 @@
 Their JSON is here and not in the view, because an idempotency key stores it for later requests.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from messaging.accept.refusals import error_of
+from messaging.domain.planning import Plan, RecipientPlan
+from messaging.domain.statuses import aggregate
 from messaging.store.idempotency import StoredAnswer
 from rme.core import errors
 from rme.core.db.clock import iso
@@ -116,6 +119,61 @@ class Refusal(_JsonResult):
 
     def as_json(self) -> JsonObject:
         return {"error": self.error.as_json(self.request_id)}
+
+
+def result_of(plan: Plan, message_id: str | None, request_id: str) -> SendResult | Refusal:
+    """Build the result of a plan that is stored as a message, or of a dry run.
+
+    A message without any recipient to send to is refused with its first recipient's error.
+    """
+    planned = plan.recipients
+    remaining = [recipient for recipient in planned if recipient.refusal is None]
+    if not remaining:
+        refusal = next(r.refusal for r in planned if r.refusal is not None)
+        return Refusal(error_of(refusal, message_id=message_id), request_id)
+    shown = [recipient_result(recipient) for recipient in planned]
+    warnings = [errors.Detail(*warning) for warning in plan.outline.warnings]
+    if len(shown) == 1:  # as most are: nothing to aggregate
+        (only,) = shown
+        return SendResult(
+            message_id=message_id,
+            status=only.status,
+            resolved_channel=only.resolved_channel,
+            provider=only.provider,
+            scheduled_for=only.scheduled_for,
+            recipients=shown,
+            request_id=request_id,
+            warnings=warnings,
+        )
+    times = [r.scheduled_for for r in remaining if r.scheduled_for]
+    return SendResult(
+        message_id=message_id,
+        status=aggregate(recipient.status for recipient in planned),
+        resolved_channel=_common(r.chosen and r.chosen.channel for r in remaining),
+        provider=_common(r.provider for r in remaining),
+        scheduled_for=min(times, default=None),
+        recipients=shown,
+        request_id=request_id,
+        warnings=warnings,
+    )
+
+
+def recipient_result(recipient: RecipientPlan) -> RecipientResult:
+    """Build the result of one recipient of a plan."""
+    error = error_of(recipient.refusal) if recipient.refusal else None
+    return RecipientResult(
+        contact_id=recipient.draft.requested.contact_id,
+        status=recipient.status,
+        resolved_channel=recipient.chosen.channel if recipient.chosen else None,
+        provider=recipient.provider,
+        scheduled_for=recipient.scheduled_for,
+        error=RecipientError(error.code, error.message, error.details) if error else None,
+    )
+
+
+def _common(values: Iterable[str | None]) -> str | None:
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def read(answer: StoredAnswer) -> SendResult | Refusal:

@@ -1,16 +1,17 @@
-"""A request to send, as its organization's policy sees it. A function of values."""
+"""From the checked body of a request to the value on which plans are decided."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-from messaging.accept.requests import MessageInput, duplicates
+from messaging.accept.requests import AtSchedule, LocalSchedule, MessageInput, OrgSchedule
+from messaging.domain import planning
 from messaging.domain.channels import Channel
-from messaging.domain.policy import CategoryRules, Domain
+from messaging.domain.planning import Outline, RequestedRecipient, RequestedTemplate, SendRequest
+from messaging.domain.timing import FixedTime, LocalTime, OrganizationTime, Schedule
 from messaging.policy.organization_policy import Policy
-from rme.core import errors
 from rme.core.provider import sms_sender
-from rme.tenants.oauth.authentication import Caller, OrganizationRecord
-from rme.tenants.oauth.permissions import forbidden
+from rme.tenants.oauth.authentication import Caller
 
 
 class CallerMessage(NamedTuple):
@@ -20,106 +21,51 @@ class CallerMessage(NamedTuple):
     message: MessageInput
 
 
-class SendRequest(NamedTuple):
-    """A message, and what its organization's policy says of it."""
-
-    caller: Caller
-    policy: Policy
-    message: MessageInput
-    rules: CategoryRules
-    channels: Sequence[Channel]
-    sender: Domain | None
-    sms_sender: str
-    """The sender that an SMS shows; empty: the account's own."""
-    warnings: Sequence[errors.Detail]
-    """Accepted fields of the request that have no effect on some channel."""
-    error: errors.ApiError | None
-    """The reason to refuse the request as a whole."""
-
-    @property
-    def organization(self) -> OrganizationRecord:
-        """Return the organization of its caller."""
-        return self.caller.organization
+_CHANNELS: dict[str, Sequence[Channel]] = {
+    "AUTO": (),
+    **{channel.value: (channel,) for channel in Channel},
+}
+"""By the `channel` of a request."""
 
 
-class _SmsSender(NamedTuple):
-    """The sender that an SMS shows, and the request's warning or error about it."""
-
-    name: str = ""
-    warning: errors.Detail | None = None
-    error: errors.ApiError | None = None
-
-
-_ACCOUNTS_SENDER = _SmsSender()
-
-
-def outline(caller: Caller, policy: Policy, message: MessageInput) -> SendRequest:
+def outline(caller: Caller, policy: Policy, message: MessageInput) -> Outline:
     """Return a request as its organization's policy sees it."""
-    rules = policy.categories.get(message.category)
-    channels = _channels(message, rules)
-    domain = message.from_.domain if message.from_ else None
-    sender = policy.domains.get(domain) if domain else policy.default_domain
-    from_sms = _sms_sender(caller, policy, message, channels)
-    permission = rules is None or caller.grants.may_send(rules.name)
-    error: errors.ApiError | None
-    if rules is None:
-        error = errors.InvalidPayload.at("category", "no such category")
-    elif not permission:
-        error = forbidden(f"SEND:{rules.name}")
-    else:
-        error = _sender_error(domain, sender, channels) or duplicates(message) or from_sms.error
-    return SendRequest(
-        caller=caller,
-        policy=policy,
-        message=message,
-        rules=rules or next(iter(policy.categories.values())),
-        channels=channels,
-        sender=sender,
-        sms_sender=from_sms.name,
-        warnings=(from_sms.warning,) if from_sms.warning else (),
-        error=error,
+    return planning.outline(
+        request_of(caller, message), policy, partial(_sms_sender_problem, caller, policy)
     )
 
 
-def _channels(message: MessageInput, rules: CategoryRules | None) -> list[Channel]:
-    if message.channels:
-        return [Channel(name) for name in message.channels]
-    if message.channel and message.channel != "AUTO":
-        return [Channel(message.channel)]
-    return list(rules.channel_order) if rules else []
+def request_of(caller: Caller, message: MessageInput) -> SendRequest:
+    """Return the request of a checked body."""
+    template, content, sender = message.template, message.content, message.from_
+    context = message.context
+    return SendRequest(
+        organization=caller.organization,
+        is_test=caller.test,
+        category=message.category,
+        may_send=caller.grants.may_send(message.category),
+        channels=[Channel(name) for name in message.channels]
+        if message.channels
+        else _CHANNELS[message.channel or "AUTO"],
+        recipients=[RequestedRecipient(each.contact_id, each.variables) for each in message.to],
+        template=RequestedTemplate(template.name, template.language) if template else None,
+        literal_channels=[each for each in Channel if content.suits(each)] if content else (),
+        sender_domain=sender.domain if sender else None,
+        sender_name=(sender and sender.name) or "",
+        record_id=context.record_id if context else None,
+        variables=context.variables if context else None,
+        schedule=_schedule(message.schedule) if message.schedule else None,
+    )
 
 
-def _sender_error(
-    domain: str | None, sender: Domain | None, channels: Sequence[Channel]
-) -> errors.ApiError | None:
-    if sender is not None:
-        return None
-    if domain:
-        return errors.InvalidPayload.at("from.domain", "not a verified sender domain")
-    if channels == [Channel.EMAIL]:
-        return errors.InvalidPayload.at(
-            "from.domain", "the organization has no verified sender domain"
-        )
-    return None
-
-
-def _sms_sender(
-    caller: Caller, policy: Policy, message: MessageInput, channels: Sequence[Channel]
-) -> _SmsSender:
-    """Return the sender of an SMS. If no SMS can show the name, it is an error if SMS is the only
-    channel, else a warning.
-    """
-    name = (message.from_ and message.from_.name) or ""
-    if not name or Channel.SMS not in channels:
-        return _ACCOUNTS_SENDER
-    problem = _sms_sender_problem(caller, policy, name)
-    if problem is None:
-        return _SmsSender(name)
-    if channels != [Channel.SMS]:
-        text = f"{problem}. Recipients of the SMS see the account's own sender."
-        return _SmsSender(warning=errors.Detail("from.name", text))
-    text = f"{problem}. Choose such a name, or leave it out."
-    return _SmsSender(error=errors.InvalidPayload.at("from.name", text))
+def _schedule(schedule: LocalSchedule | OrgSchedule | AtSchedule) -> Schedule:
+    match schedule:
+        case LocalSchedule(time=clock, date=day):
+            return LocalTime(clock, day)
+        case OrgSchedule(time=clock, date=day):
+            return OrganizationTime(clock, day)
+        case AtSchedule(at=moment):
+            return FixedTime(moment)
 
 
 def _sms_sender_problem(caller: Caller, policy: Policy, name: str) -> str | None:

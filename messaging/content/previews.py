@@ -7,6 +7,7 @@ from typing import NamedTuple
 from messaging.content import compose, costly_steps, rendering, templates, variable_checks
 from messaging.content.inputs import RenderInput
 from messaging.content.templates import ActiveTemplate
+from messaging.domain import planning
 from messaging.domain.channels import Channel
 from messaging.domain.contents import ContentBody, Sender
 from messaging.models import TemplateVersion
@@ -79,7 +80,7 @@ def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) ->
     """
     contact = _contact(organization.id, wanted.contact_id)
     record = _record(organization.id, wanted)
-    languages = templates.languages(
+    languages = planning.languages(
         wanted.language or (contact and contact.language) or organization.language,
         organization.language,
         chain=organization.locale_fallback,

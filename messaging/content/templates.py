@@ -171,23 +171,6 @@ def _read_active(missing: list[tuple[str, str]]) -> dict[tuple[str, str], Active
     return loaded
 
 
-def languages(wanted: str, organization_language: str, *, chain: bool) -> list[str]:
-    """Return the languages to try: the exact one, or with `chain` `en_GB`, `en`, the default."""
-    if not chain:
-        return [wanted]
-    return list(dict.fromkeys([wanted, wanted.partition("_")[0], organization_language]))
-
-
-def pick(
-    found: dict[TemplateKey, ActiveTemplate], name: str, channel: str, wanted: Sequence[str]
-) -> ActiveTemplate | None:
-    """Return the version of the first language that has an active one for the channel."""
-    for language in wanted:
-        if template := found.get((name, language, channel)):
-            return template
-    return None
-
-
 def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[int, ActiveTemplate]:
     """Load versions by id in any state: what was accepted is sent with the version it had.
 

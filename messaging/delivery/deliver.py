@@ -266,7 +266,6 @@ def _apply_check(window: Sequence[OutgoingDelivery], check: gates.PendingCheck) 
             delivery.wait(WaitReason.PAUSED, now + PAUSE_RECHECK)
         elif refusal:
             not_made += delivery.cancel_attempts()
-            delivery.end_channel(
-                Status.BLOCKED, refusal.code, refusal.default, now=now, entry=entry
-            )
+            text = gates.REFUSAL_TEXTS[refusal]
+            delivery.end_channel(Status.BLOCKED, refusal, text, now=now, entry=entry)
     return not_made

@@ -17,6 +17,7 @@ from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import ClaimedBatch
 from messaging.delivery.outgoing import DeviceContent, OutgoingDelivery
+from messaging.domain import planning
 from messaging.domain.channels import Channel
 from messaging.domain.deliveries import ClaimedDelivery
 from messaging.domain.statuses import Status, StatusReason, WaitReason
@@ -203,10 +204,10 @@ class Preparation:
         """Return the template's version for the channel that a delivery fell back to."""
         organization = self.organization
         found = templates.find_active(organization.id, {before.name})
-        wanted = templates.languages(
+        wanted = planning.languages(
             before.language, organization.language, chain=organization.locale_fallback
         )
-        return templates.pick(found, before.name, channel, wanted)
+        return planning.pick(found, before.name, channel, wanted)
 
     def _contents(
         self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None

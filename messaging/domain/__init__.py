@@ -19,7 +19,8 @@ Other packages use:
 - `figures`: the figures of accepted deliveries, by their statuses
 - `admission`: whether an account takes sends now, and which sends may go
 - `receipts`: what receipts imply, and the status that follows from all of them
-- `timing`: instants of wall-clock times, quiet hours, how late a send may be, when to poll
+- `planning`: the plan of a request: what goes to whom, when and by which channel, or a refusal
+- `timing`: when schedules are due, quiet hours, how late a send may be, when to poll
 - `webhooks`: webhook deliveries that are due, and the results of attempts
 - `decisions`: the choice of a recipient's channel
 """

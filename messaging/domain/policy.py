@@ -68,6 +68,24 @@ class SendingRulesRecord:
     """Whether a second person must agree before a version of a template is made active."""
 
 
+@dataclass(frozen=True, slots=True)
+class SendingPolicy:
+    """What an organization has decided about its messages, whichever accounts send them."""
+
+    categories: Mapping[str, CategoryRules]
+    domains: Mapping[str, Domain]
+    default_domain: Domain | None
+    sending: SendingRulesRecord
+
+    def rules(self, category: str) -> CategoryRules:
+        """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
+        return rules_of(self.categories, category)
+
+    def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
+        """Return the quiet hours (`from`, `until`: HH:MM) of a category on a channel."""
+        return quiet_hours(self.sending, channel, rules)
+
+
 def rules_of(categories: Mapping[str, CategoryRules], category: str) -> CategoryRules:
     """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
     return categories.get(category) or replace(categories[MARKETING], name=category)

@@ -32,6 +32,13 @@ class RoutedAccount(Protocol):
 
 
 A = TypeVar("A", bound=RoutedAccount)
+Key = int | str
+"""An account's id; for the simulator of organizations without a provider, its channel."""
+
+
+def key_of(account: RoutedAccount) -> Key:
+    """Return the key of an account's health."""
+    return account.channel if account.id is None else account.id
 
 
 def matches(account: RoutedAccount, address: str | None, devices: Devices) -> bool:

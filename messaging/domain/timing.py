@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 HORIZON = dt.timedelta(days=366)
@@ -55,6 +56,68 @@ def scheduled_at(
 ) -> dt.datetime:
     """Return the instant of a wall-clock time on a day; without one, the next."""
     return next_at_wall_clock(clock, zone, now) if day is None else at_wall_clock(day, clock, zone)
+
+
+# --- schedules of requests ------------------------------------------------------------------------
+
+
+class LocalTime(NamedTuple):
+    """A wall-clock time where each recipient is; without a day, the next."""
+
+    clock: dt.time
+    day: dt.date | None = None
+
+
+class OrganizationTime(NamedTuple):
+    """A wall-clock time in the organization's zone; without a day, the next."""
+
+    clock: dt.time
+    day: dt.date | None = None
+
+
+class FixedTime(NamedTuple):
+    """An instant, with any offset."""
+
+    moment: dt.datetime
+
+
+Schedule = LocalTime | OrganizationTime | FixedTime
+
+
+class BadTime(NamedTuple):
+    """Why a schedule can't be kept, and the field that is wrong."""
+
+    field: str
+    problem: str
+    is_local: bool = False
+    """Only this recipient's time has passed."""
+
+
+def due(
+    schedule: Schedule, *, contact_zone: str, organization_zone: str, now: dt.datetime
+) -> dt.datetime | BadTime | None:
+    """Return the instant at which a message is due for a recipient; None for at once."""
+    field = "schedule.date"
+    match schedule:
+        case LocalTime(clock, day):
+            moment = scheduled_at(clock, day, ZoneInfo(contact_zone), now)
+            if moment < now - LATE_LOCAL:
+                return BadTime("schedule.time", "this time has passed there", is_local=True)
+        case OrganizationTime(clock, day):
+            moment = scheduled_at(clock, day, ZoneInfo(organization_zone), now)
+            if moment < now:
+                return BadTime(field, "this time has passed")
+        case FixedTime(moment):
+            field = "schedule.at"
+            try:
+                moment = moment.astimezone(dt.UTC)
+            except OverflowError:  # the offset moves it before the year 1 or after 9999
+                return BadTime(field, "is out of range")
+            if moment < now - LATE_INSTANT:
+                return BadTime(field, "this time has passed")
+    if moment > now + HORIZON:
+        return BadTime(field, "more than a year ahead")
+    return moment if moment > now else None
 
 
 def is_released_late(

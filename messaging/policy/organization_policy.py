@@ -2,7 +2,7 @@
 domains, provider accounts and sending rules. Every accept and every window of sends looks here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,14 +13,7 @@ from pydantic import ValidationError
 
 from messaging import providers
 from messaging.domain.channels import Channel
-from messaging.domain.policy import (
-    BUILT_IN,
-    CategoryRules,
-    Domain,
-    SendingRulesRecord,
-    quiet_hours,
-    rules_of,
-)
+from messaging.domain.policy import BUILT_IN, SendingPolicy
 from messaging.models import ProviderAccount
 from messaging.store import policies as store
 from messaging.store.policies import PolicyRows
@@ -62,24 +55,12 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What one organization has decided."""
+class Policy(SendingPolicy):
+    """What one organization has decided, and its accounts."""
 
-    categories: Mapping[str, CategoryRules]
-    domains: Mapping[str, Domain]
-    default_domain: Domain | None
     accounts: tuple[Account, ...]
-    sending: SendingRulesRecord
     simulated: bool = False
     """The simulator serves channels without an account, as in the demo organization."""
-
-    def rules(self, category: str) -> CategoryRules:
-        """Return a category's rules. A category that was deleted needs consent, like MARKETING."""
-        return rules_of(self.categories, category)
-
-    def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
-        """Return the quiet hours (`from`, `until`: HH:MM) of a category on a channel."""
-        return quiet_hours(self.sending, channel, rules)
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,6 @@
 """The entries of the menu: each leads to its first page, and all of its pages are its tabs."""
 
-from rme.sidebar.kinds import HomePage, MenuEntry, OrganizationPage, Page
+from rme.sidebar.kinds import Entry, HomePage, OrganizationPage, Page
 from rme.tenants.access.roles import Permission
 
 P = Permission
@@ -15,12 +15,12 @@ def _model(title: str, model: str) -> Page:
     return Page(title, None, models=(model,))
 
 
-MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
+MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "",
         (
-            MenuEntry("Home", "home", (HomePage("Home", P.SEE_MESSAGES, "admin:index"),)),
-            MenuEntry(
+            Entry("Home", "home", (HomePage("Home", P.SEE_MESSAGES, "admin:index"),)),
+            Entry(
                 "Messages",
                 "mail",
                 (
@@ -30,8 +30,8 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry("Send a message", "send", (_console("Send a message", P.OPERATE, "send"),)),
-            MenuEntry(
+            Entry("Send a message", "send", (_console("Send a message", P.OPERATE, "send"),)),
+            Entry(
                 "Templates",
                 "description",
                 (
@@ -47,7 +47,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "People",
         (
-            MenuEntry(
+            Entry(
                 "Contacts",
                 "person",
                 (
@@ -59,7 +59,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     _model("Devices", "push.Device"),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Suppressions",
                 "block",
                 (
@@ -70,7 +70,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Consent",
                 "handshake",
                 (
@@ -78,7 +78,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     _console("Ledger and chain", P.SEE_PEOPLE, "ledger"),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Privacy requests",
                 "privacy_tip",
                 (
@@ -93,7 +93,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "Delivery",
         (
-            MenuEntry(
+            Entry(
                 "Providers and routing",
                 "cell_tower",
                 (
@@ -104,12 +104,12 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     _console("Callback log", P.SEE_SETTINGS, "callbacks"),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Sender domains",
                 "alternate_email",
                 (_console("Sender domains", P.SEE_SETTINGS, "domains", "domain", "new_domain"),),
             ),
-            MenuEntry(
+            Entry(
                 "Sending rules",
                 "speed",
                 (
@@ -123,7 +123,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "Developers",
         (
-            MenuEntry(
+            Entry(
                 "Applications and keys",
                 "key",
                 (
@@ -133,7 +133,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Webhooks",
                 "webhook",
                 (
@@ -144,7 +144,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Request log",
                 "lists",
                 (
@@ -152,7 +152,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     _console("Compose a request", P.SEE_SETTINGS, "compose"),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "API reference",
                 "menu_book",
                 (Page("API reference", None, "/rme/v1/docs"),),
@@ -162,7 +162,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "Settings",
         (
-            MenuEntry(
+            Entry(
                 "Organization",
                 "domain",
                 (
@@ -179,7 +179,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "Team",
                 "group",
                 (
@@ -192,7 +192,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     ),
                 ),
             ),
-            MenuEntry(
+            Entry(
                 "CRM connection",
                 "hub",
                 (
@@ -205,8 +205,8 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     _model("Exhibitors", "crm.Exhibitor"),
                 ),
             ),
-            MenuEntry("Bots", "smart_toy", (_model("Bots", "bot.BotSettings"),)),
-            MenuEntry(
+            Entry("Bots", "smart_toy", (_model("Bots", "bot.BotSettings"),)),
+            Entry(
                 "Audit",
                 "manage_search",
                 (

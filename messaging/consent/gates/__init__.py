@@ -5,9 +5,8 @@ Checked when a message is accepted (`check`) and again right before it is sent (
 """
 
 from messaging.consent.gates.checks import (
-    GateResult,
+    REFUSAL_TEXTS,
     PendingCheck,
-    Refusal,
     begin_check,
     check,
 )
@@ -15,11 +14,10 @@ from messaging.domain.gates import Candidate, Pauses
 from messaging.store.gates.pauses_and_caps import pauses_in_force
 
 __all__ = [
+    "REFUSAL_TEXTS",
     "Candidate",
-    "GateResult",
     "Pauses",
     "PendingCheck",
-    "Refusal",
     "begin_check",
     "check",
     "pauses_in_force",

@@ -10,6 +10,7 @@ from messaging.domain.gates import (
     Candidate,
     GateFacts,
     GateRefusal,
+    GateVerdict,
     LayerFacts,
     Pauses,
     decide,
@@ -21,8 +22,8 @@ from messaging.store.gates.pauses_and_caps import CappedContact
 from rme.core import errors
 from rme.core.db.prepared_statements import Batch
 
-Refusal = type[errors.ApiError]
-
+REFUSAL_TEXTS = {refusal: errors.by_code()[refusal].default for refusal in GateRefusal}
+"""The texts of refusals, as callers read them."""
 _COUNTED_AT_ACCEPT = ["ACCEPTED", "SCHEDULED", "SENDING", "SENT", "DELIVERED", "UNKNOWN"]
 _COUNTED_AT_SEND = ["SENT", "DELIVERED", "UNKNOWN"]
 
@@ -73,13 +74,6 @@ def _capped(candidate: Candidate) -> CappedContact:
 # --- the checks -----------------------------------------------------------------------------------
 
 
-class GateResult(NamedTuple):
-    """The refusal, or None; and the id of the suppression or consent entry that decided, if any."""
-
-    refusal: Refusal | None = None
-    entry: str | None = None
-
-
 class SendResults(NamedTuple):
     """Pauses in force by organization, and a result for each candidate in its order.
 
@@ -87,10 +81,10 @@ class SendResults(NamedTuple):
     """
 
     pauses: Mapping[str, Pauses]
-    results: list[GateResult]
+    results: list[GateVerdict]
 
 
-def check(candidates: Sequence[Candidate]) -> list[GateResult]:
+def check(candidates: Sequence[Candidate]) -> list[GateVerdict]:
     """Return for each candidate whether it may be sent, in the same order.
 
     One query for any number of candidates, a second where a category has a frequency cap.
@@ -125,28 +119,17 @@ def begin_check(candidates: Sequence[Candidate], batch: Batch) -> PendingCheck:
 
 def _results(
     candidates: Sequence[Candidate], caps: FrequencyCaps, facts: GateFacts
-) -> list[GateResult]:
-    return [_result(candidate, facts.of(candidate), caps) for candidate in candidates]
+) -> list[GateVerdict]:
+    return [_verdict(candidate, facts.of(candidate), caps) for candidate in candidates]
 
 
-def _result(candidate: Candidate, facts: LayerFacts, caps: FrequencyCaps) -> GateResult:
+def _verdict(candidate: Candidate, facts: LayerFacts, caps: FrequencyCaps) -> GateVerdict:
     _, contact_id, channel, address, rules, _, _ = candidate
     if facts is NO_FACTS and not rules.opt_in and rules.cap is None:  # as nearly always
-        return _MAY_GO
+        return MAY_GO
     suppressions, consent = facts
-    verdict = decide(
+    return decide(
         suppressions.entry(channel, address, contact_id),
         consent.permission(contact_id, channel, rules.name, opt_in=rules.opt_in, address=address),
         lambda: caps.reached(candidate),
     )
-    if verdict is MAY_GO:
-        return _MAY_GO
-    return GateResult(_REFUSALS[verdict.refusal] if verdict.refusal else None, verdict.entry)
-
-
-_MAY_GO = GateResult()
-_REFUSALS: Mapping[GateRefusal, Refusal] = {
-    GateRefusal.SUPPRESSED: errors.Suppressed,
-    GateRefusal.NO_CONSENT: errors.NoConsent,
-    GateRefusal.FREQUENCY_CAPPED: errors.FrequencyCapped,
-}

@@ -41,7 +41,7 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelRow:
+class Row:
     """The figures of a channel, or of all."""
 
     channel: str
@@ -97,7 +97,7 @@ def _filter(figure: Figure) -> str:
     return WAITING if figure is Figure.WAITING else STATUSES[figure][0]
 
 
-def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
+def rows(lists: Lists, statistics: Statistics) -> list[Row]:
     """Return the rows of the channels that have figures or a provider account, and of all of them
     if there are several.
     """
@@ -107,7 +107,7 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
     channels = [channel for channel in Channel if channel in shown]
     nothing = Figures(dict.fromkeys(Figure, 0))
     table = [
-        ChannelRow(
+        Row(
             channel.label,
             _cells(lists, statistics.current.channels.get(channel, nothing), channel),
             [
@@ -118,7 +118,7 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
         for channel in channels
     ]
     if len(table) > 1:
-        table.append(ChannelRow("All", _cells(lists, statistics.current.total), []))
+        table.append(Row("All", _cells(lists, statistics.current.total), []))
     return table
 
 
@@ -135,7 +135,7 @@ def _cell(title: str, count: int, url: str) -> TableCell:
 
 
 def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list[Tile]:
-    """Return the tiles: accepted, succeeded, failed and waiting messages."""
+    """Return the tiles: what was accepted, what succeeded, what failed and what waits."""
     current, before = statistics.current, statistics.before
     now, then = current.total.counts, before.total.counts
     accepted, accepted_before = current.total.accepted, before.total.accepted

@@ -117,7 +117,7 @@ def _reach(
         CategoryReach(
             category=each.name,
             reached=result.refusal is None,
-            refusal=wording.reason(result.refusal.code) if result.refusal else "",
+            refusal=wording.reason(result.refusal),
             wait_reason=_wait_reason(person, channel, each),
         )
         for each, result in zip(rules, gates.check(candidates), strict=True)

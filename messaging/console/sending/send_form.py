@@ -10,8 +10,9 @@ from django.urls import reverse
 from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import MomentField
 from messaging.console.studio import written
-from messaging.content import previews, samples, templates
+from messaging.content import previews, samples
 from messaging.content.samples import SampleField
+from messaging.domain import planning
 from messaging.domain.channels import Channel
 from messaging.models import TemplateVersion
 from rme.core import addresses, errors
@@ -152,7 +153,7 @@ def _version_for(
 ) -> TemplateVersion | None:
     """Return the variant in the person's language, else in the organization's, else the first."""
     default = viewer.organization.language
-    wanted = templates.languages((contact and contact.language) or default, default, chain=True)
+    wanted = planning.languages((contact and contact.language) or default, default, chain=True)
     by_language = {each.template.language: each for each in variants}
     for language in (*wanted, *by_language):
         if language in by_language:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from messaging.delivery.accounts import circuits, rates, routing
-from messaging.delivery.accounts.availability import Key, key_of
 from messaging.delivery.accounts.concurrency import ProcessLoad
 from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.domain import admission
@@ -23,7 +22,7 @@ from messaging.domain.admission import (
 )
 from messaging.domain.channels import Channel
 from messaging.domain.next_steps import NO_ROOM_SECONDS
-from messaging.domain.routing import try_last
+from messaging.domain.routing import Key, key_of, try_last
 from messaging.domain.statuses import WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 
-from messaging.consent.gates import Candidate, GateResult, begin_check
+from messaging.consent.gates import Candidate, begin_check
 from messaging.delivery import claims, sweeper
+from messaging.domain.gates import GateRefusal, GateVerdict
 from messaging.domain.policy import CategoryRules, FrequencyCap
 from messaging.domain.receipts import Receipt
 from messaging.domain.statuses import EventType, Status
@@ -20,7 +21,7 @@ from messaging.reports import metrics
 from messaging.store import due_organizations
 from messaging.store.reports import backlogs, gauges
 from messaging.store.transitions import apply_transitions
-from rme.core import errors, ids
+from rme.core import ids
 from rme.core.db import prepared_statements, sql
 from rme.core.provider import DeliveryReceipt
 from rme.tenants.models import Organization
@@ -143,7 +144,7 @@ NEWS = CategoryRules(
 )
 
 
-def _check_gates(number: int) -> list[GateResult]:
+def _check_gates(number: int) -> list[GateVerdict]:
     """Check contacts of four organizations, each of whom had a message."""
     candidates = [
         Candidate(f"o0{i % 4}", f"c{i}", "EMAIL", f"c{i}@example.com", NEWS, str(ids.new_id()))
@@ -167,9 +168,9 @@ def test_reads_of_the_gates_behind_many_entries(known, no_autovacuum):
         _check_gates(ROWS)
     backlog_scene.fill(Status.SENT, COUNT, since=now)
     backlog_scene.fill_gates(COUNT)
-    results: list[GateResult] = []
+    results: list[GateVerdict] = []
     entries, blocks = backlog_scene.read_by(lambda: results.extend(_check_gates(ROWS)))
-    assert [result.refusal for result in results] == [errors.FrequencyCapped] * ROWS
+    assert [result.refusal for result in results] == [GateRefusal.FREQUENCY_CAPPED] * ROWS
     assert entries < 8 * ROWS + 200
     assert blocks < 40 * ROWS + 200
 

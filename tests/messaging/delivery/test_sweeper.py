@@ -7,91 +7,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.db import connections
 
-from messaging.accept import drafts
-from messaging.accept.requests import AtSchedule, LocalSchedule, OrgSchedule
 from messaging.delivery import sweeper
 from messaging.models import Category, Delivery
 from rme.core.db import clock
-from rme.core.errors import InvalidPayload
 from tests import factories
 from tests.rest import Api, error, events, message, work
 
 UTC = dt.UTC
-NOW = dt.datetime(2026, 3, 20, 12, 0, tzinfo=UTC)
-
-
-def due(given, contact="", organization="UTC", now=NOW):
-    return drafts.due(given, contact_zone=contact, organization_zone=organization, now=now)
-
-
-def local(text, day=None):
-    return LocalSchedule(mode="LOCAL", time=text, date=day)
-
-
-@pytest.mark.promise("schedule-1", "schedule-2", "schedule-3", "schedule-5", "schedule-7")
-@pytest.mark.parametrize(
-    ("given", "contact", "expected"),
-    [
-        (local("09:30"), "Europe/Zurich", dt.datetime(2026, 3, 21, 8, 30, tzinfo=UTC)),
-        (local("14:00"), "Europe/Zurich", dt.datetime(2026, 3, 20, 13, 0, tzinfo=UTC)),
-        (local("09:30"), "America/New_York", dt.datetime(2026, 3, 20, 13, 30, tzinfo=UTC)),
-        (local("09:30"), "Not/AZone", dt.datetime(2026, 3, 21, 9, 30, tzinfo=UTC)),
-        # skipped: 02:30 of the day moves on by the gap; twice: the first
-        (
-            local("02:30", "2026-03-29"),
-            "Europe/Zurich",
-            dt.datetime(2026, 3, 29, 1, 30, tzinfo=UTC),
-        ),
-        (
-            local("02:30", "2026-10-25"),
-            "Europe/Zurich",
-            dt.datetime(2026, 10, 25, 0, 30, tzinfo=UTC),
-        ),
-        # Lord Howe moves its clock by half an hour only
-        (
-            local("02:15", "2026-10-04"),
-            "Australia/Lord_Howe",
-            dt.datetime(2026, 10, 3, 15, 45, tzinfo=UTC),
-        ),
-        (
-            OrgSchedule(mode="ORG", time="09:00", date="2026-04-01"),
-            "Asia/Kolkata",
-            dt.datetime(2026, 4, 1, 9, 0, tzinfo=UTC),
-        ),
-        (
-            AtSchedule(mode="AT", at="2026-03-20T15:00:00+02:00"),
-            "",
-            dt.datetime(2026, 3, 20, 13, 0, tzinfo=UTC),
-        ),
-        (AtSchedule(mode="AT", at="2026-03-20T11:59:30Z"), "", None),
-    ],
-)
-def test_schedule_is_due_at_the_expected_time(given, contact, expected):
-    assert due(given, contact) == expected
-
-
-@pytest.mark.promise("schedule-5", "schedule-6")
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        (AtSchedule(mode="AT", at="2026-03-20T11:58:00Z"), "schedule.at"),
-        (AtSchedule(mode="AT", at="2028-01-01T00:00:00Z"), "schedule.at"),
-        (AtSchedule(mode="AT", at="0001-01-01T00:00:00+14:00"), "schedule.at"),
-        (AtSchedule(mode="AT", at="9999-12-31T23:59:59-12:00"), "schedule.at"),
-        (OrgSchedule(mode="ORG", time="09:00", date="2026-03-19"), "schedule.date"),
-        (local("09:00", "2028-01-01"), "schedule.date"),
-    ],
-)
-def test_impossible_times_are_rejected(given, field):
-    with pytest.raises(InvalidPayload) as refused:
-        due(given)
-    assert refused.value.details[0].field == field
-
-
-@pytest.mark.promise("schedule-8")
-def test_a_passed_local_time_is_too_late_for_that_recipient():
-    with pytest.raises(drafts.TooLate):
-        due(local("09:00", "2026-03-20"), "Pacific/Auckland")
 
 
 def in_an_hour(zone="UTC"):

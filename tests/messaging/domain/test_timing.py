@@ -1,10 +1,19 @@
 """Quiet hours and scheduled times, where the recipient is."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from messaging.domain.timing import is_released_late, quiet_until, scheduled_at
+from messaging.domain.timing import (
+    BadTime,
+    FixedTime,
+    LocalTime,
+    OrganizationTime,
+    due,
+    is_released_late,
+    quiet_until,
+    scheduled_at,
+)
 from rme.core.zones import zone
 
 NIGHT = {"from": "21:00", "until": "08:00"}
@@ -67,3 +76,61 @@ def test_release_after_the_grace_is_late(scheduled_for, is_late):
     moment = at(scheduled_for) if scheduled_for else None
     grace = timedelta(minutes=30)
     assert is_released_late(moment, at("2026-03-01T12:00"), grace) is is_late
+
+
+NOON_IN_MARCH = at("2026-03-20T12:00")
+
+
+def due_at(schedule, contact="UTC"):
+    return due(schedule, contact_zone=contact, organization_zone="UTC", now=NOON_IN_MARCH)
+
+
+def local(clock, day=None):
+    return LocalTime(time.fromisoformat(clock), date.fromisoformat(day) if day else None)
+
+
+def fixed(text):
+    return FixedTime(datetime.fromisoformat(text))
+
+
+@pytest.mark.promise("schedule-1", "schedule-2", "schedule-3", "schedule-5", "schedule-7")
+@pytest.mark.parametrize(
+    ("schedule", "contact", "moment"),
+    [
+        (local("09:30"), "Europe/Zurich", "2026-03-21T08:30"),
+        (local("14:00"), "Europe/Zurich", "2026-03-20T13:00"),
+        (local("09:30"), "America/New_York", "2026-03-20T13:30"),
+        # skipped: 02:30 of the day moves on by the gap; twice: the first
+        (local("02:30", "2026-03-29"), "Europe/Zurich", "2026-03-29T01:30"),
+        (local("02:30", "2026-10-25"), "Europe/Zurich", "2026-10-25T00:30"),
+        # Lord Howe moves its clock by half an hour only
+        (local("02:15", "2026-10-04"), "Australia/Lord_Howe", "2026-10-03T15:45"),
+        (OrganizationTime(time(9), date(2026, 4, 1)), "Asia/Kolkata", "2026-04-01T09:00"),
+        (fixed("2026-03-20T15:00:00+02:00"), "UTC", "2026-03-20T13:00"),
+        (fixed("2026-03-20T11:59:30+00:00"), "UTC", None),
+    ],
+)
+def test_schedule_is_due_at_the_expected_time(schedule, contact, moment):
+    assert due_at(schedule, contact) == (at(moment) if moment else None)
+
+
+@pytest.mark.promise("schedule-5", "schedule-6")
+@pytest.mark.parametrize(
+    ("schedule", "bad_time"),
+    [
+        (fixed("2026-03-20T11:58:00+00:00"), ("schedule.at", "this time has passed")),
+        (fixed("2028-01-01T00:00:00+00:00"), ("schedule.at", "more than a year ahead")),
+        (fixed("0001-01-01T00:00:00+14:00"), ("schedule.at", "is out of range")),
+        (fixed("9999-12-31T23:59:59-12:00"), ("schedule.at", "is out of range")),
+        (OrganizationTime(time(9), date(2026, 3, 19)), ("schedule.date", "this time has passed")),
+        (local("09:00", "2028-01-01"), ("schedule.date", "more than a year ahead")),
+    ],
+)
+def test_impossible_times_are_rejected(schedule, bad_time):
+    assert due_at(schedule) == BadTime(*bad_time)
+
+
+@pytest.mark.promise("schedule-8")
+def test_a_passed_local_time_is_too_late_for_that_recipient():
+    late = due_at(local("09:00", "2026-03-20"), "Pacific/Auckland")
+    assert late == BadTime("schedule.time", "this time has passed there", is_local=True)

@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 from django.db.models import Q
 
-from messaging.accept.storing import AcceptedBatch
 from messaging.consent import ledger
 from messaging.delivery import deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
@@ -16,7 +15,7 @@ from messaging.domain import receipts as domain_receipts
 from messaging.domain.receipts import Receipt
 from messaging.domain.transitions import UNCHANGED, Transition
 from messaging.feedback import callbacks
-from messaging.store import attempts, due_work
+from messaging.store import accepted, attempts, due_work
 from messaging.store import claims as store_claims
 from messaging.store.attempts import AttemptOutcomes, NewAttempt
 from messaging.webhooks import outbox
@@ -126,7 +125,12 @@ def _attempts_stay() -> AbstractContextManager[object]:
 
 def _no_key() -> AbstractContextManager[object]:
     """An idempotency key is not stored."""
-    return patch.object(AcceptedBatch, "add_key", lambda *_: None)
+    real = accepted.store
+
+    def store(messages: Any, _: Any, now: Any) -> None:
+        real(messages, (), now)
+
+    return patch.object(accepted, "store", store)
 
 
 def _failover_after_unknown() -> AbstractContextManager[object]:

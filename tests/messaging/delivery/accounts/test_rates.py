@@ -9,10 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging import providers
-from messaging.accept.plan import RATE_TOO_SLOW
 from messaging.delivery.accounts import admission, rates
 from messaging.domain.channels import Channel
-from messaging.models import Category, Delivery, Message, ProviderAccount
+from messaging.domain.planning import RATE_TOO_SLOW
+from messaging.models import Category, Delivery, IdempotencyKey, Message, ProviderAccount
 from messaging.policy import organization_policy
 from messaging.store.reports import backlogs
 from rme.core.cache import TtlCache
@@ -190,6 +190,17 @@ def test_messages_that_would_wait_too_long_are_rejected(api, org, accounts, brie
     TtlCache.clear_all()
     again = api.send(message(people[42]), **{"Idempotency-Key": "k"})
     assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (202, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_messages_of_a_bulk_decided_again_count_once(api, org, accounts, brief):
+    accounts("slow", rate=2)
+    people = factories.contacts(org, 30)
+    assert api.send(message(people[0]), **{"Idempotency-Key": "k"}).status_code == 202
+    IdempotencyKey.objects.update(expires_at=clock.now() - timedelta(1))
+    # the row of the expired key is in the way of the first try
+    answer = api.bulk([message(people[0], idempotencyKey="k"), *map(message, people[1:])])
+    assert answer.json()["accepted"] == 30
 
 
 def test_waiting_messages_are_counted_by_priority_and_organization(api, org, accounts, brief):
