@@ -93,6 +93,11 @@ def _preview(page: Page) -> None:
     """Fill in the recipient, and let the page show the message."""
     page.get_by_label("Recipient").fill("olivia.reyes@people.rme.test")
     page.get_by_label("Template", exact=True).select_option("EMAIL booking")
+    page.get_by_role("button", name="Preview").wait_for()
+    for field in page.locator("#send-variables input").all():
+        field.fill(field.get_attribute("placeholder") or "A-17")
+    for field in page.locator("#send-variables select").all():
+        field.select_option(index=1)
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("heading", name="Preview").wait_for()
 
