@@ -56,6 +56,11 @@ class Journey:
         self._activate(self.tab.get_by_role(role, name=name, exact=True).first, "Enter")
         self.tab.wait_for_load_state("domcontentloaded")  # of the page that it leads to
 
+    def unfold(self, title: str) -> None:
+        """Open a folded part of a page."""
+        self.count += 1
+        self._activate(self.tab.locator("summary", has_text=title), "Enter")
+
     def choose_file(self, field: Target, file: FilePayload) -> None:
         """Choose a file by the browser's own dialog."""
         self.count += 1

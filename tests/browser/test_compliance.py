@@ -20,10 +20,10 @@ def test_consent_with_evidence_then_the_chain_then_the_persons_data(tab, journey
     journey.click("button", "Show")
     journey.click("link", "record consent of Ada Lovelace, " + ", ".join([ada.email, ada.mobile]))
     form = tab.get_by_role("form", name="Record consent")
-    journey.choose(form.get_by_label("Channel"), "EMAIL")
-    journey.choose(form.get_by_label("Category"), "MARKETING")
+    journey.choose(form.get_by_label("Channel"), "Email")
+    journey.choose(form.get_by_label("Category"), "Marketing")
     journey.choose(form.get_by_label("Kind of evidence"), "Paper form")
-    journey.fill(form.get_by_label("How do you know?"), "Congress desk, 3 May")
+    journey.fill(form.get_by_label("Evidence", exact=True), "Congress desk, 3 May")
     journey.click("button", "Record consent")
     expect(tab.get_by_text("Opted in to marketing email.")).to_be_visible()
     assert ConsentEntry.objects.get().evidence == {"kind": "PAPER", "note": "Congress desk, 3 May"}

@@ -86,7 +86,8 @@ def test_cancel_one_scheduled_send(tab, journey, org):
 def test_opt_a_person_out_with_evidence(tab, journey, org):
     ada = factories.contact(org)
     journey.search("Lovelace")
-    journey.fill("How do you know?", "by phone on 3 May")
+    journey.unfold("Record an opt-out")
+    journey.fill("Evidence", "by phone on 3 May")
     journey.click("button", "Opt out")
     expect(tab.get_by_text("Opted out of all messages.")).to_be_visible()
     entry = ConsentEntry.objects.get()

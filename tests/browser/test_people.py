@@ -68,5 +68,5 @@ def test_person_is_suppressed_and_the_suppression_lifted(tab, journey, org, live
     journey.click("link", "Lift suppression")
     journey.fill("Why?", "asked for messages again")
     journey.click("button", "Lift")
-    expect(tab.get_by_role("heading", name="Can this person be reached?")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Reachability")).to_be_visible()
     assert not Suppression.objects.exists()

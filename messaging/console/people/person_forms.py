@@ -13,7 +13,7 @@ from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
 
-CHANNELS = [(ALL, "All channels"), *((each.value, each.value) for each in Channel)]
+CHANNELS = [(ALL, "All channels"), *((each.value, each.label) for each in Channel)]
 _FIELDS = {"occurredAt": "occurred_at", "contactId": None}
 
 
@@ -27,7 +27,7 @@ class DecisionForm(forms.Form):
     category = forms.ChoiceField()
     evidence = forms.CharField(
         max_length=2000,
-        label="How do you know?",
+        label="Evidence",
         help_text="For example: by phone on 3 May, asked by Sam.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
@@ -42,7 +42,7 @@ class DecisionForm(forms.Form):
     ip = forms.GenericIPAddressField(required=False, label="IP address of the person")
     occurred_at = forms.DateTimeField(
         required=False,
-        label="When (empty: now)",
+        label="Date (now if empty)",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
     )
@@ -54,7 +54,9 @@ class DecisionForm(forms.Form):
         for name, every in (("channel", CHANNELS[0]), ("category", (ALL, "All categories"))):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            options = CHANNELS[1:] if name == "channel" else [(each, each) for each in names]
+            options = (
+                CHANNELS[1:] if name == "channel" else [(each, each.capitalize()) for each in names]
+            )
             field.choices = self.offered(every, options)
 
         kind = self.fields["kind"]

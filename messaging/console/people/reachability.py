@@ -44,6 +44,10 @@ class ChannelReach:
     categories: Sequence[CategoryReach] = ()
 
     @property
+    def label(self) -> str:
+        return Channel(self.channel).label
+
+    @property
     def reached(self) -> bool:
         """Return whether at least one category reaches the person."""
         return any(each.reached for each in self.categories)

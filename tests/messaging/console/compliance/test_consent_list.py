@@ -65,7 +65,7 @@ def test_each_filter_alone_and_together(root, org):
 def test_found_person_links_to_the_consent_forms(root, org):
     ada = factories.contact(org)
     text = see(root, "?person=lovelace").content.decode()
-    assert f"{url('person', ada.pk)}#opted_in_channel" in text
+    assert f"{url('person', ada.pk)}?open=opt_in#opted_in_channel" in text
     form = root.get(url("person", ada.pk)).content.decode()
     assert 'id="opted_in_channel"' in form
     assert 'id="opted_out_channel"' in form

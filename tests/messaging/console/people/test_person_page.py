@@ -113,6 +113,17 @@ def test_page_starts_with_the_message_not_delivered(root, org, ada):
     assert text in see(root, ada).content.decode()
 
 
+def test_forms_are_folded_until_they_are_asked_for_or_have_errors(root, org, ada):
+    folded = '<details class="c-card c-below c-fold">'
+    assert see(root, ada).content.decode().count(folded) == 2
+    asked = root.get(f"{url('person', ada.pk)}?open=opt_in").content.decode()
+    assert asked.count(folded) == 1
+    form = {"form": "opt_out", "channel": "ALL", "category": "ALL", "evidence": ""}
+    shown = root.post(url("person", ada.pk), form).content.decode()
+    assert shown.count(folded) == 1
+    assert shown.count('c-fold" open>') == 1
+
+
 def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
     form = {"form": "opt_out", "channel": "ALL", "category": "ALL", "evidence": "by phone"}
     done = root.post(url("person", ada.pk), form)
