@@ -16,6 +16,8 @@ from rme.tenants.access import pages as access_pages
 from rme.tenants.admin import role_page
 from rme.tenants.imports.pages import FilePages
 
+handler403 = "rme.refused_pages.forbidden"
+handler404 = "rme.refused_pages.not_found"
 handler500 = "rme.core.http.api.failed"
 _BOT_PATH = f"{settings.BOT_BASE_PATH}/".lstrip("/")
 _PUSH_DEMO_CALLS = ("devices", "send", "replace")

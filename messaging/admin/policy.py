@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from messaging.domain.channels import Channel
+from messaging.admin.quiet_hours import QuietHoursInput
 from messaging.models import Pause, SendingRules
 from messaging.policy import organization_policy, pausing
 from rme.tenants.access.roles import Permission
@@ -51,24 +51,23 @@ class SendingRulesForm(TenantForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if quiet_hours := self.fields.get("quiet_hours"):
+            quiet_hours.widget = QuietHoursInput()
+            quiet_hours.help_text = "In the recipient's time zone. What is due in between waits."
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:
                 self.fields[name].validators.append(MinValueValidator(1))
 
-    def clean_quiet_hours(self) -> dict[str, object]:
-        """Check the quiet hours: by channel, two different times of day."""
-        periods = self.cleaned_data["quiet_hours"] or {}
-        if not isinstance(periods, dict) or not all(map(_is_period, periods.values())):
-            raise forms.ValidationError('Like {"SMS": {"from": "21:00", "until": "08:00"}}.')
-        if unknown := sorted(set(periods) - set(Channel)):
-            raise forms.ValidationError(f"There is no channel {unknown[0]}.")
+    def clean_quiet_hours(self) -> dict[str, dict[str, str]]:
+        """Check the quiet hours: for each channel two different times of day, or none."""
+        periods: dict[str, dict[str, str]] = self.cleaned_data["quiet_hours"] or {}
+        if not all(map(_is_period, periods.values())):
+            raise forms.ValidationError("Choose two different times for each channel, or none.")
         return periods
 
 
-def _is_period(value: object) -> bool:
-    if not isinstance(value, dict) or set(value) != {"from", "until"}:
-        return False
-    times = [str(value["from"]), str(value["until"])]
+def _is_period(period: dict[str, str]) -> bool:
+    times = list(period.values())
     return times[0] != times[1] and all(re.fullmatch(TIME, time) for time in times)
 
 

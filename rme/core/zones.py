@@ -17,6 +17,16 @@ def _names() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
+@cache
+def choices() -> list[str]:
+    """Return the zones that a person chooses from: those of regions, by name."""
+    return sorted(name for name in _names() if "/" in name and not name.startswith(NOT_OFFERED))
+
+
+NOT_OFFERED = ("Etc/", "SystemV/", "US/", "Canada/", "Brazil/", "Chile/", "Mexico/", "posix/")
+"""The beginnings of zones that have another name, or are offsets alone."""
+
+
 def validate_zone(name: str) -> None:
     """Raise ValidationError for a name that is no IANA zone."""
     if not is_zone(name):

@@ -64,9 +64,14 @@ class CommentInline(TenantInline):
     """Comments on a case: they can be added, not changed."""
 
     model = CaseComment
-    fields = ("text", "author", "created_at")
-    readonly_fields = ("author", "created_at")
+    fields = ("text", "author", "added")
+    readonly_fields = ("author", "added")
     ordering = ("id",)
+
+    @admin.display(description="added")
+    def added(self, row: CaseComment) -> object:
+        """Return when a comment was added; a new one has no time yet."""
+        return None if row._state.adding else row.created_at
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False

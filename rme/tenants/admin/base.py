@@ -39,6 +39,7 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     list_filter_submit = False
+    warn_unsaved_form = True
 
     # --- visible rows ---------------------------------------------------------------------------
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -120,6 +121,18 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         names = tuple(super().get_readonly_fields(request, obj))
         fixed = [name for name in self.fixed_fields if has_field(self.model, name)]
         return (*names, *fixed) if obj else names
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Return the fields of the form. What the database alone fills in has no value to add."""
+        fields = super().get_fields(request, obj)
+        readonly: Any = self.get_readonly_fields(request, obj)
+        shown_only = set(readonly) if obj is None else set()
+        filled_in = {
+            field.name
+            for field in self.opts.concrete_fields
+            if field.name in shown_only and field.has_db_default() and not field.has_default()
+        }
+        return [each for each in fields if each not in filled_in]
 
     def get_changelist(self, request: HttpRequest, **kwargs: object) -> type[TenantList]:
         return TenantList

@@ -17,6 +17,11 @@ class TenantList(ChangeList):
     def get_ordering_field(self, field_name: object) -> object:
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Return whether a search or a filter chose the rows, other than the organization's."""
+        return bool(self.query or self.get_filters_params().keys() - {"organization"})
+
 
 def declared_lookups(page: Any, request: HttpRequest) -> set[str]:
     """Return the query parameters that a list's filters and its date hierarchy read."""

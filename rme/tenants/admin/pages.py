@@ -33,6 +33,7 @@ from rme.tenants.admin.base import (
     TenantInline,
 )
 from rme.tenants.admin.choices import TenantForm
+from rme.tenants.admin.offered import offer_settings
 from rme.tenants.admin.shown_once import ShownOnce
 from rme.tenants.models import Invitation, Membership, Organization, User
 
@@ -86,6 +87,10 @@ SUPERUSER_FIELDS = ("is_active", "simulator", "calls_per_second", "calls_per_day
 
 class OrganizationForm(TenantForm):
     """An organization. The id of a deleted one, whose messages may still be stored, is taken."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offer_settings(self)
 
     def clean_id(self) -> str:
         organization_id: str = self.cleaned_data["id"]

@@ -10,6 +10,7 @@ _LANGUAGE = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?")
 # CLDR also names what stands for none, for several, or for a test.
 _NO_LANGUAGES = frozenset({"mis", "mul", "und", "zxx"})
 _NO_COUNTRIES = frozenset({"EU", "EZ", "QO", "UN", "XA", "XB", "ZZ"})
+_COUNTRY = re.compile(r"(?!EU|EZ|QO|UN|XA|XB|ZZ)[A-Z]{2}")
 
 
 @cache
@@ -40,6 +41,16 @@ def choices() -> list[tuple[str, str]]:
         place = f" ({names.territories[country]})" if country else ""
         labels.append((code, f"{names.languages[language]}{place}"))
     return sorted(labels, key=lambda choice: choice[1])
+
+
+@cache
+def countries() -> list[tuple[str, str]]:
+    """Return the countries by name: the ISO 3166 code, and the name in English."""
+    territories = _names().territories.items()
+    return sorted(
+        ((code, name) for code, name in territories if _COUNTRY.fullmatch(code)),
+        key=lambda choice: choice[1],
+    )
 
 
 def name(code: str) -> str:
