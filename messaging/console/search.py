@@ -3,6 +3,7 @@
 It searches one organization; an id is found in all organizations of the person.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,6 +12,8 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.formats import localize
+from django.utils.timezone import localtime
 from django.views.decorators.http import require_GET
 
 from messaging.consent import suppressions
@@ -32,6 +35,7 @@ from rme.tenants.organizations import latest
 LIMIT = 10
 """The most results of a kind."""
 TERM_LIMIT = 320
+PART_OF_ID = re.compile("[0-9a-f]{8,31}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,14 @@ show = admin.site.admin_view(require_GET(_show))
 
 
 def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
-    """Return what was found, by kind; nine statements at most."""
+    """Return what was found, by kind; ten statements at most."""
     identifier = ids.parse(term.lower())
     groups = [
         Group("People", _people(viewer, term)),
-        Group("Messages", _messages(request, identifier) if identifier else []),
+        Group(
+            "Messages",
+            _messages(request, identifier) if identifier else _messages_from(viewer, term),
+        ),
         Group("API requests", _requests(viewer, identifier) if identifier else []),
         Group("Suppressions", _suppressions(viewer, term)),
         Group("Templates", [] if identifier else _templates(viewer, term)),
@@ -118,6 +125,23 @@ def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
         pairs = [(archived.message.pk, archived.message.organization_id)]
     return [
         Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in pairs
+    ]
+
+
+def _messages_from(viewer: Viewer, term: str) -> list[Result]:
+    """Return the latest messages whose ids begin with what was typed, which is part of an id."""
+    digits = term.replace("-", "").lower()
+    if not PART_OF_ID.fullmatch(digits):
+        return []
+    bounds = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    rows = Message.objects.filter(organization_id=viewer.organization_id, pk__range=bounds)
+    return [
+        Result(
+            str(pk),
+            f"accepted {localize(localtime(at, viewer.zone))}",
+            reverse("console:message", args=[viewer.organization_id, pk]),
+        )
+        for pk, at in rows.order_by("-pk").values_list("pk", "created_at")[:LIMIT]
     ]
 
 

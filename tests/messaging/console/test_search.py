@@ -52,6 +52,17 @@ def test_a_message_is_found_by_its_id_and_by_its_delivery(root, org):
         assert search(root, str(identifier))["Location"] == url("message", sent.pk)
 
 
+def test_a_message_is_found_by_the_beginning_of_its_id(root, org):
+    Api(org).send(message(factories.contact(org)))
+    sent = Message.objects.get()
+    for length in (8, 13, 35):
+        assert search(root, str(sent.pk)[:length])["Location"] == url("message", sent.pk)
+    assert search(root, sent.pk.hex[:20].upper())["Location"] == url("message", sent.pk)
+    assert found(root, str(sent.pk)[:7]) == {}
+    stranger = person("s", factories.organization("other"), Membership.Role.OWNER)
+    assert found(stranger, str(sent.pk)[:13]) == {}
+
+
 def test_results_are_listed_by_kind(root, org):
     factories.contact(org, first_name="Welcome")
     factories.contact(org, last_name="Welcome")
