@@ -176,7 +176,7 @@ def test_overdue_request_is_a_finding_until_it_is_answered(org, ada, settings):
     assert [(each.code, each.message) for each in found] == [
         (
             "PRIVACY_REQUEST_OVERDUE",
-            "requests for a data export or an erasure that are overdue: 1.",
+            "1 privacy request is overdue.",
         )
     ]
     late, _ = requests.page(org.pk, PrivacyRequestFilter(overdue=True), limit=5)
