@@ -1,6 +1,7 @@
 """The job that counts minutes: closed minutes by sets, from the events and the attempts. What was
 sent counts in the minute of its attempt. And it counts by status the messages of each hour in which
-one has changed, so that their sum is all that was accepted.
+one has changed, so that their sum is all that was accepted: hours with few messages each minute,
+all others every ten minutes.
 
 Their ids begin with the time, so a minute is a range of the primary key. Each minute is counted
 when it has passed, and again ten minutes later, when late commits and late outcomes are in; its
@@ -8,7 +9,9 @@ rows are replaced. After an outage the job continues where it stopped, slice by 
 counts at a time; a second one finds the row of the progress locked, and ends.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from time import monotonic
 
 from django.db import transaction
@@ -36,6 +39,9 @@ STATUS_DAYS = timedelta(days=15)
 """How long the statuses of an hour's messages are counted anew when one changes: two weeks are
 shown.
 """
+STATUS_WINDOW = timedelta(minutes=10)
+FEW = 20_000
+"""The most deliveries whose statuses are counted anew each minute: a hundredth of a second."""
 EPOCH, TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=2**16)
 """The first eight digits of an id count these since then."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
@@ -50,7 +56,7 @@ def _minute_of(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(second=0, microsecond=0)
 
 
-def count_slice(now: datetime) -> bool:
+def count_slice(now: datetime, few: int = FEW) -> bool:
     """Count the next slice; return whether one was found. Two at once do no harm."""
     with transaction.atomic():
         progress = _locked(now)
@@ -64,12 +70,14 @@ def count_slice(now: datetime) -> bool:
                 statistics.sum_hours(first_hour, last_hour)
             progress.final_until = end
             progress.first_until = max(progress.first_until, end)
-            _count_statuses(start, end, progress.first_until)
+            if _window_of(start) < _window_of(end):
+                hours = _changed_hours(_window_of(start), _window_of(end))
+                statistics.count_statuses(hours, progress.first_until, REASONS)
         elif progress.first_until < first:
             start, end = progress.first_until, min(first, progress.first_until + SLICE)
             _count(start, end)
             progress.first_until = end
-            _count_statuses(start, end, end)
+            statistics.count_statuses(_small(_changed_hours(start, end), few), end, REASONS)
         else:
             return False
         progress.save()
@@ -110,16 +118,26 @@ def _count(start: datetime, end: datetime) -> None:
     statistics.count_minutes(start, end, REASONS)
 
 
-def _count_statuses(start: datetime, end: datetime, until: datetime) -> None:
-    """Count the statuses of messages whose deliveries were accepted or changed from `start` to
-    `end`, hour by hour.
+def _window_of(moment: datetime) -> datetime:
+    return moment - (moment - EPOCH) % STATUS_WINDOW
+
+
+def _changed_hours(start: datetime, end: datetime) -> list[datetime]:
+    """Return the hours of messages whose deliveries were accepted or changed from `start` to `end`,
+    latest first.
     """
     hours = {hour_of(start), hour_of(end - MINUTE)}
     for beginning in statistics.read_changed(start, end):
         first = EPOCH + TICK * int(beginning, 16)
         hours |= {hour_of(first), hour_of(first + TICK)}
-    counted = sorted(hour for hour in hours if end - STATUS_DAYS <= hour < until)
-    statistics.count_statuses(counted, until, REASONS)
+    return sorted((h for h in hours if end - STATUS_DAYS <= h < end), reverse=True)
+
+
+def _small(hours: Sequence[datetime], few: int) -> list[datetime]:
+    """Return those hours, from the first, that had few deliveries together when last counted."""
+    sizes = statistics.read_sizes(hours)
+    sums = accumulate(sizes.get(hour, 0) for hour in hours)
+    return [hour for hour, deliveries in zip(hours, sums, strict=True) if deliveries <= few]
 
 
 def purge() -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection
+from django.db.models import Sum
 
 from messaging.domain.statuses import StatusReason
 from messaging.models import (
@@ -244,6 +245,12 @@ def read_changed(start: datetime, end: datetime) -> list[str]:
     """Return the beginnings of ids, eight digits each, of deliveries that changed in a time."""
     span = {"first": ids.at_least(start), "last": ids.at_least(end)}
     return [beginning for (beginning,) in sql.fetch(READ_CHANGED, span)]
+
+
+def read_sizes(hours: Sequence[datetime]) -> dict[datetime, int]:
+    """Return how many deliveries the messages of each hour had when last counted."""
+    counts = HourCount.objects.filter(at__in=hours, outcome__startswith=NOW)
+    return dict(counts.values_list("at").annotate(Sum("count")))
 
 
 def count_statuses(hours: Sequence[datetime], until: datetime, reasons: Sequence[str]) -> None:

@@ -91,6 +91,23 @@ def test_late_changes_move_a_message_from_one_figure_to_another():
         assert statuses() == {status.lower(): 1}
 
 
+def test_hours_with_many_deliveries_are_counted_every_ten_minutes():
+    border = UNTIL - timedelta(minutes=UNTIL.minute % 10)
+    at = border - 5 * HOUR
+    row = delivery(at, status="SENT")
+    delivery(at, status="SENT")
+    counted([at])
+    Delivery.objects.filter(pk=row["id"]).update(status="FAILED")
+    event(row, "bounced", border - timedelta(minutes=2))
+    begin(border - timedelta(minutes=4))
+    now = border + minutes.GRACE
+    assert minutes.count_slice(now, few=1)
+    assert not minutes.count_slice(now, few=1)
+    assert statuses() == {"sent": 2}
+    assert minutes.count_slice(border + minutes.FINAL_AFTER, few=1)
+    assert statuses() == {"sent": 1, "failed": 1}
+
+
 def test_attempt_without_an_event_moves_a_message():
     at = UNTIL - 5 * HOUR
     row = delivery(at, status="ACCEPTED", scheduled_for=UNTIL - timedelta(minutes=3))

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from messaging.domain.statuses import EventType, Status
-from messaging.models import Event, HourCount, MinuteCount
+from messaging.models import Delivery, Event, HourCount, MinuteCount
 from messaging.statistics import minutes
+from messaging.store.reports.statistics import NOW
 from rme.core.outcomes import Accepted, Gone, Misconfigured, Rejected, Retryable, Unknown
 from tests.simulation.world.state import Finding, State
 
@@ -15,6 +16,7 @@ WHOLE_HOURS = timedelta(hours=3)
 """After so much time the hours of a history are over, though a clock may be ahead."""
 _OUTCOMES = (Accepted, Retryable, Rejected, Gone, Misconfigured, Unknown)
 _SAME = ("accepted", "sent", "delivered", "blocked", "expired", "cancelled")
+_NOT_SENT = (Status.FAILED, Status.BLOCKED, Status.EXPIRED)
 _ENDS = (EventType.FAILED, EventType.BOUNCED, EventType.BLOCKED, EventType.EXPIRED)
 
 
@@ -28,14 +30,27 @@ def counts(state: State) -> Finding:
     for key in sorted(counted.keys() | wanted.keys(), key=str):
         if counted[key] != wanted[key]:
             yield f"{counted[key]} {key} are counted of {wanted[key]}"
-    if (hours := _sums(HourCount)) != counted:
+    hours = _sums(HourCount)
+    statuses = Counter({key: hours.pop(key) for key in list(hours) if key[0].startswith(NOW)})
+    if hours != counted:
         yield f"the hours have {hours - counted} more and {counted - hours} less than their minutes"
+    if statuses != (stored := _of_deliveries()):
+        yield f"statuses: {statuses - stored} more and {stored - statuses} less than deliveries"
 
 
 def _sums(model: type[MinuteCount] | type[HourCount]) -> Counter[Any]:
     found: Counter[Any] = Counter()
     for outcome, reason, count in model.objects.values_list("outcome", "reason", "count"):
         found[outcome, reason] += count
+    return found
+
+
+def _of_deliveries() -> Counter[Any]:
+    """Count the deliveries by their status, and those without success by their reason too."""
+    found: Counter[Any] = Counter()
+    for status, reason in Delivery.objects.values_list("status", "reason"):
+        has_reason = status in _NOT_SENT and reason in minutes.REASONS
+        found[NOW + status.lower(), reason if has_reason else ""] += 1
     return found
 
 
