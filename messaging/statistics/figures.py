@@ -80,7 +80,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class PeriodFigures:
     """The messages that were accepted in a period, as they are now."""
 
     channels: Mapping[str, Figures]
@@ -100,8 +100,8 @@ class Statistics:
     """The statistics of an organization, up to the last minute that was counted."""
 
     span: TimeRange
-    current: Period
-    before: Period
+    current: PeriodFigures
+    before: PeriodFigures
     """The same hours of the week before."""
     reasons: Sequence[ReasonCount]
     """The most frequent first."""
@@ -147,14 +147,14 @@ def last_hours(until: datetime, hours: int = HOURS) -> list[datetime]:
     return [last - HOUR * (hours - 1 - place) for place in range(hours)]
 
 
-def _period(rows: Sequence[StatusCount], start: datetime, hours: int) -> Period:
+def _period(rows: Sequence[StatusCount], start: datetime, hours: int) -> PeriodFigures:
     by_channel: dict[str, Counter[Status]] = {}
     by_hour: list[Counter[Status]] = [Counter() for _ in range(hours)]
     for row in rows:
         status = Status(row.status.upper())
         by_channel.setdefault(row.channel, Counter())[status] += row.deliveries
         by_hour[(row.at - start) // HOUR][status] += row.deliveries
-    return Period(
+    return PeriodFigures(
         {channel: Figures(figures(counts)) for channel, counts in by_channel.items()},
         [Figures(figures(counts)) for counts in by_hour],
     )

@@ -74,7 +74,7 @@ class OrganizationPage(Page):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """An entry of the menu."""
 
     title: str

@@ -1,6 +1,6 @@
 """The entries of the menu: each leads to its first page, and all of its pages are its tabs."""
 
-from rme.sidebar.kinds import Entry, HomePage, OrganizationPage, Page
+from rme.sidebar.kinds import HomePage, MenuEntry, OrganizationPage, Page
 from rme.tenants.access.roles import Permission
 
 P = Permission
@@ -15,12 +15,12 @@ def _model(title: str, model: str) -> Page:
     return Page(title, None, models=(model,))
 
 
-MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
+MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "",
         (
-            Entry("Home", "home", (HomePage("Home", P.SEE_MESSAGES, "admin:index"),)),
-            Entry(
+            MenuEntry("Home", "home", (HomePage("Home", P.SEE_MESSAGES, "admin:index"),)),
+            MenuEntry(
                 "Messages",
                 "mail",
                 (
@@ -30,8 +30,8 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry("Send a message", "send", (_console("Send a message", P.OPERATE, "send"),)),
-            Entry(
+            MenuEntry("Send a message", "send", (_console("Send a message", P.OPERATE, "send"),)),
+            MenuEntry(
                 "Templates",
                 "description",
                 (
@@ -47,7 +47,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "People",
         (
-            Entry(
+            MenuEntry(
                 "Contacts",
                 "person",
                 (
@@ -59,7 +59,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     _model("Devices", "push.Device"),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Suppressions",
                 "block",
                 (
@@ -70,7 +70,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Consent",
                 "handshake",
                 (
@@ -78,7 +78,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     _console("Ledger and chain", P.SEE_PEOPLE, "ledger"),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Privacy requests",
                 "privacy_tip",
                 (
@@ -93,7 +93,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Delivery",
         (
-            Entry(
+            MenuEntry(
                 "Providers and routing",
                 "cell_tower",
                 (
@@ -104,12 +104,12 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     _console("Callback log", P.SEE_SETTINGS, "callbacks"),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Sender domains",
                 "alternate_email",
                 (_console("Sender domains", P.SEE_SETTINGS, "domains", "domain", "new_domain"),),
             ),
-            Entry(
+            MenuEntry(
                 "Sending rules",
                 "speed",
                 (
@@ -123,7 +123,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Developers",
         (
-            Entry(
+            MenuEntry(
                 "Applications and keys",
                 "key",
                 (
@@ -133,7 +133,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Webhooks",
                 "webhook",
                 (
@@ -144,7 +144,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Request log",
                 "lists",
                 (
@@ -152,7 +152,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     _console("Compose a request", P.SEE_SETTINGS, "compose"),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "API reference",
                 "menu_book",
                 (Page("API reference", None, "/rme/v1/docs"),),
@@ -162,7 +162,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Settings",
         (
-            Entry(
+            MenuEntry(
                 "Organization",
                 "domain",
                 (
@@ -179,7 +179,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "Team",
                 "group",
                 (
@@ -192,7 +192,7 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     ),
                 ),
             ),
-            Entry(
+            MenuEntry(
                 "CRM connection",
                 "hub",
                 (
@@ -205,8 +205,8 @@ MENU: tuple[tuple[str, tuple[Entry, ...]], ...] = (
                     _model("Exhibitors", "crm.Exhibitor"),
                 ),
             ),
-            Entry("Bots", "smart_toy", (_model("Bots", "bot.BotSettings"),)),
-            Entry(
+            MenuEntry("Bots", "smart_toy", (_model("Bots", "bot.BotSettings"),)),
+            MenuEntry(
                 "Audit",
                 "manage_search",
                 (

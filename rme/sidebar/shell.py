@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
-from rme.sidebar.kinds import Entry
+from rme.sidebar.kinds import MenuEntry
 from rme.sidebar.menu import MENU
 from rme.tenants import organizations
 from rme.tenants.access.roles import Permission, held_permissions, own_organizations
@@ -20,22 +20,22 @@ CHOICES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class MenuLink:
     """A link of the menu, as a page shows it."""
 
     title: str
     url: str
     icon: str = ""
     is_current: bool = False
-    tabs: tuple["Link", ...] = ()
+    tabs: tuple["MenuLink", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MenuGroup:
     """The links below one heading of the menu."""
 
     title: str
-    links: tuple[Link, ...]
+    links: tuple[MenuLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,18 @@ class Shell:
 
     organization: OrganizationRecord | None
     """The organization that is chosen; None without any."""
-    groups: tuple[Group, ...]
-    others: tuple[Link, ...]
+    groups: tuple[MenuGroup, ...]
+    others: tuple[MenuLink, ...]
     """The person's other organizations, each with the address that changes to it."""
 
     @property
-    def current(self) -> Link | None:
+    def current(self) -> MenuLink | None:
         """Return the entry of the page that is shown; None for a page outside the menu."""
         links = [link for group in self.groups for link in group.links if link.is_current]
         return links[0] if links else None
 
     @property
-    def tabs(self) -> Sequence[Link]:
+    def tabs(self) -> Sequence[MenuLink]:
         """Return the tabs of the page that is shown, if there are several."""
         tabs = self.current.tabs if self.current else ()
         return tabs if len(tabs) > 1 else ()
@@ -74,7 +74,7 @@ def shell(request: HttpRequest) -> Shell:
     chosen = _chosen(request, choices)
     permissions = held_permissions(request.user, chosen)
     groups = tuple(
-        Group(title, links)
+        MenuGroup(title, links)
         for title, entries in MENU
         if (links := tuple(_links(request, entries, chosen, permissions)))
     )
@@ -82,7 +82,7 @@ def shell(request: HttpRequest) -> Shell:
         organizations.get(chosen) if chosen else None,
         groups,
         tuple(
-            Link(name, _same_page(request, organization_id))
+            MenuLink(name, _same_page(request, organization_id))
             for organization_id, name in choices
             if organization_id != chosen
         ),
@@ -107,10 +107,10 @@ def _chosen(request: HttpRequest, choices: Sequence[tuple[str, str]]) -> str:
 
 def _links(
     request: HttpRequest,
-    entries: Sequence[Entry],
+    entries: Sequence[MenuEntry],
     organization_id: str,
     permissions: frozenset[Permission],
-) -> Iterator[Link]:
+) -> Iterator[MenuLink]:
     for entry in entries:
         pages = [
             page
@@ -121,10 +121,10 @@ def _links(
             continue
         current = next((page for page in pages if page.has(request)), None)
         tabs = tuple(
-            Link(page.title, page.url(organization_id), is_current=page is current)
+            MenuLink(page.title, page.url(organization_id), is_current=page is current)
             for page in pages
         )
-        yield Link(entry.title, tabs[0].url, entry.icon, current is not None, tabs)
+        yield MenuLink(entry.title, tabs[0].url, entry.icon, current is not None, tabs)
 
 
 def _same_page(request: HttpRequest, organization_id: str) -> str:

@@ -41,7 +41,7 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChannelRow:
     """The figures of a channel, or of all."""
 
     channel: str
@@ -97,7 +97,7 @@ def _filter(figure: Figure) -> str:
     return WAITING if figure is Figure.WAITING else STATUSES[figure][0]
 
 
-def rows(lists: Lists, statistics: Statistics) -> list[Row]:
+def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
     """Return the rows of the channels that have figures or a provider account, and of all of them
     if there are several.
     """
@@ -107,7 +107,7 @@ def rows(lists: Lists, statistics: Statistics) -> list[Row]:
     channels = [channel for channel in Channel if channel in shown]
     nothing = Figures(dict.fromkeys(Figure, 0))
     table = [
-        Row(
+        ChannelRow(
             channel.label,
             _cells(lists, statistics.current.channels.get(channel, nothing), channel),
             [
@@ -118,7 +118,7 @@ def rows(lists: Lists, statistics: Statistics) -> list[Row]:
         for channel in channels
     ]
     if len(table) > 1:
-        table.append(Row("All", _cells(lists, statistics.current.total), []))
+        table.append(ChannelRow("All", _cells(lists, statistics.current.total), []))
     return table
 
 

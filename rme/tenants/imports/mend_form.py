@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.forms import BoundField
 
-from rme.tenants.imports.mending import VALUES, Mends, Reason
+from rme.tenants.imports.mending import VALUES, Mends, RejectionReason
 
 CellProblem = Callable[[str, str], str]
 """Returns what is wrong with a cell of a column, or an empty text."""
@@ -15,7 +15,7 @@ CellProblem = Callable[[str, str], str]
 class ReasonRow(NamedTuple):
     """A reason with the fields that replace its cells."""
 
-    reason: Reason
+    reason: RejectionReason
     fields: Sequence[BoundField]
     empty: BoundField | None
 
@@ -25,7 +25,7 @@ class MendForm(forms.Form):
 
     def __init__(
         self,
-        reasons: Sequence[Reason],
+        reasons: Sequence[RejectionReason],
         optional: Collection[str],
         problem: CellProblem,
         data: Mapping[str, Any] | None = None,
@@ -81,14 +81,14 @@ class MendForm(forms.Form):
         return Mends(by_reason, by_value)
 
 
-def _values(reason: Reason) -> list[str | None]:
+def _values(reason: RejectionReason) -> list[str | None]:
     """Return the values to replace one by one; None stands for all of them."""
     if 0 < reason.different <= VALUES:
         return [value for value, _ in reason.values]
     return [None] if reason.different else []
 
 
-def _labels(reason: Reason) -> list[str]:
+def _labels(reason: RejectionReason) -> list[str]:
     """Return what stands before each field: the value and its rows."""
     if len(reason.values) == 1 and not reason.values[0][0]:
         return [f"Use for {reason.label} in all {reason.rows:,} rows"]

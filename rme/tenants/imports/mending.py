@@ -53,7 +53,7 @@ class Mends(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reason:
+class RejectionReason:
     """A reason why rows are rejected, with its rows and its most frequent values."""
 
     column: str
@@ -73,12 +73,12 @@ class Reason:
         return self.column == ROW
 
 
-def reasons(run: Any) -> list[Reason]:
+def reasons(run: Any) -> list[RejectionReason]:
     """Return the reasons of a run's rejected rows, the most frequent first; two statements."""
     parts = run.parts.model._meta.db_table
     with connection.cursor() as cursor:
         cursor.execute(_REASONS.format(parts=parts), [run.pk, REASONS])
-        by_key = {(row[0], row[1]): Reason(*row) for row in cursor.fetchall()}
+        by_key = {(row[0], row[1]): RejectionReason(*row) for row in cursor.fetchall()}
         cursor.execute(_VALUES.format(parts=parts), [run.pk, VALUES])
         for column, text, value, times, _ in cursor.fetchall():
             if reason := by_key.get((column, text)):
