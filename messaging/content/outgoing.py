@@ -1,4 +1,4 @@
-"""Rendering of what is sent: at once if that is quick, else in a process that can be killed.
+"""Rendering of messages to send: at once if quick, else in a process that can be killed.
 
 Nearly all messages take less than a millisecond. `rendering.QUICK` counts their steps, so the
 process that sends is never held up, and the same messages are quick on any machine. All others are

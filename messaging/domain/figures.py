@@ -7,7 +7,7 @@ from messaging.domain.statuses import Status
 
 
 class Figure(StrEnum):
-    """What has become of a delivery. Together the figures are all that was accepted."""
+    """What has become of a delivery. Together the figures cover all accepted deliveries."""
 
     DELIVERED = "delivered"
     SENT = "sent"

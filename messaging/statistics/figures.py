@@ -70,7 +70,7 @@ class HourFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What has become of messages: the figures add up to all that were accepted."""
+    """What has become of messages: the figures add up to the accepted ones."""
 
     counts: Mapping[Figure, int]
 

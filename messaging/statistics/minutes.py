@@ -1,6 +1,6 @@
 """The job that counts minutes: closed minutes by sets, from the events and the attempts. What was
 sent counts in the minute of its attempt. And it counts by status the messages of each hour in which
-one has changed, so that their sum is all that was accepted: hours with few messages each minute,
+one has changed, so that they add up to the accepted messages: hours with few messages each minute,
 all others every ten minutes.
 
 Their ids begin with the time, so a minute is a range of the primary key. Each minute is counted

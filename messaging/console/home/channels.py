@@ -135,7 +135,7 @@ def _cell(title: str, count: int, url: str) -> TableCell:
 
 
 def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list[Tile]:
-    """Return the tiles: what was accepted, what succeeded, what failed and what waits."""
+    """Return the tiles: accepted, succeeded, failed and waiting messages."""
     current, before = statistics.current, statistics.before
     now, then = current.total.counts, before.total.counts
     accepted, accepted_before = current.total.accepted, before.total.accepted

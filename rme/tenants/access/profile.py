@@ -1,7 +1,7 @@
-"""Pages on which a person changes the own name and email address.
+"""Pages on which a person changes their name and email address.
 
-A new address counts once the person has opened a link that was mailed to it. Whoever has a session
-alone can't change it: the page asks for a fresh proof of who it is.
+A new address counts once the person has opened a link that was mailed to it. A session alone
+doesn't suffice: the page asks the person to log in again.
 """
 
 import hashlib

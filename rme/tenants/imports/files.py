@@ -141,7 +141,7 @@ def _import(runs: Any, run_id: UUID, take: Apply, number: int, rows: Any) -> obj
 
 
 def _close(part: FilePart, run: FileImport, outcome: PartResult) -> None:
-    """Store what became of a part. A dry run keeps the mended rows, and the refused cells."""
+    """Store the result of a part. A dry run keeps the mended rows, and the refused cells."""
     problems: list[Any] = list(outcome.problems)
     fields = []
     if run.dry_run and isinstance(run, MendableImport):

@@ -1,7 +1,7 @@
 """Mending bad rows without a second upload: values that replace cells which a dry run refused.
 
-The values stand on the run until its parts are read again. `problems` of a part says which cells
-of which rows they replace.
+The values stand on the run until its parts are read again. `problems` of a part names the rows and
+cells that they replace.
 """
 
 import csv

@@ -279,7 +279,7 @@ class PreparedPages(FilePages):
     """The class of the form, which is made of a run and what was posted."""
 
     def optional_columns(self, run: FileImport) -> frozenset[str]:
-        """Return the columns of which a cell may be empty."""
+        """Return the columns whose cells may be empty."""
         return frozenset()
 
     def cell_problem(self, run: FileImport, column: str, cell: str) -> str:
