@@ -15,7 +15,7 @@ from messaging.accept.send_request import CallerMessage, outline
 from messaging.content import compose, templates
 from messaging.content.templates import ActiveTemplates
 from messaging.domain.channels import Channel
-from messaging.domain.planning import Contact, Outline, PlanFacts, RequestFacts, draft_each
+from messaging.domain.planning import Outline, PlanFacts, PlannedContact, RequestFacts, draft_each
 from messaging.policy import organization_policy
 from push.active_devices import DeviceRecord, active_devices_of_many, reached
 from rme.core import errors
@@ -158,9 +158,11 @@ class _SetContacts:
 
     def __init__(self, sources: Sources) -> None:
         self._facts = sources
-        self._contacts: defaultdict[tuple[object, ...], dict[str, Contact]] = defaultdict(dict)
+        self._contacts: defaultdict[tuple[object, ...], dict[str, PlannedContact]] = defaultdict(
+            dict
+        )
 
-    def of(self, outline: Outline) -> Mapping[str, Contact]:
+    def of(self, outline: Outline) -> Mapping[str, PlannedContact]:
         """Return the contacts that exist of a request's recipients, and maybe others."""
         request, channels = outline.request, outline.channels
         organization_id = request.organization.id
@@ -171,7 +173,7 @@ class _SetContacts:
         for recipient in request.recipients:
             contact_id = recipient.contact_id
             if contact_id not in contacts and (record := records.get(contact_id)):
-                contacts[contact_id] = Contact(
+                contacts[contact_id] = PlannedContact(
                     record.id,
                     record.language,
                     record.zone if is_zone(record.zone) else request.organization.zone,

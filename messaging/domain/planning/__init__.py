@@ -6,18 +6,18 @@ and what was promised before. `messaging.accept` reads the facts that they need.
 """
 
 from messaging.domain.planning.drafts import (
-    Contact,
     Draft,
     DraftRecipient,
     Option,
+    PlannedContact,
     RequestFacts,
     draft_each,
 )
 from messaging.domain.planning.outlines import (
-    Organization,
     Outline,
     RequestedRecipient,
     RequestedTemplate,
+    SendingOrganization,
     SendRequest,
     Variables,
     outline,
@@ -32,20 +32,20 @@ from messaging.domain.planning.plans import (
     plan,
 )
 from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRefusal
-from messaging.domain.planning.texts import TemplateVersion, languages, pick
+from messaging.domain.planning.texts import ActiveVersion, languages, pick
 
 __all__ = [
     "RATE_TOO_SLOW",
-    "Contact",
+    "ActiveVersion",
     "Draft",
     "DraftRecipient",
     "FieldProblem",
     "Option",
     "OptionFacts",
-    "Organization",
     "Outline",
     "Plan",
     "PlanFacts",
+    "PlannedContact",
     "Problems",
     "RecipientPlan",
     "RefusalCode",
@@ -54,7 +54,7 @@ __all__ = [
     "RequestedTemplate",
     "SendRefusal",
     "SendRequest",
-    "TemplateVersion",
+    "SendingOrganization",
     "Variables",
     "draft_each",
     "languages",

@@ -10,7 +10,7 @@ from messaging.domain.planning.outlines import Outline, RequestedRecipient, Requ
 from messaging.domain.planning.refusals import RefusalCode, SendRefusal, invalid, not_found
 from messaging.domain.planning.texts import (
     NO_TEXTS,
-    TemplateVersion,
+    ActiveVersion,
     Texts,
     Versions,
     literal_texts,
@@ -23,7 +23,7 @@ from messaging.domain.timing import BadTime, due
 NO_DEVICES: Devices = frozenset()
 
 
-class Contact(NamedTuple):
+class PlannedContact(NamedTuple):
     """A contact, as far as plans depend on it."""
 
     id: str
@@ -40,7 +40,7 @@ class Contact(NamedTuple):
 class RequestFacts(NamedTuple):
     """The facts about a request's recipients and content."""
 
-    contacts: Mapping[str, Contact]
+    contacts: Mapping[str, PlannedContact]
     record: Mapping[str, Any] | None
     """The record that the request names."""
     versions: Versions
@@ -53,7 +53,7 @@ class Option(NamedTuple):
     channel: Channel
     address: str | None
     devices: Devices = NO_DEVICES
-    version: TemplateVersion | None = None
+    version: ActiveVersion | None = None
 
 
 class DraftRecipient(NamedTuple):
@@ -61,9 +61,9 @@ class DraftRecipient(NamedTuple):
 
     position: int
     requested: RequestedRecipient
-    contact: Contact | None = None
+    contact: PlannedContact | None = None
     options: Sequence[Option] = ()
-    templates: Sequence[TemplateVersion] = ()
+    templates: Sequence[ActiveVersion] = ()
     """The versions whose variables it needs, for those of the request's channels that have one."""
     scheduled_for: datetime | None = None
     refusal: SendRefusal | None = None
@@ -145,7 +145,7 @@ def _unknown(position: int, requested: RequestedRecipient) -> DraftRecipient:
     return DraftRecipient(position, requested, refusal=refusal, status=Status.BLOCKED)
 
 
-def _time(outline: Outline, contact: Contact, now: datetime) -> datetime | BadTime | None:
+def _time(outline: Outline, contact: PlannedContact, now: datetime) -> datetime | BadTime | None:
     schedule, organization = outline.request.schedule, outline.request.organization
     if schedule is None:
         return None
@@ -161,7 +161,7 @@ def _record_refusal(outline: Outline, facts: RequestFacts) -> SendRefusal | None
 def _drafted(
     outline: Outline,
     position: int,
-    contact: Contact,
+    contact: PlannedContact,
     texts: Texts,
     time: datetime | BadTime | None,
 ) -> DraftRecipient:
@@ -193,7 +193,7 @@ def _drafted(
     )
 
 
-def _reach(contact: Contact, channel: Channel) -> tuple[str | None, Devices]:
+def _reach(contact: PlannedContact, channel: Channel) -> tuple[str | None, Devices]:
     """Return a contact's address, or its devices for a push."""
     if channel is Channel.EMAIL:
         return contact.email, NO_DEVICES

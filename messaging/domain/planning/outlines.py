@@ -13,7 +13,7 @@ SmsSenderProblem = Callable[[str], str | None]
 """Why no SMS of the organization can show a sender's name; None if one can."""
 
 
-class Organization(Protocol):
+class SendingOrganization(Protocol):
     """An organization, as far as its plans depend on it."""
 
     @property
@@ -48,7 +48,7 @@ class RequestedTemplate(NamedTuple):
 class SendRequest(NamedTuple):
     """A request to send, as far as its plan depends on it."""
 
-    organization: Organization
+    organization: SendingOrganization
     is_test: bool
     category: str
     may_send: bool

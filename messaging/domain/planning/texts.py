@@ -8,7 +8,7 @@ from messaging.domain.planning.outlines import Outline, RequestedTemplate
 from messaging.domain.planning.refusals import RefusalCode, SendRefusal, invalid
 
 
-class TemplateVersion(Protocol):
+class ActiveVersion(Protocol):
     """An active version of a template, as far as plans depend on it."""
 
     @property
@@ -24,7 +24,7 @@ class TemplateVersion(Protocol):
 T = TypeVar("T")
 TemplateKey = tuple[str, str, str]
 """Name, language, channel."""
-Versions = Mapping[TemplateKey, TemplateVersion]
+Versions = Mapping[TemplateKey, ActiveVersion]
 
 
 def languages(preferred: str, organization_language: str, *, chain: bool) -> list[str]:
@@ -49,9 +49,9 @@ class Texts(NamedTuple):
 
     usable: Sequence[bool]
     """Whether there is a text for the channel."""
-    versions: Sequence[TemplateVersion | None]
+    versions: Sequence[ActiveVersion | None]
     """Those of a template; literal content has none."""
-    templates: tuple[TemplateVersion, ...] = ()
+    templates: tuple[ActiveVersion, ...] = ()
     """The versions that exist."""
     missing_code: RefusalCode = RefusalCode.INVALID_PAYLOAD
     """Why a channel without a text is left out."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from messaging.domain.channels import Channel
 from messaging.domain.gates import GateRefusal, GateVerdict
 from messaging.domain.planning import (
-    Contact,
     OptionFacts,
     PlanFacts,
+    PlannedContact,
     RequestedRecipient,
     RequestFacts,
     SendRequest,
@@ -51,7 +51,7 @@ class Version(NamedTuple):
     variables: dict = {}
 
 
-ADA = Contact("ada", "", "UTC", email="ada@example.com", phone="+12125550100")
+ADA = PlannedContact("ada", "", "UTC", email="ada@example.com", phone="+12125550100")
 MAIL, TEXTER = Account(7, "mail"), Account(8, "texter")
 PASSED = {
     Channel.EMAIL: OptionFacts(GateVerdict(None, "consent"), MAIL),
