@@ -22,7 +22,7 @@ from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
 from rme.core.db import locks, prepared_statements
-from rme.core.db.prepared_statements import Batch
+from rme.core.db.prepared_statements import Batch, PendingRows
 from rme.core.outcomes import Outcome, Rejected, Retryable, Unknown
 from tests.simulation.world.record_mutants import RECORD_MUTANTS
 from tests.simulation.world.turns import current
@@ -120,7 +120,14 @@ def _gates_without_lock() -> Iterator[None]:
 
 def _attempts_stay() -> AbstractContextManager[object]:
     """Attempts that the gates stopped, or that were not made, are not removed."""
-    return patch.object(attempts, "removal_step", lambda _: None)
+    real = attempts.store
+
+    def store(
+        transitions: Sequence[Transition], outcomes: AttemptOutcomes, *rest: Any, **options: Any
+    ) -> PendingRows:
+        return real(transitions, outcomes._replace(not_made=()), *rest, **options)
+
+    return patch.object(attempts, "store", store)
 
 
 def _no_key() -> AbstractContextManager[object]:

@@ -4,7 +4,6 @@ import pytest
 from django import forms
 from django.contrib import admin
 
-from messaging.models import SendingRules
 from rme.core.http.json_field import JsonField
 from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
 from rme.crm.models import Speaker
@@ -28,15 +27,9 @@ BAD += ["[" * (DEPTH_LIMIT + 2) + "]" * (DEPTH_LIMIT + 2), f"[{'1,' * VALUES_LIM
 @pytest.mark.parametrize("text", BAD, ids=lambda text: text[:12])
 def test_bad_json_is_refused_at_its_field(root, org, text):
     fill(org)
-    forms_sent = [
-        (page(ApiKey, "add"), {"organization": org.pk, "name": "k", "actions": text}, "actions"),
-        (page(SendingRules, "change", SendingRules.objects.get().pk), {"quiet_hours": text},
-         "quiet_hours"),
-    ]  # fmt: skip
-    for url, form, field in forms_sent:
-        answer = root.post(url, form)
-        assert (url, answer.status_code) == (url, 200)
-        assert field in answer.context["adminform"].form.errors
+    answer = root.post(page(ApiKey, "add"), {"organization": org.pk, "name": "k", "actions": text})
+    assert answer.status_code == 200
+    assert "actions" in answer.context["adminform"].form.errors
 
 
 @pytest.mark.parametrize("text", ["{}", '{"a": [1, 2.5, null, "\\u00e9"]}', "[]", ""])
