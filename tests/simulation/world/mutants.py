@@ -14,10 +14,10 @@ from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
 from messaging.domain import receipts as domain_receipts
 from messaging.domain.receipts import Receipt
 from messaging.domain.transitions import UNCHANGED, Transition
-from messaging.feedback import callbacks
 from messaging.store import accepted, attempts, due_work
 from messaging.store import claims as store_claims
 from messaging.store.attempts import AttemptOutcomes, NewAttempt
+from messaging.store.feedback import callbacks
 from messaging.webhooks import outbox
 from messaging.webhooks.endpoint_queue import EndpointResponse
 from push import feedback as push_feedback
@@ -243,12 +243,12 @@ def _stop_without_entry() -> Iterator[None]:
 
 def _repeated_callbacks() -> AbstractContextManager[object]:
     """A callback that comes again is stored again."""
-    digest = "SELECT *, 0 FROM given ON CONFLICT"
+    digest = "SELECT *, 0 FROM received ON CONFLICT"
     other = (
         "SELECT id, organization_id, account_id, md5(digest || id), method, query, headers, body, "
-        "received_at, 0 FROM given ON CONFLICT"
+        "at, 0 FROM received ON CONFLICT"
     )
-    return _replaced(callbacks, "_INSERT", digest, other)
+    return _replaced(callbacks, "STORE", digest, other)
 
 
 def _reviews_all() -> AbstractContextManager[object]:
