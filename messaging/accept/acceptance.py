@@ -41,10 +41,10 @@ ATTEMPTS = 3
 class KeysTaken(Exception):
     """Nothing of a set was stored: concurrent calls, or expired rows, have some of its keys."""
 
-    def __init__(self, counted: Collection[int]) -> None:
-        """`counted` are the indexes of the calls that count against a ceiling already."""
+    def __init__(self, counted_indexes: Collection[int]) -> None:
+        """`counted_indexes` are those of the calls that count against a ceiling already."""
         super().__init__()
-        self.counted = counted
+        self.counted_indexes = counted_indexes
 
 
 Wait = Callable[[SendResult], SendResult | Refusal]
@@ -62,15 +62,15 @@ def accept(
     raises SlowCheck if it takes long.
     """
     key, scope = call.submission.key, call.scope
-    waits = wait is not None
-    with idempotency.holding([scope] if scope else [], waits=waits) as held:
-        if key and scope and (stored := idempotency.stored_answer(held, scope)):
-            return idempotency.replay(stored, key)
+    is_waiting = wait is not None
+    with idempotency.holding([scope] if scope else [], is_waiting=is_waiting) as held_answers:
+        if key and scope and (answer := idempotency.stored_answer(held_answers, scope)):
+            return idempotency.replay(answer, key)
         (result,) = _decide_and_store(
             call.caller,
             [call],
             unused=key is not None,
-            counted=int(is_counted),
+            counted_messages=int(is_counted),
             in_set=in_set,
         ).results
         if wait is None or not isinstance(result, SendResult):
@@ -87,9 +87,9 @@ def accept_bulk(
     """Accept up to 500 messages; one bad item fails no other. `key` covers the whole call."""
     calls = [Call(caller, submission, request_id, tracing.active()) for submission in submissions]
     scope = idempotency.scope_of(caller, key) if key else None
-    with idempotency.holding([scope] if scope else []) as held:
-        if key and scope and (stored := idempotency.stored_answer(held, scope)):
-            return idempotency.replay(stored, key)
+    with idempotency.holding([scope] if scope else []) as held_answers:
+        if key and scope and (answer := idempotency.stored_answer(held_answers, scope)):
+            return idempotency.replay(answer, key)
         return _decide_and_store(caller, calls, bulk_key=key)
 
 
@@ -100,14 +100,14 @@ def accept_set(calls: Sequence[Call]) -> list[Outcome]:
     another error if the set fails as a whole: then nothing is stored.
     """
     scopes = [scope for call in calls if (scope := call.scope)]
-    with _traced(calls), idempotency.holding(scopes) as held:
+    with _traced(calls), idempotency.holding(scopes) as held_answers:
         in_progress: dict[int, Outcome] = {
             index: idempotency.in_progress()
             for index, call in enumerate(calls)
-            if (scope := call.scope) and scope not in held
+            if (scope := call.scope) and scope not in held_answers
         }
-        stored = {scope: answer for scope, answer in held.items() if answer}
-        sorted_calls = sort(calls, stored, in_progress)
+        stored_answers = {scope: answer for scope, answer in held_answers.items() if answer}
+        sorted_calls = sort(calls, stored_answers, in_progress)
         open_calls = sorted_calls.without(_beyond_ceilings(sorted_calls.messages))
         decision = _decide(open_calls, in_set=True)
         try:
@@ -122,14 +122,14 @@ def _beyond_ceilings(messages: Mapping[int, CallerMessage]) -> dict[int, Outcome
     """Count messages against the ceilings of their organizations, as if one by one; return
     the errors of those that exceed one.
     """
-    counted: defaultdict[str, list[int]] = defaultdict(list)
+    indexes_by_organization: defaultdict[str, list[int]] = defaultdict(list)
     for index, request in messages.items():
         if not request.caller.test:
-            counted[request.caller.organization.id].append(index)
-    policies = organization_policy.of_many(list(counted))
+            indexes_by_organization[request.caller.organization.id].append(index)
+    policies = organization_policy.of_many(list(indexes_by_organization))
     return {
         index: error
-        for organization_id, indexes in counted.items()
+        for organization_id, indexes in indexes_by_organization.items()
         for index, error in zip(
             indexes,
             send_limits.take_each(organization_id, policies[organization_id].sending, len(indexes)),
@@ -145,19 +145,24 @@ def _decide_and_store(
     *,
     bulk_key: CallerKey | None = None,
     unused: bool = False,
-    counted: int = 0,
+    counted_messages: int = 0,
     in_set: bool = False,
 ) -> BulkResult:
     """Decide a caller's requests and store them; again from the start if another call stored one of
     the keys.
 
-    `unused`: the keys are held and were not used before. `counted`: messages that already count
-    against the ceiling. Raises RateLimited at the organization's ceiling, IdempotencyInProgress if
-    keys are lost three times, and with `in_set` SlowCheck.
+    `unused`: the keys are held and were not used before. `counted_messages`: how many messages
+    already count against the ceiling. Raises RateLimited at the organization's ceiling,
+    IdempotencyInProgress if keys are lost three times, and with `in_set` SlowCheck.
     """
     with _traced(calls):
         return _decide_until_stored(
-            caller, calls, bulk_key=bulk_key, unused=unused, counted=counted, in_set=in_set
+            caller,
+            calls,
+            bulk_key=bulk_key,
+            unused=unused,
+            counted_messages=counted_messages,
+            in_set=in_set,
         )
 
 
@@ -173,18 +178,18 @@ def _decide_until_stored(
     *,
     bulk_key: CallerKey | None,
     unused: bool,
-    counted: int,
+    counted_messages: int,
     in_set: bool,
 ) -> BulkResult:
     keys = {call.submission.key.text for call in calls if call.submission.key}
     # A message counts once against the ceiling, however often it is decided.
     for attempt in range(ATTEMPTS):
-        known = unused and attempt == 0
-        sorted_calls = sort(calls, {} if known else idempotency.find(caller, keys))
+        are_unused = unused and attempt == 0
+        sorted_calls = sort(calls, {} if are_unused else idempotency.find(caller, keys))
         sending = organization_policy.of(caller.organization.id).sending
-        uncounted = max(0, len(sorted_calls.messages) - counted)
+        uncounted = max(0, len(sorted_calls.messages) - counted_messages)
         send_limits.require(caller.organization.id, sending, uncounted, test=caller.test)
-        counted += uncounted
+        counted_messages += uncounted
         decision = _decide(sorted_calls, in_set=in_set)
         if in_set and (slow := next(filter(_is_slow, decision.outcomes), None)):
             raise slow

@@ -82,8 +82,10 @@ def _after(error: Exception, calls: Sequence[Call]) -> list[Outcome]:
         log.warning("accept.set_failed", calls=len(calls), exc_info=error)
     elif not isinstance(error, KeysTaken):
         return [error]
-    counted = error.counted if isinstance(error, KeysTaken) else ()
-    return [_accept_alone(call, is_counted=index in counted) for index, call in enumerate(calls)]
+    counted_indexes = error.counted_indexes if isinstance(error, KeysTaken) else ()
+    return [
+        _accept_alone(call, is_counted=index in counted_indexes) for index, call in enumerate(calls)
+    ]
 
 
 def _accept_alone(call: Call, *, is_counted: bool) -> Outcome:

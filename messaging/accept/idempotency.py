@@ -56,11 +56,11 @@ def digest(body: object) -> str:
     return hashlib.sha256(canonical).hexdigest()
 
 
-def replay(stored: StoredAnswer, key: CallerKey) -> StoredAnswer:
+def replay(answer: StoredAnswer, key: CallerKey) -> StoredAnswer:
     """Return a stored answer; raise IdempotencyKeyReused if it answered another request."""
-    if key.digest != stored.request_digest:
+    if key.digest != answer.request_digest:
         raise errors.IdempotencyKeyReused
-    return stored
+    return answer
 
 
 def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
@@ -70,55 +70,58 @@ def find(caller: Caller, keys: Collection[str]) -> dict[KeyScope, StoredAnswer]:
     """
     if not keys:
         return {}
-    found = store.find(caller.organization.id, caller.application_id, keys)
-    if found:
+    answers = store.find(caller.organization.id, caller.application_id, keys)
+    if answers:
         commits.confirm_earlier()
-    return found
+    return answers
 
 
 @contextmanager
-def holding(scopes: Sequence[KeyScope], *, waits: bool = False) -> Iterator[Held]:
+def holding(scopes: Sequence[KeyScope], *, is_waiting: bool = False) -> Iterator[Held]:
     """Hold keys while their requests run, and yield the stored answers of those used before.
 
     A key that the first request with it still holds, in another process, is left out. No key may
     be there twice. The locks belong to the session: they end with the process.
 
-    A pooler keeps no session. There, a request that `waits` for the outcome of its message has one
-    of its own, and holds its key in it. For all others it is only looked whether a key is held: of
-    two concurrent requests one stores its message, and the other finds the answer of the first.
+    A pooler keeps no session. There, a request that waits for the outcome of its message
+    (`is_waiting`) has one of its own, and holds its key in it. For all others it is only looked
+    whether a key is held: of two concurrent requests one stores its message, and the other finds
+    the answer of the first.
     """
     if not scopes:
         yield {}
         return
-    held: dict[KeyScope, StoredAnswer | None] = {}
-    if direct.is_pooled() and not waits:
-        _hold_all(scopes, held, probes=True)
-        yield held
+    held_answers: dict[KeyScope, StoredAnswer | None] = {}
+    if direct.is_pooled() and not is_waiting:
+        _hold_all(scopes, held_answers, probes=True)
+        yield held_answers
         return
     with direct.session():
         try:
-            _hold_all(scopes, held, probes=False)
-            yield held
+            _hold_all(scopes, held_answers, probes=False)
+            yield held_answers
         finally:
-            store.release(held)
+            store.release(held_answers)
 
 
 def _hold_all(
-    scopes: Sequence[KeyScope], held: dict[KeyScope, StoredAnswer | None], *, probes: bool
+    scopes: Sequence[KeyScope], held_answers: dict[KeyScope, StoredAnswer | None], *, probes: bool
 ) -> None:
-    """Add the keys to `held` that no other request holds."""
-    held |= store.hold(scopes, probes=probes)
-    if len(held) < len(scopes):  # the request that held one may have ended meanwhile
-        held |= store.hold([scope for scope in scopes if scope not in held], probes=probes)
-    if any(held.values()):
+    """Add the keys to `held_answers` that no other request holds."""
+    held_answers |= store.hold(scopes, probes=probes)
+    if len(held_answers) < len(scopes):  # the request that held one may have ended meanwhile
+        held_answers |= store.hold(
+            [scope for scope in scopes if scope not in held_answers], probes=probes
+        )
+    if any(held_answers.values()):
         commits.confirm_earlier()
 
 
-def stored_answer(held: Held, scope: KeyScope) -> StoredAnswer | None:
+def stored_answer(held_answers: Held, scope: KeyScope) -> StoredAnswer | None:
     """Return the stored answer of a key. Raise IdempotencyInProgress for one that is not held."""
-    if scope not in held:
+    if scope not in held_answers:
         raise in_progress()
-    return held[scope]
+    return held_answers[scope]
 
 
 def in_progress() -> errors.IdempotencyInProgress:

@@ -152,7 +152,7 @@ def test_a_key_is_held_while_its_request_waits(pooled):
                 left_out = scope not in held
             done.set()
             return left_out
-        with idempotency.holding([scope], waits=True) as held:
+        with idempotency.holding([scope], is_waiting=True) as held:
             inside.set()
             assert done.wait(30)
             return held
