@@ -180,22 +180,22 @@ def preview_links(text: str) -> str:
     replaced, too: the link in them doesn't expire.
     """
     previews = _previews(text)
-    parts, done = [], 0
+    parts, position = [], 0
     for (start, end), preview in sorted(previews.items()):
-        if start >= done:
-            parts += [text[done:start], preview]
-            done = end
-    return "".join([*parts, text[done:]])
+        if start >= position:
+            parts += [text[position:start], preview]
+            position = end
+    return "".join([*parts, text[position:]])
 
 
 def _previews(text: str) -> dict[tuple[int, int], str]:
     """Return preview tokens by the places of the tokens that they replace."""
-    found: dict[tuple[int, int], str] = {}
+    previews_by_place: dict[tuple[int, int], str] = {}
     layers: list[_Unescaped] = []
-    shown = text
+    layer_text = text
     previews: dict[str, str | None] = {}
     while True:
-        for match in _TOKEN.finditer(shown):
+        for match in _TOKEN.finditer(layer_text):
             token = match["token"]
             if token not in previews:
                 previews[token] = _preview_token(token)
@@ -203,12 +203,12 @@ def _previews(text: str) -> dict[tuple[int, int], str]:
                 start, end = match.span("token")
                 for layer in reversed(layers):
                     start, end = layer.source(start), layer.source(end)
-                found[start, end] = preview
-        layer = _unescaped(shown)
+                previews_by_place[start, end] = preview
+        layer = _unescaped(layer_text)
         if not layer.places or len(layers) == _ESCAPE_ROUNDS:
-            return found
+            return previews_by_place
         layers.append(layer)
-        shown = layer.text
+        layer_text = layer.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +228,14 @@ def _unescaped(text: str) -> _Unescaped:
     parts: list[str] = []
     places: list[int] = []
     shifts = [0]
-    done = 0
+    position = 0
     for escape in _ESCAPE.finditer(text):
         if character := _character(escape):
             places.append(escape.start() - shifts[-1])
             shifts.append(shifts[-1] + len(escape[0]) - 1)
-            parts += [text[done : escape.start()], character]
-            done = escape.end()
-    return _Unescaped("".join([*parts, text[done:]]), places, shifts)
+            parts += [text[position : escape.start()], character]
+            position = escape.end()
+    return _Unescaped("".join([*parts, text[position:]]), places, shifts)
 
 
 def _character(escape: re.Match[str]) -> str:

@@ -71,22 +71,22 @@ class DraftPreview:
     """The variables that it looks up."""
 
 
-def preview(organization: OrganizationRecord, name: str, wanted: RenderInput) -> TemplatePreview:
+def preview(organization: OrganizationRecord, name: str, options: RenderInput) -> TemplatePreview:
     """Render a version for a contact, or for no contact.
 
     Without a channel it is the first that has the template (EMAIL, SMS, PUSH), and a warning names
     the others. Raises NotFound for the contact or record, TemplateNotFound, and InvalidPayload if
     the version does not render.
     """
-    contact = _contact(organization.id, wanted.contact_id)
-    record = _record(organization.id, wanted)
+    contact = _contact(organization.id, options.contact_id)
+    record = _record(organization.id, options)
     languages = planning.languages(
-        wanted.language or (contact and contact.language) or organization.language,
+        options.language or (contact and contact.language) or organization.language,
         organization.language,
         chain=organization.locale_fallback,
     )
-    template, other_channels = _template(organization.id, name, wanted, languages)
-    variables = {**(wanted.context.variables if wanted.context else {}), **wanted.variables}
+    template, other_channels = _template(organization.id, name, options, languages)
+    variables = {**(options.context.variables if options.context else {}), **options.variables}
     request = _request(organization, contact, record, variables, template)
     rendered = _rendered(template, request)
     return TemplatePreview(
@@ -117,21 +117,21 @@ def preview_texts(
     variables: Mapping[str, object],
 ) -> DraftPreview:
     """Render a version that may not be stored, by the same rules as `preview`."""
-    written = {name: getattr(version, name) for name in (*TEXTS, "variables")}
-    uses = rendering.used_partials(written, {})
-    known = templates.partials(organization.id) if uses else {}
-    ((problems, html),) = costly_steps.check_versions(organization.id, [(written, known)])
+    texts = {name: getattr(version, name) for name in (*TEXTS, "variables")}
+    uses = rendering.used_partials(texts, {})
+    partials = templates.partials(organization.id) if uses else {}
+    ((problems, html),) = costly_steps.check_versions(organization.id, [(texts, partials)])
     if any(each.field != "variables" for each in problems):
         return DraftPreview(problems)
     try:
         if problems:  # of the schema alone
-            written["variables"] = {}
+            texts["variables"] = {}
         version = TemplateVersion(
             pk=version.pk,
             version=version.version,
             template=version.template,
             compiled_html=html,
-            **written,
+            **texts,
         )
         template = templates.template_of(version)
         rendered = _rendered(template, _request(organization, contact, {}, variables, template))
@@ -154,8 +154,8 @@ def _contact(organization_id: str, contact_id: str | None) -> ContactRecord | No
     return contact
 
 
-def _record(organization_id: str, wanted: RenderInput) -> Record:
-    record_id = wanted.context.record_id if wanted.context else None
+def _record(organization_id: str, options: RenderInput) -> Record:
+    record_id = options.context.record_id if options.context else None
     if record_id is None:
         return {}
     record = get_records(organization_id, [record_id]).get(record_id)
@@ -165,26 +165,26 @@ def _record(organization_id: str, wanted: RenderInput) -> Record:
 
 
 def _template(
-    organization_id: str, name: str, wanted: RenderInput, languages: Sequence[str]
+    organization_id: str, name: str, options: RenderInput, languages: Sequence[str]
 ) -> tuple[ActiveTemplate, list[str]]:
     """Return the active version, or the one with the requested number, which may be a draft.
 
     Also return the other channels that have one.
     """
-    if wanted.version is None:
+    if options.version is None:
         active = templates.find_active(organization_id, {name}) if "\0" not in name else {}
-        key, others = _choose(active, name, wanted, languages)
-        return active[key], others
+        key, other_channels = _choose(active, name, options, languages)
+        return active[key], other_channels
     rows = TemplateVersion.objects.filter(
-        template__organization_id=organization_id, template__name=name, version=wanted.version
+        template__organization_id=organization_id, template__name=name, version=options.version
     ).select_related("template")
-    found = {
+    versions = {
         (name, row.template.language, row.template.channel): row
         for row in (rows if "\0" not in name else ())
     }
-    key, others = _choose(found, name, wanted, languages)
+    key, other_channels = _choose(versions, name, options, languages)
     try:
-        return templates.template_of(found[key]), others
+        return templates.template_of(versions[key]), other_channels
     except rendering.TemplateSyntax as error:
         raise _does_not_parse(error) from error
 
@@ -197,27 +197,27 @@ def _does_not_parse(error: rendering.TemplateSyntax) -> errors.InvalidPayload:
 
 
 def _choose(
-    found: Mapping[templates.TemplateKey, object],
+    candidates: Mapping[templates.TemplateKey, object],
     name: str,
-    wanted: RenderInput,
+    options: RenderInput,
     languages: Sequence[str],
 ) -> tuple[templates.TemplateKey, list[str]]:
     """Return the first channel and language that exist, and the other channels.
 
     Raises TemplateNotFound.
     """
-    channels = [wanted.channel] if wanted.channel else list(Channel)
+    channels = [options.channel] if options.channel else list(Channel)
     by_channel = [
-        next((key for lang in languages if (key := (name, lang, channel)) in found), None)
+        next((key for lang in languages if (key := (name, lang, channel)) in candidates), None)
         for channel in channels
     ]
-    present = [key for key in by_channel if key]
-    if not present:
-        kind = "active template" if wanted.version is None else f"version {wanted.version} of"
+    keys = [key for key in by_channel if key]
+    if not keys:
+        kind = "active template" if options.version is None else f"version {options.version} of"
         raise errors.TemplateNotFound(
             f"There is no {kind} {name} in {languages[0]} for {', '.join(channels)}."
         )
-    return present[0], [channel for _, _, channel in present[1:]]
+    return keys[0], [channel for _, _, channel in keys[1:]]
 
 
 def _request(

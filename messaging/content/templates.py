@@ -144,30 +144,33 @@ def find_active(organization_id: str, names: Collection[str]) -> ActiveTemplates
     return find_active_of_many({organization_id: names})[organization_id]
 
 
-def find_active_of_many(wanted: Mapping[str, Collection[str]]) -> dict[str, ActiveTemplates]:
-    """Return the active versions of templates by organization; `wanted` names those of each.
+def find_active_of_many(
+    names_by_organization: Mapping[str, Collection[str]],
+) -> dict[str, ActiveTemplates]:
+    """Return the active versions of templates by organization, of the names of each.
 
     One query for the names that are not cached; the cache lasts two seconds.
     """
-    names = [(each, name) for each, some in wanted.items() for name in some]
-    found: dict[str, ActiveTemplates] = {each: {} for each in wanted}
-    for (organization_id, _), by_key in _active.get_many(names, _read_active).items():
-        found[organization_id] |= by_key
-    return found
+    owners = [(each, name) for each, names in names_by_organization.items() for name in names]
+    active: dict[str, ActiveTemplates] = {each: {} for each in names_by_organization}
+    for (organization_id, _), by_key in _active.get_many(owners, _read_active).items():
+        active[organization_id] |= by_key
+    return active
 
 
-def _read_active(missing: list[tuple[str, str]]) -> dict[tuple[str, str], ActiveTemplates]:
+def _read_active(owners: list[tuple[str, str]]) -> dict[tuple[str, str], ActiveTemplates]:
     rows = TemplateVersion.objects.filter(
-        template__organization_id__in={organization_id for organization_id, _ in missing},
-        template__name__in={name for _, name in missing},
+        template__organization_id__in={organization_id for organization_id, _ in owners},
+        template__name__in={name for _, name in owners},
         state=TemplateVersion.State.ACTIVE,
     ).select_related("template")
     loaded: dict[tuple[str, str], ActiveTemplates] = {}
     for row in rows:
         owner = (row.template.organization_id, row.template.name)
-        if owner in missing:  # several organizations may each want another name
-            found = template_of(row)
-            loaded.setdefault(owner, {})[found.name, found.language, found.channel] = found
+        if owner in owners:  # several organizations may each want another name
+            template = template_of(row)
+            key = (template.name, template.language, template.channel)
+            loaded.setdefault(owner, {})[key] = template
     return loaded
 
 
@@ -179,8 +182,8 @@ def load_versions(organization_id: str, version_ids: Collection[int]) -> dict[in
     """
 
     owners = dict.fromkeys(version_ids, organization_id)
-    found = _versions.get_many(owners, partial(_read_versions, owners))
-    return {key: _current(organization_id, template) for key, template in found.items()}
+    versions = _versions.get_many(owners, partial(_read_versions, owners))
+    return {key: _current(organization_id, template) for key, template in versions.items()}
 
 
 def prefetch_versions(owners: Mapping[int, str]) -> None:
@@ -236,10 +239,12 @@ def activate_many(
     """
     texts = {each.pk: {name: getattr(each, name) for name in _WRITTEN} for each in versions}
     with transaction.atomic():
-        wanted = Template.objects.filter(pk__in={each.template_id for each in versions})
-        owners = {row.pk: row for row in wanted.select_for_update().order_by("pk")}
+        rows = Template.objects.filter(pk__in={each.template_id for each in versions})
+        owners = {row.pk: row for row in rows.select_for_update().order_by("pk")}
         uses = any(rendering.used_partials(each, {}) for each in texts.values())
-        known = _locked_partials({row.organization_id for row in owners.values()} if uses else ())
+        partial_texts = _locked_partials(
+            {row.organization_id for row in owners.values()} if uses else ()
+        )
         problems: dict[int, Sequence[rendering.TemplateProblem]] = {}
         for organization_id in {row.organization_id for row in owners.values()}:
             organization_versions = [
@@ -250,7 +255,7 @@ def activate_many(
             checked = costly_steps.check_versions(
                 None if in_worker else organization_id,
                 [
-                    (texts[each.pk], known.get(organization_id, {}))
+                    (texts[each.pk], partial_texts.get(organization_id, {}))
                     for each in organization_versions
                 ],
             )
@@ -259,20 +264,20 @@ def activate_many(
         _make_active([each for each in versions if not problems[each.pk]])
     for row in owners.values():
         forget(row)
-    return {key: found for key, found in problems.items() if found}
+    return {key: reasons for key, reasons in problems.items() if reasons}
 
 
 def _make_active(versions: Sequence[TemplateVersion]) -> None:
     """Make checked versions active, with their compiled HTML, and archive the active ones."""
-    owners = {each.template_id for each in versions}
-    before = TemplateVersion.objects.filter(
+    owners = {version.template_id for version in versions}
+    active_versions = TemplateVersion.objects.filter(
         template__in=owners, state=TemplateVersion.State.ACTIVE
-    ).exclude(pk__in=[each.pk for each in versions])
-    before.update(state=TemplateVersion.State.ARCHIVED)
-    for each in versions:
-        each.state = TemplateVersion.State.ACTIVE
-        each.activated_at = Now()
-        each.publish_at = None
+    ).exclude(pk__in=[version.pk for version in versions])
+    active_versions.update(state=TemplateVersion.State.ARCHIVED)
+    for version in versions:
+        version.state = TemplateVersion.State.ACTIVE
+        version.activated_at = Now()
+        version.publish_at = None
     columns = ["state", "compiled_html", "activated_at", "publish_at"]
     TemplateVersion.objects.bulk_update(versions, columns)
     Template.objects.filter(pk__in=owners, archived_at__isnull=False).update(archived_at=None)
