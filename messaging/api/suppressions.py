@@ -102,18 +102,18 @@ class SuppressionsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Return a page of entries, newest first."""
         organization = caller(request).organization
-        wanted = SuppressionsQuery.read(request.query_params.dict())
+        filters = SuppressionsQuery.read(request.query_params.dict())
         rows, last = suppressions.find(
             organization.id,
             SuppressionFilter(
-                channel=wanted.channel,
-                address=read_address(wanted.address, wanted.channel or ALL, organization),
-                contact_id=wanted.contact_id,
-                reason=wanted.reason,
+                channel=filters.channel,
+                address=read_address(filters.address, filters.channel or ALL, organization),
+                contact_id=filters.contact_id,
+                reason=filters.reason,
                 test=caller(request).test,
             ),
-            limit=wanted.limit,
-            before=read_cursor(wanted.cursor),
+            limit=filters.limit,
+            before=read_cursor(filters.cursor),
         )
         return page(request, SuppressionListOutput, {"suppressions": rows}, cursor_of(last))
 
@@ -131,12 +131,14 @@ class SuppressionsView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Add one entry, or many; a bad one of many fails no other."""
         organization_id = caller(request).organization.id
-        items, many = entries_of(request)
+        items, is_bulk = entries_of(request)
         results = _add(organization_id, _read(request, items))
-        if many:
-            return bulk(SuppressionBulkOutput, results, lambda each: each.row, request_id(request))
-        listed = only(results)
-        return answer(SuppressionOutput.model_validate(listed.row), 201 if listed.new else 200)
+        if is_bulk:
+            return bulk(
+                SuppressionBulkOutput, results, lambda entry: entry.row, request_id(request)
+            )
+        entry = only(results)
+        return answer(SuppressionOutput.model_validate(entry.row), 201 if entry.new else 200)
 
     @extend_schema(
         operation_id="lift_suppression",
@@ -147,8 +149,8 @@ class SuppressionsView(ApiView):
     def delete(self, request: Request) -> HttpResponse:
         """Lift the entry that the query names."""
         organization = caller(request).organization
-        wanted = read_lift(request.query_params.dict(), organization)
-        suppressions.lift(organization.id, replace(wanted, test=caller(request).test))
+        entry = read_lift(request.query_params.dict(), organization)
+        suppressions.lift(organization.id, replace(entry, test=caller(request).test))
         return no_content()
 
 
@@ -162,8 +164,8 @@ class SuppressionView(ApiView):
     )
     def get(self, request: Request, suppression_id: str) -> HttpResponse:
         """Return an entry."""
-        wanted = replace(read_id(suppression_id), test=caller(request).test)
-        row = suppressions.get(caller(request).organization.id, wanted)
+        entry = replace(read_id(suppression_id), test=caller(request).test)
+        row = suppressions.get(caller(request).organization.id, entry)
         return answer(SuppressionOutput.model_validate(row))
 
     @extend_schema(
@@ -173,8 +175,8 @@ class SuppressionView(ApiView):
     )
     def delete(self, request: Request, suppression_id: str) -> HttpResponse:
         """Lift an entry."""
-        wanted = replace(read_id(suppression_id), test=caller(request).test)
-        suppressions.lift(caller(request).organization.id, wanted)
+        entry = replace(read_id(suppression_id), test=caller(request).test)
+        suppressions.lift(caller(request).organization.id, entry)
         return no_content()
 
 
@@ -187,13 +189,13 @@ def _read(request: Request, items: Sequence[object]) -> list[NewSuppression | er
         items,
         lambda item: replace(read_entry(item, organization, SOURCE), test=test),
     )
-    missing = suppressions.missing_contacts(
+    missing_ids = suppressions.missing_contacts(
         organization.id,
         (each.contact_id for each in read if isinstance(each, NewSuppression)),
     )
     return [
         errors.NotFound.at("contactId", "no such contact")
-        if isinstance(each, NewSuppression) and each.contact_id in missing
+        if isinstance(each, NewSuppression) and each.contact_id in missing_ids
         else each
         for each in read
     ]

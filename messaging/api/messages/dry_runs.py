@@ -44,9 +44,9 @@ class DryRunOutput(Output):
     recipients: list[DryRunRecipientOutput]
 
 
-def output(done: dry_run.DryRun) -> DryRunOutput:
+def output(outcome: dry_run.DryRun) -> DryRunOutput:
     """Build the answer to a dry run."""
-    result = done.result
+    result = outcome.result
     sent = result if isinstance(result, results.SendResult) else None
     return DryRunOutput.model_validate(
         {
@@ -60,17 +60,24 @@ def output(done: dry_run.DryRun) -> DryRunOutput:
             "error": error_object(result.error, result.request_id)
             if isinstance(result, results.Refusal)
             else None,
-            "recipients": [_dry_recipient(one, done) for one in done.recipients],
+            "recipients": [_dry_recipient(recipient, outcome) for recipient in outcome.recipients],
         }
     )
 
 
-def _dry_recipient(one: dry_run.RecipientDryRun, done: dry_run.DryRun) -> dict[str, object]:
-    shown = one.result.as_json(None, done.result.request_id)
-    if not done.planned:
-        shown |= {"status": None, "resolvedChannel": None, "provider": None}
-    content = one.content and _content(one.content)
-    return {**shown, "trace": one.trace, "content": content, "renderError": one.render_error}
+def _dry_recipient(
+    recipient: dry_run.RecipientDryRun, outcome: dry_run.DryRun
+) -> dict[str, object]:
+    fields = recipient.result.as_json(None, outcome.result.request_id)
+    if not outcome.planned:
+        fields |= {"status": None, "resolvedChannel": None, "provider": None}
+    content = recipient.content and _content(recipient.content)
+    return {
+        **fields,
+        "trace": recipient.trace,
+        "content": content,
+        "renderError": recipient.render_error,
+    }
 
 
 def _content(content: Content) -> dict[str, object]:

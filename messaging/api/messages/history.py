@@ -153,23 +153,23 @@ class ListMessages(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Return a page of the history, newest first."""
-        wanted = HistoryQuery.read(request.query_params.dict())
-        found = queries.history(
+        filters = HistoryQuery.read(request.query_params.dict())
+        history = queries.history(
             caller(request).organization.id,
             queries.HistoryFilter(
-                contact_id=wanted.contact_id,
-                since=wanted.since,
-                until=wanted.until,
-                status=wanted.status,
-                channel=wanted.channel,
-                category=wanted.category,
-                limit=wanted.limit,
-                cursor=read_cursor(wanted.cursor),
+                contact_id=filters.contact_id,
+                since=filters.since,
+                until=filters.until,
+                status=filters.status,
+                channel=filters.channel,
+                category=filters.category,
+                limit=filters.limit,
+                cursor=read_cursor(filters.cursor),
                 test=caller(request).test,
             ),
         )
-        shown = {"messages": found.messages}
-        return page(request, HistoryOutput, shown, cursor_of(found.following))
+        fields = {"messages": history.messages}
+        return page(request, HistoryOutput, fields, cursor_of(history.following))
 
 
 class ReadMessage(ApiView):
@@ -186,13 +186,13 @@ class ReadMessage(ApiView):
     )
     def get(self, request: Request, message_id: str) -> HttpResponse:
         """Return a message with its events, and its trace if the query includes it."""
-        wanted = DetailQuery.read(request.query_params.dict())
-        found = queries.detail(
+        options = DetailQuery.read(request.query_params.dict())
+        detail = queries.detail(
             caller(request).organization.id,
             message_id,
-            with_trace=wanted.include is not None,
+            with_trace=options.include is not None,
             test=caller(request).test,
         )
-        summary = SummaryOutput.model_validate(found.message)
-        shown = {**dict(summary), "events": found.events, "trace": found.trace}
-        return answer(DetailedOutput.model_validate(shown))
+        summary = SummaryOutput.model_validate(detail.message)
+        fields = {**dict(summary), "events": detail.events, "trace": detail.trace}
+        return answer(DetailedOutput.model_validate(fields))
