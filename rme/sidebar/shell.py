@@ -45,7 +45,7 @@ class Shell:
     organization: OrganizationRecord | None
     """The organization that is chosen; None without any."""
     groups: tuple[MenuGroup, ...]
-    others: tuple[MenuLink, ...]
+    other_organizations: tuple[MenuLink, ...]
     """The person's other organizations, each with the address that changes to it."""
 
     @property
@@ -71,20 +71,20 @@ def shell(request: HttpRequest) -> Shell:
     if not request.user.is_staff:
         return Shell(None, (), ())
     choices = own_organizations(request, CHOICES)
-    chosen = _chosen(request, choices)
-    permissions = held_permissions(request.user, chosen)
+    current_id = _chosen(request, choices)
+    permissions = held_permissions(request.user, current_id)
     groups = tuple(
         MenuGroup(title, links)
         for title, entries in MENU
-        if (links := tuple(_links(request, entries, chosen, permissions)))
+        if (links := tuple(_links(request, entries, current_id, permissions)))
     )
     return Shell(
-        organizations.get(chosen) if chosen else None,
+        organizations.get(current_id) if current_id else None,
         groups,
         tuple(
             MenuLink(name, _same_page(request, organization_id))
             for organization_id, name in choices
-            if organization_id != chosen
+            if organization_id != current_id
         ),
     )
 
@@ -92,10 +92,10 @@ def shell(request: HttpRequest) -> Shell:
 def _chosen(request: HttpRequest, choices: Sequence[tuple[str, str]]) -> str:
     """Return the organization in the address, or the latest, or the first; empty without any."""
     match = request.resolver_match
-    named = str(match.kwargs.get("organization_id", "")) if match else ""
+    requested_id = str(match.kwargs.get("organization_id", "")) if match else ""
     if match and match.view_name == "admin:tenants_organization_change":
-        named = unquote(match.kwargs["object_id"])
-    for organization_id in filter(None, (named, latest.remembered(request))):
+        requested_id = unquote(match.kwargs["object_id"])
+    for organization_id in filter(None, (requested_id, latest.remembered(request))):
         if organization_id in dict(choices):
             return organization_id
         if held_permissions(request.user, organization_id) and organizations.get_many(
@@ -132,6 +132,6 @@ def _same_page(request: HttpRequest, organization_id: str) -> str:
     permissions = held_permissions(request.user, organization_id)
     pages = [page for _, entries in MENU for entry in entries for page in entry.pages]
     pages = [each for each in pages if each.is_of_organization and each.is_open_to(permissions)]
-    shown = next((page for page in pages if page.has(request)), None)
-    page = shown or next(iter(pages), None)
+    current_page = next((page for page in pages if page.has(request)), None)
+    page = current_page or next(iter(pages), None)
     return page.url(organization_id) if page else reverse("admin:index")

@@ -118,7 +118,7 @@ def test_shell_takes_one_statement_whatever_the_number_of_organizations(org):
         request.resolver_match = resolve(request.path)
         shell(request)  # the organization's record is cached
         with CaptureQueriesContext(connection) as captured:
-            assert len(shell(request).others) >= number
+            assert len(shell(request).other_organizations) >= number
         counts.append(len(captured))
     assert counts == [1, 1]
 

@@ -57,7 +57,7 @@ class Tile:
     title: str
     text: str
     note: str
-    before: str
+    comparison: str
     url: str
     chart: Lines | None = None
 
@@ -103,8 +103,8 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
     """
     viewer = lists.viewer
     served = {each.channel for each in organization_policy.of(viewer.organization_id).accounts}
-    shown = set(statistics.current.channels) | (set() if lists.test else served)
-    channels = [channel for channel in Channel if channel in shown]
+    channel_names = set(statistics.current.channels) | (set() if lists.test else served)
+    channels = [channel for channel in Channel if channel in channel_names]
     nothing = Figures(dict.fromkeys(Figure, 0))
     table = [
         ChannelRow(
@@ -122,11 +122,11 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
     return table
 
 
-def _cells(lists: Lists, counted: Figures, channel: str = "") -> list[TableCell]:
-    cells = [_cell("Accepted", counted.accepted, lists.url(channel=channel))]
+def _cells(lists: Lists, channel_figures: Figures, channel: str = "") -> list[TableCell]:
+    cells = [_cell("Accepted", channel_figures.accepted, lists.url(channel=channel))]
     for figure, title in COLUMNS.items():
         url = lists.url(channel=channel, status=_filter(figure))
-        cells.append(_cell(title, counted.counts[figure], url))
+        cells.append(_cell(title, channel_figures.counts[figure], url))
     return cells
 
 
@@ -136,11 +136,11 @@ def _cell(title: str, count: int, url: str) -> TableCell:
 
 def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list[Tile]:
     """Return the tiles: accepted, succeeded, failed and waiting messages."""
-    current, before = statistics.current, statistics.before
-    now, then = current.total.counts, before.total.counts
-    accepted, accepted_before = current.total.accepted, before.total.accepted
-    taken = now[Figure.DELIVERED] + now[Figure.SENT]
-    tried = taken + now[Figure.FAILED]
+    current, week_before = statistics.current, statistics.before
+    now, then = current.total.counts, week_before.total.counts
+    accepted, accepted_before = current.total.accepted, week_before.total.accepted
+    successes = now[Figure.DELIVERED] + now[Figure.SENT]
+    tried = successes + now[Figure.FAILED]
     tried_before = then[Figure.DELIVERED] + then[Figure.SENT] + then[Figure.FAILED]
     return [
         Tile(
@@ -190,11 +190,11 @@ def _oldest(queues: Sequence[Queue]) -> str:
 
 
 def _chart(statistics: Statistics, value: Callable[[Mapping[Figure, int]], int]) -> Lines | None:
-    current, before = (
+    current, week_before = (
         [float(value(hour.counts)) for hour in period.hours]
         for period in (statistics.current, statistics.before)
     )
-    return lines(current, before) if any(current) or any(before) else None
+    return lines(current, week_before) if any(current) or any(week_before) else None
 
 
 def percent(share: float | None) -> str:

@@ -109,7 +109,7 @@ def listed(client, url):
 def test_tiles_compare_with_the_week_before(root, org, sent):
     def tile_texts():
         tiles = shown(root).context["tiles"]
-        return {tile.title: (tile.text, tile.note, tile.before) for tile in tiles}
+        return {tile.title: (tile.text, tile.note, tile.comparison) for tile in tiles}
 
     assert tile_texts() == {
         "Accepted": ("5", "", "None a week before"),
