@@ -160,10 +160,10 @@ class _SendLoop:
             begun = record.begin_attempts(window)
             changed = record.record(decided, outcomes, batch, begun)
             check = _begin_check(window, batch)
-        answered, self.answered = self.answered, []
+        answers, self.answered = self.answered, []
         record.log_fenced(decided, changed)
         record.count_sent(decided)
-        if receipts := record.receipts(answered):
+        if receipts := record.receipts(answers):
             self.follow_up.on_receipts(receipts)
         for progress in batches:
             progress.decided = []
@@ -187,11 +187,11 @@ class _SendLoop:
         window = _window(batches)
         if not window:
             return []
-        answered = Window(window, self.until, self.follow_up, self.process).send(self.transport)
-        ids = {id(delivery) for delivery in answered}
+        deliveries = Window(window, self.until, self.follow_up, self.process).send(self.transport)
+        ids = {id(delivery) for delivery in deliveries}
         for batch in batches:
             batch.window = [delivery for delivery in batch.window if id(delivery) in ids]
-        return answered
+        return deliveries
 
     def _apply_outcomes(self, deliveries: Sequence[OutgoingDelivery]) -> None:
         """Report the outcomes to the circuits, and decide what follows from them."""

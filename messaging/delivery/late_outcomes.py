@@ -53,7 +53,7 @@ class FollowUp:
 class _Item:
     """Deliveries whose outcomes are to be stored."""
 
-    answered: list[Answered]
+    answers: list[Answered]
     follow_up: FollowUp
 
 
@@ -73,15 +73,15 @@ class LateOutcomes:
         """
         self._add(_Item([Answered(each, []) for each in deliveries], follow_up))
 
-    def store_again(self, answered: Sequence[Answered], follow_up: FollowUp) -> None:
+    def store_again(self, answers: Sequence[Answered], follow_up: FollowUp) -> None:
         """Store outcomes that the send loop could not store, and apply those that it had not
         applied.
 
         Deliveries that were about to fail over are released.
         """
-        if answered:
-            item = _Item([_without_failover(each) for each in answered], follow_up)
-            self._load.add_in_doubt(len(answered))
+        if answers:
+            item = _Item([_without_failover(each) for each in answers], follow_up)
+            self._load.add_in_doubt(len(answers))
             self._add(item)
 
     def finish(self, seconds: float) -> bool:
@@ -105,22 +105,22 @@ class LateOutcomes:
             except MemoryError as error:
                 threads.end_process("an outcome had no memory", error=str(error))
             except Exception:
-                ids = [each.delivery.claimed.id for each in item.answered]
+                ids = [each.delivery.claimed.id for each in item.answers]
                 log.exception("deliver.left_behind", delivery_ids=ids)
             finally:
-                self._load.add_in_doubt(-len(item.answered))
+                self._load.add_in_doubt(-len(item.answers))
                 if self._items.empty():
                     connections.close_all()
                     item.follow_up.on_room()
 
 
-def _without_failover(answered: Answered) -> Answered:
+def _without_failover(answer: Answered) -> Answered:
     """Release a delivery that was about to fail over. Its next attempt may have been committed all
     the same, with the answer to the commit lost: it is removed.
     """
-    delivery, attempts, _ = answered
+    delivery, attempts, _ = answer
     if delivery.decided or not attempts:
-        return answered
+        return answer
     not_made = delivery.cancel_attempts()
     delivery.release(clock.now())
     return Answered(delivery, attempts, not_made)
@@ -128,55 +128,55 @@ def _without_failover(answered: Answered) -> Answered:
 
 def _store(item: _Item) -> None:
     """Apply and store the outcomes of an item; tries again for as long as the database is away."""
-    late = [each.delivery for each in item.answered if not each.attempts]
-    _report_to_circuits(late)
+    late_deliveries = [each.delivery for each in item.answers if not each.attempts]
+    _report_to_circuits(late_deliveries)
     now = clock.now()
-    for delivery in late:
+    for delivery in late_deliveries:
         delivery.apply_outcomes(now=now, may_fail_over=False)
-    answered = [
+    answers = [
         each if each.attempts else Answered(each.delivery, each.delivery.take_attempts())
-        for each in item.answered
+        for each in item.answers
     ]
     wait = RETRY_SECONDS
     while True:
         try:
-            _record(answered)
+            _record(answers)
             break
         except _ROW_ERRORS:
-            for each in answered:
-                _record_alone(each)
+            for answer in answers:
+                _record_alone(answer)
             break
         except (DatabaseError, InterfaceError) as error:
             availability.count_failure(error)
-            log.warning("deliver.not_stored", count=len(answered), error=type(error).__name__)
+            log.warning("deliver.not_stored", count=len(answers), error=type(error).__name__)
             connections.close_all()
         sleep(wait)
         wait = min(2 * wait, RETRY_LIMIT)
-    if receipts := record.receipts(answered):
+    if receipts := record.receipts(answers):
         item.follow_up.on_receipts(receipts)
 
 
-def _record(answered: Sequence[Answered]) -> None:
-    deliveries = [each.delivery for each in answered]
+def _record(answers: Sequence[Answered]) -> None:
+    deliveries = [each.delivery for each in answers]
     with prepared_statements.transaction() as batch:
-        changed = record.record(deliveries, record.outcomes(answered), batch)
+        changed = record.record(deliveries, record.outcomes(answers), batch)
     record.log_fenced(deliveries, changed)
     record.count_sent(deliveries)
 
 
-def _record_alone(answered: Answered) -> None:
+def _record_alone(answer: Answered) -> None:
     """Store one delivery of a set that can't be stored together; the log shows which one failed."""
     try:
-        _record([answered])
+        _record([answer])
     except _ROW_ERRORS:
-        log.exception("deliver.not_storable", delivery_id=answered.delivery.claimed.id)
+        log.exception("deliver.not_storable", delivery_id=answer.delivery.claimed.id)
 
 
-def _report_to_circuits(late: Sequence[OutgoingDelivery]) -> None:
+def _report_to_circuits(late_deliveries: Sequence[OutgoingDelivery]) -> None:
     """Report late outcomes. An account that left a send unanswered, and then failed, is tried last
     for some seconds.
     """
-    attempts = [attempt for delivery in late for attempt in delivery.attempts]
+    attempts = [attempt for delivery in late_deliveries for attempt in delivery.attempts]
     record.count_outcomes(attempts)
     circuit_history.report(
         [(each.account.id, each.outcome) for each in attempts if each.outcome is not None],

@@ -75,10 +75,10 @@ class Preparation:
         self,
         batch: ClaimedBatch,
         policy: Policy,
-        known: Mapping[str, ContactRecord] | None,
+        known_contacts: Mapping[str, ContactRecord] | None,
         renderer: OutgoingRenderer,
     ) -> None:
-        """Read what is not in `known`, the contacts that were read for several batches at once."""
+        """Read what is not in `known_contacts`, which were read for several batches at once."""
         self.batch, self.policy, self.renderer = batch, policy, renderer
         self.channel = Channel(batch.channel)
         self.router = Router(policy, batch.channel)
@@ -87,25 +87,25 @@ class Preparation:
         self.devices: dict[str, list[DeviceRecord]] = {}
         contact_ids = list({claimed.contact_id for claimed in batch.deliveries})
         try:
-            self.contacts = get_contacts(batch.organization_id, contact_ids, known)
+            self.contacts = get_contacts(batch.organization_id, contact_ids, known_contacts)
         except errors.Unavailable:  # an organization's platform is away, and delays no other's
             return
         if self.channel is Channel.PUSH:
             self.devices = active_devices(batch.organization_id, contact_ids, test=True)
 
     def take(
-        self, fresh: deque[ClaimedDelivery], count: int, until: float
+        self, queue: deque[ClaimedDelivery], count: int, until: float
     ) -> list[OutgoingDelivery]:
         """Take the next deliveries, address and compose them; what cannot be sent is decided then.
 
         At most `count`, and after `until` (monotonic) no more than one: a text may take long, and
         nothing else is sent meanwhile.
         """
-        ids = [v for each in islice(fresh, count) if (v := each.template_version_id) is not None]
+        ids = [v for each in islice(queue, count) if (v := each.template_version_id) is not None]
         versions = templates.load_versions(self.batch.organization_id, ids)
         prepared: list[OutgoingDelivery] = []
-        while fresh and len(prepared) < count and not (prepared and monotonic() > until):
-            prepared.append(self._prepare(fresh.popleft(), versions))
+        while queue and len(prepared) < count and not (prepared and monotonic() > until):
+            prepared.append(self._prepare(queue.popleft(), versions))
         return prepared
 
     def _prepare(self, claimed: ClaimedDelivery, versions: Versions) -> OutgoingDelivery:
@@ -185,8 +185,10 @@ class Preparation:
             return
         delivery.set_contents(contents, [self._routes(delivery, each.content) for each in contents])
         if not delivery.has_untried_accounts:
-            some = self.router.routes(None, test=claimed.test, previous=claimed.previous_account_id)
-            reason = "no active account for the devices" if some else "no active account"
+            other_routes = self.router.routes(
+                None, test=claimed.test, previous=claimed.previous_account_id
+            )
+            reason = "no active account for the devices" if other_routes else "no active account"
             delivery.back_off(now=clock.now(), reason=reason)
 
     def _routes(self, delivery: OutgoingDelivery, content: Content) -> Sequence[Account]:
@@ -199,15 +201,15 @@ class Preparation:
         )
 
     def _template_for(
-        self, before: templates.ActiveTemplate, channel: str
+        self, original: templates.ActiveTemplate, channel: str
     ) -> templates.ActiveTemplate | None:
         """Return the template's version for the channel that a delivery fell back to."""
         organization = self.organization
-        found = templates.find_active(organization.id, {before.name})
-        wanted = planning.languages(
-            before.language, organization.language, chain=organization.locale_fallback
+        active_templates = templates.find_active(organization.id, {original.name})
+        languages = planning.languages(
+            original.language, organization.language, chain=organization.locale_fallback
         )
-        return planning.pick(found, before.name, channel, wanted)
+        return planning.pick(active_templates, original.name, channel, languages)
 
     def _contents(
         self, delivery: OutgoingDelivery, template: templates.ActiveTemplate | None
@@ -279,9 +281,9 @@ class BatchProgress:
 
     def fill(self, count: int, until: float) -> None:
         """Add `count` prepared deliveries to the window; after `until` (monotonic) at most one."""
-        most = len(self.window) + count
-        while self.fresh and len(self.window) < most:
-            self.window += self.preparation.take(self.fresh, most - len(self.window), until)
+        limit = len(self.window) + count
+        while self.fresh and len(self.window) < limit:
+            self.window += self.preparation.take(self.fresh, limit - len(self.window), until)
             self.set_decided_apart()
             if monotonic() > until:
                 break

@@ -56,12 +56,12 @@ def begin_attempts(deliveries: Sequence[OutgoingDelivery]) -> list[NewAttempt]:
     ]
 
 
-def outcomes(answered: Sequence[Answered]) -> AttemptOutcomes:
+def outcomes(answers: Sequence[Answered]) -> AttemptOutcomes:
     """Return the outcomes of attempts, which are to be written."""
     results, device_outcomes, own_ids = [], [], []
     not_made: list[str] = []
     now = clock.now()
-    for delivery, attempted, cancelled in answered:
+    for delivery, attempted, cancelled in answers:
         not_made += cancelled
         organization_id = delivery.claimed.organization_id
         for attempt in attempted:
@@ -182,6 +182,6 @@ def log_fenced(
         log.warning("deliver.fenced", count=count, channel=decided[0].claimed.channel)
 
 
-def receipts(answered: Sequence[Answered]) -> list[Receipt]:
+def receipts(answers: Sequence[Answered]) -> list[Receipt]:
     """Return the receipts that came with outcomes (the simulator's)."""
-    return [receipt for each in answered for receipt in each.delivery.receipts(each.attempts)]
+    return [receipt for each in answers for receipt in each.delivery.receipts(each.attempts)]

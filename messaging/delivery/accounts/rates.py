@@ -24,26 +24,26 @@ COUNT_SECONDS = 60
 # --- the send loop --------------------------------------------------------------------------------
 
 
-def availability(accounts: Iterable[Account], wanted: int) -> dict[Key, Availability]:
-    """Return how many of `wanted` sends each account with a rate takes now; at most one call to
+def availability(accounts: Iterable[Account], count: int) -> dict[Key, Availability]:
+    """Return how many of `count` sends each account with a rate takes now; at most one call to
     Redis.
     """
-    return _grant({account: wanted for account in accounts if account.rate}, take=False)
+    return _grant({account: count for account in accounts if account.rate}, take=False)
 
 
-def reserve(wanted: Mapping[Account, int]) -> dict[Key, Availability]:
+def reserve(counts: Mapping[Account, int]) -> dict[Key, Availability]:
     """Count sends against the rates, as many as each allows; at most one call to Redis."""
-    return _grant(wanted, take=True)
+    return _grant(counts, take=True)
 
 
-def _grant(wanted: Mapping[Account, int], *, take: bool) -> dict[Key, Availability]:
-    if not wanted:
+def _grant(counts: Mapping[Account, int], *, take: bool) -> dict[Key, Availability]:
+    if not counts:
         return {}
-    limits = {f"account:{each.id}": (_limit(each), count) for each, count in wanted.items()}
+    limits = {f"account:{each.id}": (_limit(each), count) for each, count in counts.items()}
     grants = limiter.grant(limits, take=take)
     return {
         key_of(account): Availability(grant.count, grant.wait, UnavailableReason.RATE)
-        for account, grant in zip(wanted, grants, strict=True)
+        for account, grant in zip(counts, grants, strict=True)
     }
 
 
@@ -60,8 +60,8 @@ def preferred(accounts: Sequence[Account]) -> list[Account]:
     """Return the accounts of the first priority, if every one has a rate; else an empty list."""
     active = [account for account in accounts if account.active]
     first = min((account.priority for account in active), default=0)
-    found = [account for account in active if account.priority == first]
-    return found if all(account.rate for account in found) else []
+    first_accounts = [account for account in active if account.priority == first]
+    return first_accounts if all(account.rate for account in first_accounts) else []
 
 
 # --- accept ---------------------------------------------------------------------------------------
@@ -93,20 +93,20 @@ def backlog(
         return None
     rate = sum(account.rate or 0 for account in going)
     life = rules.expires_after.total_seconds()
-    most = round(rate * (life + COUNT_SECONDS))
+    limit = round(rate * (life + COUNT_SECONDS))
     period = int(monotonic() / min(life / 100, COUNT_SECONDS))
-    key = (organization_id, channel, rules.priority, most)
+    key = (organization_id, channel, rules.priority, limit)
     count = _counts.get(key, lambda: None)
     if count is None or count.period != period:
-        counted = _BacklogCount(
-            backlogs.count_ready(organization_id, channel, rules.priority, most),
+        new_count = _BacklogCount(
+            backlogs.count_ready(organization_id, channel, rules.priority, limit),
             monotonic(),
             period,
         )
         if count:  # what was accepted and is not committed was not counted
-            sent_at_most = rate * (counted.at - count.at)
-            counted.messages = max(counted.messages, count.messages - sent_at_most)
-        count = counted
+            sent_at_most = rate * (new_count.at - count.at)
+            new_count.messages = max(new_count.messages, count.messages - sent_at_most)
+        count = new_count
         _counts.put(key, count)
     return Backlog(key, count.messages, rate, life)
 
