@@ -106,16 +106,16 @@ class SetQueue:
     def __init__(
         self,
         handler: SetHandler,
-        alone: FairPool,
+        pool: FairPool,
         seconds: float,
         size: int = QUEUE_SIZE,
         note: Callable[[str], None] = lambda organization: None,
     ) -> None:
-        """`alone` has the threads of requests that are answered by themselves; `seconds` is how
+        """`pool` has the threads of requests that are answered by themselves; `seconds` is how
         long a request may wait; `note` gets the organization of each request.
         """
         self.note = note
-        self.handler, self.alone, self.seconds, self.size = handler, alone, seconds, size
+        self.handler, self.pool, self.seconds, self.size = handler, pool, seconds, size
         self.thread = Executor(1, "set")
         self.queue: deque[_Waiting] = deque()
         self.running = False
@@ -128,53 +128,53 @@ class SetQueue:
         if len(self.queue) >= self.size:
             return self.handler.refuse(request, late=False)
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(request, loop.create_future(), loop.time() + self.seconds)
-        self.queue.append(waiting)
+        entry = _Waiting(request, loop.create_future(), loop.time() + self.seconds)
+        self.queue.append(entry)
         if not self.running:
             self.running = True
             loop.call_soon(self._begin, loop)
         elif self.timer is None:
-            self.timer = loop.call_at(waiting.until, self._refuse_late, loop)
-        return await waiting.response
+            self.timer = loop.call_at(entry.until, self._refuse_late, loop)
+        return await entry.response
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, before: int = 0) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop, previous_count: int = 0) -> None:
         """Let the thread answer the requests that have waited longest.
 
-        As long as each turn of the loop brings more of them, they are waited for. `before` is how
-        many there were a turn ago.
+        As long as each turn of the loop brings more of them, they are waited for. `previous_count`
+        is how many there were a turn ago.
         """
         count = len(self.queue)
-        if before < count < SET_SIZE:
+        if previous_count < count < SET_SIZE:
             loop.call_soon(self._begin, loop, count)
             return
-        taken = self._take()
-        self.running = bool(taken)
-        if taken:
-            requests = [waiting.request for waiting in taken]
-            done = loop.run_in_executor(self.thread, self.handler.answer, requests)
-            done.add_done_callback(partial(self._end, loop, taken))
+        entries = self._take()
+        self.running = bool(entries)
+        if entries:
+            requests = [entry.request for entry in entries]
+            future = loop.run_in_executor(self.thread, self.handler.answer, requests)
+            future.add_done_callback(partial(self._end, loop, entries))
 
     def _take(self) -> list[_Waiting]:
         """Take the requests of the next set, one of each organization in turn."""
-        size = sum(len(waiting.request.body) for waiting in islice(self.queue, SET_SIZE))
+        size = sum(len(entry.request.body) for entry in islice(self.queue, SET_SIZE))
         if len(self.queue) <= SET_SIZE and size <= SET_BYTES:
-            taken = list(self.queue)
+            entries = list(self.queue)
             self.queue.clear()
-            return taken
+            return entries
         lines: dict[str, list[_Waiting]] = {}
-        for waiting in self.queue:
-            lines.setdefault(self._line_of(waiting.request), []).append(waiting)
-        taken, size = [], 0
-        for waiting in chain.from_iterable(zip_longest(*lines.values())):
-            if waiting is None:  # its line was shorter
+        for entry in self.queue:
+            lines.setdefault(self._line_of(entry.request), []).append(entry)
+        entries, size = [], 0
+        for entry in chain.from_iterable(zip_longest(*lines.values())):
+            if entry is None:  # its line was shorter
                 continue
-            size += len(waiting.request.body)
-            if taken and (len(taken) == SET_SIZE or size > SET_BYTES):
+            size += len(entry.request.body)
+            if entries and (len(entries) == SET_SIZE or size > SET_BYTES):
                 break
-            taken.append(waiting)
-        chosen = set(map(id, taken))
-        self.queue = deque(each for each in self.queue if id(each) not in chosen)
-        return taken
+            entries.append(entry)
+        entry_ids = set(map(id, entries))
+        self.queue = deque(each for each in self.queue if id(each) not in entry_ids)
+        return entries
 
     def _line_of(self, request: SetRequest) -> str:
         """Return the organization of a request, or its credential where that is new here."""
@@ -191,44 +191,44 @@ class SetQueue:
     def _end(
         self,
         loop: asyncio.AbstractEventLoop,
-        taken: Sequence[_Waiting],
-        done: "asyncio.Future[Sequence[SetResponse | Later]]",
+        entries: Sequence[_Waiting],
+        future: "asyncio.Future[Sequence[SetResponse | Later]]",
     ) -> None:
         loop.call_soon(self._begin, loop)
-        error = done.exception()
+        error = future.exception()
         if error is not None:
-            for waiting in taken:
-                _resolve(waiting, self.handler.fail(waiting.request, error))
+            for entry in entries:
+                _resolve(entry, self.handler.fail(entry.request, error))
             return
-        for waiting, answer in zip(taken, done.result(), strict=True):
-            self._learn(waiting.request)
+        for entry, answer in zip(entries, future.result(), strict=True):
+            self._learn(entry.request)
             if isinstance(answer, SetResponse):
-                _resolve(waiting, answer)
+                _resolve(entry, answer)
             else:
-                self._answer_later(loop, waiting, answer)
+                self._answer_later(loop, entry, answer)
 
     def _answer_later(
-        self, loop: asyncio.AbstractEventLoop, waiting: _Waiting, answer: Later
+        self, loop: asyncio.AbstractEventLoop, entry: _Waiting, answer: Later
     ) -> None:
         """Answer a request by itself, when it is its owners' turn."""
         try:
-            done = self.alone.submit(waiting.request.owners, answer)
+            future = self.pool.submit(entry.request.owners, answer)
         except errors.RateLimited as error:
-            _resolve(waiting, self.handler.fail(waiting.request, error))
+            _resolve(entry, self.handler.fail(entry.request, error))
         else:
-            later = asyncio.wrap_future(done, loop=loop)
-            later.add_done_callback(partial(self._end_later, waiting))
+            later = asyncio.wrap_future(future, loop=loop)
+            later.add_done_callback(partial(self._end_later, entry))
 
-    def _end_later(self, waiting: _Waiting, done: "asyncio.Future[SetResponse]") -> None:
-        error = done.exception()
-        _resolve(waiting, self.handler.fail(waiting.request, error) if error else done.result())
+    def _end_later(self, entry: _Waiting, future: "asyncio.Future[SetResponse]") -> None:
+        error = future.exception()
+        _resolve(entry, self.handler.fail(entry.request, error) if error else future.result())
 
     def _refuse_late(self, loop: asyncio.AbstractEventLoop) -> None:
         """Refuse the requests that have waited too long, and look again when the next one has."""
         self.timer = None
         while self.queue and self.queue[0].until <= loop.time():
-            waiting = self.queue.popleft()
-            _resolve(waiting, self.handler.refuse(waiting.request, late=True))
+            entry = self.queue.popleft()
+            _resolve(entry, self.handler.refuse(entry.request, late=True))
         if self.queue:
             self.timer = loop.call_at(self.queue[0].until, self._refuse_late, loop)
 
@@ -238,6 +238,6 @@ def _credential(request: SetRequest) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
-def _resolve(waiting: _Waiting, response: SetResponse) -> None:
-    if not waiting.response.done():  # its client may have gone
-        waiting.response.set_result(response)
+def _resolve(entry: _Waiting, response: SetResponse) -> None:
+    if not entry.response.done():  # its client may have gone
+        entry.response.set_result(response)
