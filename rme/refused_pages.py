@@ -1,6 +1,6 @@
 """Pages of the console that can't be shown: why not, and where to go from there.
 
-Whoever isn't logged in to the console gets the plain page of `rme.core.http.pages`.
+People who aren't logged in to the console get the plain page of `rme.core.http.pages`.
 """
 
 from django.contrib import admin

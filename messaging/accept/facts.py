@@ -135,7 +135,7 @@ def _by_organization(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def _with_facts(
     outlines: Sequence[Outline], sources: Sources
 ) -> list[tuple[Outline, RequestFacts | None]]:
-    """Return each request with the facts for its draft; one that the policy refuses has none."""
+    """Return each request with the facts for its draft; None if the policy refuses the request."""
     contacts = _SetContacts(sources)
     pairs: list[tuple[Outline, RequestFacts | None]] = []
     for each in outlines:

@@ -110,7 +110,7 @@ def _candidate(outline: Outline, recipient: DraftRecipient, option: Option) -> g
 
 
 class _Route(NamedTuple):
-    """The accounts that take an address, and what waits for them, if they have a rate."""
+    """The accounts that take an address, and their backlog, if they have a rate."""
 
     accounts: list[Account]
     backlog: Backlog | None
