@@ -28,7 +28,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RepairPage:
     """A page of the console that mends something, and the button that leads there."""
 
     name: str
@@ -38,19 +38,19 @@ class Page:
 
 
 _PAGES = {
-    "NO_SENDER_DOMAIN": Page("domains", "Add a domain"),
-    "SENDER_DOMAIN_UNVERIFIED": Page("domain", "Verify domain", has_row=True),
-    "TEMPLATE_WITHOUT_LANGUAGE": Page("templates", "See templates"),
-    "WEBHOOK_DISABLED": Page("webhook_deliveries", "See webhook", has_row=True),
-    "WEBHOOK_FAILING": Page("webhook_deliveries", "See webhook", has_row=True),
-    "PROGRAM_UNCONFIRMED": Page("programs", "Confirm"),
-    "HELD_UNKNOWN": Page("messages", "Review messages", f"?status={HELD}"),
-    "BACKLOG_LATE": Page("messages", "See messages", f"?status={Status.ACCEPTED}"),
-    "PRIVACY_REQUEST_OVERDUE": Page("privacy", "See requests", "?state=OVERDUE"),
-    "REVIEW_WAITING": Page("templates", "Review", "?state=review"),
+    "NO_SENDER_DOMAIN": RepairPage("domains", "Add a domain"),
+    "SENDER_DOMAIN_UNVERIFIED": RepairPage("domain", "Verify domain", has_row=True),
+    "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", "See templates"),
+    "WEBHOOK_DISABLED": RepairPage("webhook_deliveries", "See webhook", has_row=True),
+    "WEBHOOK_FAILING": RepairPage("webhook_deliveries", "See webhook", has_row=True),
+    "PROGRAM_UNCONFIRMED": RepairPage("programs", "Confirm"),
+    "HELD_UNKNOWN": RepairPage("messages", "Review messages", f"?status={HELD}"),
+    "BACKLOG_LATE": RepairPage("messages", "See messages", f"?status={Status.ACCEPTED}"),
+    "PRIVACY_REQUEST_OVERDUE": RepairPage("privacy", "See requests", "?state=OVERDUE"),
+    "REVIEW_WAITING": RepairPage("templates", "Review", "?state=review"),
 }
-_ACCOUNT = Page("provider", "See account", has_row=True)
-_ACCOUNTS = Page("providers", "Add a provider")
+_ACCOUNT = RepairPage("provider", "See account", has_row=True)
+_ACCOUNTS = RepairPage("providers", "Add a provider")
 """Of findings without a row: a channel has no account that sends."""
 _ADMIN = {"PAUSED": ("messaging_pause_change", "End pause"),
           "IMPORT_REJECTED": ("{kind}_import", "See import")}  # fmt: skip
