@@ -7,10 +7,10 @@ from django import forms
 from django.db.models import Q
 from django.http import QueryDict
 
-from messaging.console.studio.studio_forms import LongSelect
 from rme.core import ids
 from rme.crm.folding import account_name
 from rme.crm.models import Account, Contact
+from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
 
 _ALIASES = ("Etc/", "US/", "SystemV/", "posix/", "right/")

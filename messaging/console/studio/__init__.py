@@ -3,6 +3,5 @@
 Other packages use `variants` (the address of a template's page), `template_list`, `template_page`
 (the page and its actions), `schema_page` (variables as JSON Schema), `comparison` (two versions),
 `template_files` (import and export), `live` (what the page's script asks for while a person types),
-`written` (the names of a form's fields), `partial_pages` (texts that templates share) and
-`studio_forms` (`LongSelect`).
+`written` (the names of a form's fields) and `partial_pages` (texts that templates share).
 """

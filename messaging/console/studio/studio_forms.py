@@ -1,13 +1,9 @@
 """The small forms of the studio: a new template, another language, a category, a time."""
 
 from datetime import datetime
-from typing import Any
 
 from django import forms
-from django.forms.utils import flatatt
 from django.http import QueryDict
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
 
 from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import MomentField
@@ -15,32 +11,10 @@ from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from messaging.policy import organization_policy
+from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
 
-SELECTED = mark_safe(" selected")
 CHANNELS = [(each.value, each.value) for each in Channel]
-
-
-class LongSelect(forms.Select):
-    """A select of hundreds of choices without groups, which are all written at once.
-
-    Django's own renders two templates for each choice: 40 ms for all languages.
-    """
-
-    def render(
-        self, name: str, value: object, attrs: dict[str, Any] | None = None, renderer: object = None
-    ) -> SafeString:
-        selected = self.format_value(value)
-        options = format_html_join(
-            "\n",
-            '<option value="{}"{}>{}</option>',
-            (
-                (code, SELECTED if str(code) in selected else "", label)
-                for code, label in self.choices
-            ),
-        )
-        attributes = flatatt({"name": name, **self.build_attrs(self.attrs, attrs)})
-        return format_html("<select{}>\n{}\n</select>", attributes, options)
 
 
 def _language(initial: str = "") -> forms.ChoiceField:

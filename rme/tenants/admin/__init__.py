@@ -1,7 +1,8 @@
 """Admin pages of organizations, people and keys. Importing them registers them.
 
 Admin modules of other packages build on `actions`, `base`, `choices`, `lists`, `pages`, `keys`,
-`programs`, `shown_once` and `form_fields`; `role_page` says what each role may do.
+`programs`, `shown_once`, `form_fields` and `offered` (`LongSelect`); `role_page` says what each
+role may do.
 """
 
 from rme.tenants.admin import keys, pages

@@ -90,8 +90,8 @@ def test_changes_and_deletion_are_audited_with_both_values(root, org):
     Speaker.objects.create(organization=org, event=event, contact=ada)
     edit = url("contact_edit", ada.pk)
     shown = root.get(edit).content.decode()
-    for stored in ('value="zz" selected', 'value="US/Eastern" selected'):  # both from an import
-        assert stored in shown
+    for stored in ("zz", "US/Eastern"):  # both from an import
+        assert f"<option selected>{stored}</option>" in shown
     form = {"last_name": "Byron", "email": ada.email, "mobile": ada.mobile, "language": ""}
     assert root.post(edit, form)["Location"] == url("person", ada.pk)
     delete = f"{url('contacts_delete')}?contact={ada.pk}"

@@ -1,10 +1,10 @@
-"""The small forms of the studio: a list of all languages is what Django's own would be."""
+"""Inputs of settings: a list of all languages is what Django's own would be."""
 
 import pytest
 from django import forms
 from django.test.html import parse_html
 
-from messaging.console.studio.studio_forms import LongSelect
+from rme.tenants.admin.offered import LongSelect
 
 CHOICES = [("", "Choose"), ("de", "German"), ('a"<', "A & <b>"), (7, "Seven")]
 
