@@ -67,7 +67,7 @@ def test_workers_run_due_work_without_beat(broken, well):
         Redis(unix_socket_path=str(broken.valkey.socket)).flushall()  # beat's sign, which fades
         eventually(lambda: statuses(broken, "scheduler", "workers") == ["degraded"] * 2, 20)
         told = broken.health()["checks"]["scheduler"]["detail"]
-        assert told == "beat orders no sweep: workers do them by themselves, some seconds late"
+        assert told == "The scheduler (beat) is not running. Workers do its work, late."
     assert broken.failures() == []
 
 
