@@ -16,7 +16,7 @@ from rme.tenants.access.roles import Permission, held_permissions, own_organizat
 from rme.tenants.organizations import OrganizationRecord, latest
 
 CHOICES = 50
-"""The most organizations that the switcher offers; the search finds the others."""
+"""The most organizations that the switcher offers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.simulation.world.mutants import MUTANTS
 from tests.simulation.world.parallel import Task, mutant_names, play
 
 pytestmark = [
@@ -34,6 +35,12 @@ def test_histories_keep_the_promises_and_replay(second):
 
 def test_quick_defects_are_found(second):
     assert _found(second) == set(QUICK)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_defect_changes_something_that_exists(name):
+    with MUTANTS[name]():
+        pass
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from messaging.accept import acceptance, cancel
-from messaging.consent import gate_lock, ledger, suppressions
+from messaging.consent import gate_lock, suppressions
 from messaging.delivery import deliver, manual_review, record, sweeper
 from messaging.delivery.late_outcomes import LateOutcomes
 from messaging.delivery.outgoing import OutgoingDelivery
@@ -134,7 +134,7 @@ def _chain_without_lock() -> Iterator[None]:
             now: datetime = cursor.fetchone()[0]
         return now
 
-    with patch.object(ledger, "_lock_chain", lock):
+    with patch.object(gate_lock, "take_chain", lock):
         yield
 
 
