@@ -15,6 +15,7 @@ from uuid import UUID
 
 import orjson
 import structlog
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -34,7 +35,7 @@ from messaging.store.feedback import references
 from messaging.store.feedback.callbacks import LogNote, NewCallback, StoredCallback, Verdict
 from rme.core import ids
 from rme.core.cache import TtlCache
-from rme.core.db import clock
+from rme.core.db import availability, clock
 from rme.core.provider import (
     CallbackContent,
     CallbackRequest,
@@ -259,20 +260,53 @@ def apply_due() -> tuple[int, list[KeywordReply]]:
     """
     with transaction.atomic():
         rows = stored.lock_due()
-        if not rows:
-            return 0, []
-        batch = _Batch(rows)
-        gate_lock.take_exclusive(batch.organizations_to_lock())
-        unknown = batch.resolve_provider_ids()
-        applied = receipts.apply_provider_receipts(batch.receipts)
-        unknown_ids = unknown | applied.missing
-        retried = {row.id for row in rows if row.id in unknown_ids and row.tries < UNKNOWN_TRIES}
-        early = applied.early | retried
-        notes = batch.notes(unknown | applied.unknown, early, applied.applied)
-        replies = inbound_sms.apply(batch.inbound)
-        inbound = [UUID(sms.callback_id) for sms in batch.inbound]
-        stored.finish(rows, notes, early=early, inbound=inbound)
-    return len(rows), replies
+        return len(rows), _apply(rows)
+
+
+def apply_next() -> tuple[int, list[KeywordReply]]:
+    """Apply one callback, after a batch has failed; return what `apply_due` returns.
+
+    A callback that makes our code fail is put off, so that it stops no other.
+    """
+    with transaction.atomic():
+        rows = stored.lock_due(1)
+        try:
+            with transaction.atomic():
+                return len(rows), _apply(rows)
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            (row,) = rows
+            log.exception("callback.failed", callback=str(row.id), account_id=row.account_id)
+            is_last = row.received_at <= clock.now() - timedelta(days=stored.RETRY_DAYS)
+            notes = {row.id: LogNote(Verdict.UNREADABLE)} if is_last else {}
+            stored.finish(rows, notes, early={row.id}, inbound=())
+            return 1, []
+
+
+def is_defect(error: Exception) -> bool:
+    """Return whether an error comes from what was applied, not from the database or the process."""
+    return not (
+        isinstance(error, MemoryError | SoftTimeLimitExceeded) or availability.is_unavailable(error)
+    )
+
+
+def _apply(rows: Sequence[StoredCallback]) -> list[KeywordReply]:
+    """Apply locked callbacks, and return the replies to send."""
+    if not rows:
+        return []
+    batch = _Batch(rows)
+    gate_lock.take_exclusive(batch.organizations_to_lock())
+    unknown = batch.resolve_provider_ids()
+    applied = receipts.apply_provider_receipts(batch.receipts)
+    unknown_ids = unknown | applied.missing
+    retried = {row.id for row in rows if row.id in unknown_ids and row.tries < UNKNOWN_TRIES}
+    early = applied.early | retried
+    notes = batch.notes(unknown | applied.unknown, early, applied.applied)
+    replies = inbound_sms.apply(batch.inbound)
+    inbound = [UUID(sms.callback_id) for sms in batch.inbound]
+    stored.finish(rows, notes, early=early, inbound=inbound)
+    return replies
 
 
 def _request(account: CallbackAccount, row: StoredCallback) -> CallbackRequest:

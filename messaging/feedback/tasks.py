@@ -32,8 +32,15 @@ def apply_callbacks() -> None:
     until = time.monotonic() + RUN_SECONDS
     applied = stored_callbacks.BATCH
     while applied == stored_callbacks.BATCH:
-        applied, replies = callbacks.apply_due()
-        inbound_sms.send_replies(replies, outbound_transport())
+        try:
+            applied, replies = callbacks.apply_due()
+        except Exception as error:
+            if not callbacks.is_defect(error):
+                raise
+            log.exception("callbacks.failed")
+            applied = _apply_one_by_one()
+        else:
+            inbound_sms.send_replies(replies, outbound_transport())
         if time.monotonic() > until:
             request_callbacks()
             return
@@ -41,6 +48,16 @@ def apply_callbacks() -> None:
         if time.monotonic() > until:
             request_callbacks()
             return
+
+
+def _apply_one_by_one() -> int:
+    """Apply the callbacks of a batch that failed, each by itself; return how many."""
+    for count in range(stored_callbacks.BATCH):
+        applied, replies = callbacks.apply_next()
+        if not applied:
+            return count
+        inbound_sms.send_replies(replies, outbound_transport())
+    return stored_callbacks.BATCH
 
 
 @shared_task(name="messaging.poll")

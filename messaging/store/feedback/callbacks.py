@@ -49,7 +49,7 @@ SELECT count(*):check FROM stored
 LOCK_DUE = f"""
 SELECT id, organization_id, account_id, method, query, headers, body, received_at, tries
 FROM {_T} t WHERE {is_due("t")}
-ORDER BY due_at LIMIT {BATCH} FOR UPDATE SKIP LOCKED
+ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """
 # Plan: the primary key, once for each.
 # Run by: finish, for feedback.callbacks
@@ -139,9 +139,9 @@ def store(organization_id: str, account_id: int, callbacks: Sequence[NewCallback
     return int(count)
 
 
-def lock_due() -> list[StoredCallback]:
+def lock_due(limit: int = BATCH) -> list[StoredCallback]:
     """Lock and return the next batch."""
-    return [StoredCallback(*row) for row in sql.fetch(LOCK_DUE)]
+    return [StoredCallback(*row) for row in sql.fetch(LOCK_DUE, {"limit": limit})]
 
 
 def finish(

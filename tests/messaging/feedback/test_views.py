@@ -5,11 +5,15 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from messaging import providers
+from messaging.domain.statuses import EventType
 from messaging.feedback import callbacks, views
+from messaging.feedback.tasks import apply_callbacks
 from messaging.models import Callback, ProviderAccount
 from messaging.providers.twilio import Twilio
 from rme.core import ids
 from rme.core.cache import TtlCache
+from rme.core.db import clock
+from rme.core.provider import DeliveryReceipt
 from rme.core.redis.connection import redis_client
 from tests import factories
 from tests.fakes import providers as fakes
@@ -163,6 +167,32 @@ def test_an_unreadable_callback_delays_no_other(org, api, scene):
         del providers.REGISTRY["stumbling"]
     assert state() == "DELIVERED"
     assert set(Callback.objects.values_list("due_at", flat=True)) == {None}
+
+
+class Misreporting(Twilio):
+    """A provider whose receipts make our code fail once they are applied."""
+
+    kind = "misreporting"
+
+    def read_callback(self, callback):
+        return [DeliveryReceipt("no id", EventType.DELIVERED)]
+
+
+def test_callback_that_fails_is_put_off_and_its_batch_is_applied(org, api, scene):
+    scene.send(api, factories.contact(org))
+    providers.REGISTRY["misreporting"] = Misreporting
+    try:
+        with Scene(org, "twilio", name="other") as other:
+            for _ in range(2):
+                other.call(delivered(other, ids.new_id()))
+            ProviderAccount.objects.filter(pk=other.account.pk).update(kind="misreporting")
+            scene.call(delivered(scene, attempt()))
+            apply_callbacks()
+    finally:
+        del providers.REGISTRY["misreporting"]
+    assert state() == "DELIVERED"
+    put_off = Callback.objects.filter(due_at__gt=clock.now(), tries=1)
+    assert (put_off.count(), Callback.objects.filter(due_at=None).count()) == (2, 1)
 
 
 def test_old_callbacks_are_deleted_and_due_ones_are_not(org, scene):
