@@ -196,7 +196,9 @@ def _decide_until_stored(
         batch, result = decision.batch, BulkResult(decision.results(calls))
         if bulk_key:
             answer = keyed_answer(caller, bulk_key, result, batch.now, batch.latest_schedule)
-            batch = batch._replace(answers=[*batch.answers, answer])
+            # An item may have the key of its bulk, whose answer then counts.
+            others = [each for each in batch.answers if each.key != answer.key]
+            batch = batch._replace(answers=[*others, answer])
         try:
             batch.store()
         except IntegrityError:

@@ -18,9 +18,15 @@ from messaging.content.templates import ActiveTemplate, to_render
 from rme.core.process.admission import Budget
 from rme.core.process.errands import Errands, Killed, Overrun
 
-TOO_LONG = "rendering takes too long"
+TOO_LONG, TOO_LARGE = "rendering takes too long", "rendering takes too much memory"
+CLOCK_SECONDS = 15.0
+"""How long a process apart may take by the clock: what was sent before is recorded after it."""
 
 Rendered = rendering.RenderedVersion | rendering.Failure
+
+
+class RendererUnavailable(Exception):
+    """The machine can't run the process that renders. No message is to blame."""
 
 
 class OutgoingRenderer:
@@ -35,14 +41,15 @@ class OutgoingRenderer:
         """Start no process yet. `render_apart` is what errands do."""
         self._render_apart = render_apart
         # Nobody waits for a message as for a page, so no organization has a budget.
-        self._errands = Errands(Budget(rate=1.0, burst=math.inf), processes=1)
+        self._errands = Errands(
+            Budget(rate=1.0, burst=math.inf), processes=1, wall_limit=CLOCK_SECONDS
+        )
 
     def render(
         self, organization_id: str, template: ActiveTemplate, data: Mapping[str, object]
     ) -> rendering.RenderedVersion:
-        """Render a template. Raises TemplateSyntax, RenderFailed, RenderLimit.
-
-        Raises MemoryError if the machine can't run the process apart: no message is to blame.
+        """Render a template. Raises TemplateSyntax, RenderFailed, RenderLimit, and
+        RendererUnavailable.
         """
         if template.is_parsed_quickly:
             try:
@@ -55,13 +62,30 @@ class OutgoingRenderer:
         self, organization_id: str, version: rendering.VersionToRender
     ) -> rendering.RenderedVersion:
         try:
+            rendered = self._render_once(organization_id, version)
+        except Killed:  # its process was of the release before, or stopped by somebody
+            rendered = self._render_again(organization_id, version)
+        if isinstance(rendered, Exception):
+            raise rendered
+        return rendered
+
+    def _render_again(self, organization_id: str, version: rendering.VersionToRender) -> Rendered:
+        try:
+            return self._render_once(organization_id, version)
+        except Killed:
+            raise RendererUnavailable from None
+
+    def _render_once(self, organization_id: str, version: rendering.VersionToRender) -> Rendered:
+        try:
             (rendered,) = self._errands.run(
                 organization_id, settings.RENDER_SECONDS, self._render_apart, [version]
             )
-        except (Killed, OSError) as error:
-            raise MemoryError("the process that renders doesn't start, or was killed") from error
+        except Killed:
+            raise
         except Overrun:
             raise rendering.RenderLimit(TOO_LONG) from None
-        if isinstance(rendered, Exception):
-            raise rendered
+        except MemoryError:  # of the process apart, whose memory is limited
+            raise rendering.RenderLimit(TOO_LARGE) from None
+        except OSError as error:
+            raise RendererUnavailable from error
         return rendered

@@ -13,7 +13,7 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 
 from messaging.content import compose, rendering, templates
-from messaging.content.outgoing import OutgoingRenderer
+from messaging.content.outgoing import OutgoingRenderer, RendererUnavailable
 from messaging.delivery.accounts import Router
 from messaging.delivery.claims import ClaimedBatch
 from messaging.delivery.outgoing import DeviceContent, OutgoingDelivery
@@ -182,6 +182,10 @@ class Preparation:
             contents = self._contents(delivery, template)
         except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
             delivery.decide(Status.FAILED, StatusReason.TEMPLATE_ERROR, str(error))
+            return
+        except RendererUnavailable:
+            log.warning("deliver.renderer_unavailable", delivery_id=claimed.id, exc_info=True)
+            delivery.back_off(now=clock.now(), reason="the process that renders can't run")
             return
         delivery.set_contents(contents, [self._routes(delivery, each.content) for each in contents])
         if not delivery.has_untried_accounts:

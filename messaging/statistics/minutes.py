@@ -42,6 +42,10 @@ shown.
 STATUS_WINDOW = timedelta(minutes=10)
 FEW = 20_000
 """The most deliveries whose statuses are counted anew each minute: a hundredth of a second."""
+MANY = 3_000_000
+"""The most whose statuses are counted anew every ten minutes: a few seconds. Older hours wait for
+their turn, which each hour has once within the days.
+"""
 EPOCH, TICK = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=2**16)
 """The first eight digits of an id count these since then."""
 PURGE_BATCH, PURGE_SECONDS = 10_000, 10.0
@@ -56,7 +60,7 @@ def _minute_of(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(second=0, microsecond=0)
 
 
-def count_slice(now: datetime, few: int = FEW) -> bool:
+def count_slice(now: datetime, few: int = FEW, many: int = MANY) -> bool:
     """Count the next slice; return whether one was found. Two at once do no harm."""
     with transaction.atomic():
         progress = _locked(now)
@@ -72,7 +76,8 @@ def count_slice(now: datetime, few: int = FEW) -> bool:
             progress.first_until = max(progress.first_until, end)
             if _window_of(start) < _window_of(end):
                 hours = _changed_hours(_window_of(start), _window_of(end))
-                statistics.count_statuses(hours, progress.first_until, REASONS)
+                hours = [*_small(hours, many), *_next_in_turn(end)]
+                statistics.count_statuses(sorted({*hours}), progress.first_until, REASONS)
         elif progress.first_until < first:
             start, end = progress.first_until, min(first, progress.first_until + SLICE)
             _count(start, end)
@@ -131,6 +136,12 @@ def _changed_hours(start: datetime, end: datetime) -> list[datetime]:
         first = EPOCH + TICK * int(beginning, 16)
         hours |= {hour_of(first), hour_of(first + TICK)}
     return sorted((h for h in hours if end - STATUS_DAYS <= h < end), reverse=True)
+
+
+def _next_in_turn(end: datetime) -> list[datetime]:
+    """Return the hour whose turn it is to be counted, whether it has changed or not."""
+    hours = STATUS_DAYS // HOUR
+    return [hour_of(end) - HOUR * ((end - EPOCH) // STATUS_WINDOW % hours)]
 
 
 def _small(hours: Sequence[datetime], few: int) -> list[datetime]:

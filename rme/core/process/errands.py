@@ -44,6 +44,8 @@ WAIT_SECONDS = 15.0
 """How long an errand waits for its turn."""
 _WALL_FACTOR, _WALL_SECONDS, _WALL_LIMIT = 10.0, 5.0, 600.0
 """On a busy machine an errand takes longer by the clock than its CPU time."""
+_OWN_ENDS = {-number for number in (signal.SIGPROF, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)}
+"""The exit codes of a process that its errand ended: its CPU time is used up, or it crashed."""
 
 
 class Overrun(Exception):
@@ -51,7 +53,7 @@ class Overrun(Exception):
 
 
 class Killed(Overrun):
-    """A process was killed though its errand had CPU time left: no memory, a person, a clock."""
+    """A process ended for a reason that isn't its errand: no memory, a deployment, a clock."""
 
 
 @dataclass
@@ -97,13 +99,16 @@ class Errands:
         line: int = LINE_SIZE,
         service: bool = False,
         by_clock: bool = False,
+        wall_limit: float = _WALL_LIMIT,
     ) -> None:
         """`service`: whether the errands use settings and models; `by_clock`: whether they are
-        charged for the time on the clock, and not for their CPU time.
+        charged for the time on the clock, and not for their CPU time. No errand takes longer by
+        the clock than `wall_limit`, in seconds.
         """
         self.budget = budget
         self._service = service
         self._by_clock = by_clock
+        self._wall_limit = wall_limit
         self._pool = FairPool(processes, "errand", line=line, share=1)
         self._idle: list[_Child] = []
         self._lock = Lock()
@@ -183,7 +188,7 @@ class Errands:
         try:
             child = self._send((seconds, work, args))
             while True:
-                used, kind, result = _receive(child, seconds)
+                used, kind, result = _receive(child, self._wall_seconds(seconds))
                 if kind != "piece":
                     break
                 yield result
@@ -203,6 +208,9 @@ class Errands:
         if kind == "error":
             raise result
         return result
+
+    def _wall_seconds(self, seconds: float) -> float:
+        return min(_WALL_SECONDS + _WALL_FACTOR * seconds, self._wall_limit)
 
     def _send(self, errand: tuple[float, Callable[..., object], object]) -> _Child:
         """Send an errand to a process; return the process."""
@@ -241,16 +249,18 @@ class Errands:
         return _Child(process, ours)
 
 
-def _receive(child: _Child, seconds: float) -> tuple[float, str, Any]:
-    """Return the next answer of a process. Raises Overrun if it takes too long, Killed if the
+def _receive(child: _Child, wall_seconds: float) -> tuple[float, str, Any]:
+    """Return the next answer of a process. Raises Overrun if its errand ended it, and Killed if the
     machine is to blame.
     """
     with suppress(EOFError, ConnectionError):  # the process has ended
-        if child.connection.poll(min(_WALL_SECONDS + _WALL_FACTOR * seconds, _WALL_LIMIT)):
+        if child.connection.poll(wall_seconds):
             answer: tuple[float, str, Any] = child.connection.recv()
             return answer
+        child.process.kill()
+    code = child.process.wait()
     child.end()
-    raise Killed if child.process.returncode == -signal.SIGKILL else Overrun
+    raise Overrun if code in _OWN_ENDS else Killed
 
 
 ERRANDS = Errands(Budget(rate=0.5, burst=5.0))

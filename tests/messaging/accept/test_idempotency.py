@@ -127,6 +127,16 @@ def test_bulk_header_covers_the_whole_call(api, org):
 
 
 @pytest.mark.promise("key-9")
+def test_bulk_may_have_the_key_of_one_of_its_items(api, org):
+    ada, bob = factories.contacts(org, 2)
+    items = [message(ada) | {"idempotencyKey": "order-42"}, message(bob)]
+    first = api.bulk(items, **KEY)
+    again = api.bulk(items, **KEY)
+    assert (first.status_code, again.content) == (202, first.content)
+    assert Message.objects.count() == 2
+
+
+@pytest.mark.promise("key-9")
 def test_bulk_items_share_the_scope_of_single_sends(api, org):
     ada, bob = factories.contacts(org, 2)
     single = api.send(message(ada), **KEY).json()

@@ -2,6 +2,9 @@
 
 import os
 import signal
+from pathlib import Path
+
+from messaging.content import rendering
 
 
 def hang(versions):
@@ -10,3 +13,19 @@ def hang(versions):
 
 def die(versions):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(versions):
+    os._exit(1)  # as when the code of another release can't be loaded
+
+
+def leave_once(versions):
+    mark = Path(os.environ["LEFT"])
+    if not mark.exists():
+        mark.touch()
+        os._exit(0)
+    return rendering.render_versions(versions)
+
+
+def fill_memory(versions):
+    return bytearray(2**40)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from messaging.content.outgoing import OutgoingRenderer
+from messaging.content.outgoing import OutgoingRenderer, RendererUnavailable
 from messaging.content.rendering import RenderFailed, RenderLimit
 from messaging.content.templates import ActiveTemplate
 from tests.messaging.content import hanging_renders
@@ -62,12 +62,25 @@ def test_message_that_hangs_in_native_code_fails_alone(settings):
         assert rendered(renderer, LOOPS, n=1) == "3"
 
 
-def test_message_is_not_to_blame_for_a_killed_process():
-    with pytest.raises(MemoryError):
-        rendered(OutgoingRenderer(hanging_renders.die), LOOPS, n=9_000)
+@pytest.mark.parametrize("work", [hanging_renders.die, hanging_renders.leave])
+def test_message_is_not_to_blame_for_a_process_that_ends(work):
+    with pytest.raises(RendererUnavailable):
+        rendered(OutgoingRenderer(work), LOOPS, n=9_000)
+
+
+def test_message_is_rendered_again_after_its_process_was_stopped(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEFT", str(tmp_path / "left"))
+    renderer = OutgoingRenderer(hanging_renders.leave_once)
+    assert rendered(renderer, LOOPS, n=9_000) == "27000"
+    assert (tmp_path / "left").exists()
+
+
+def test_message_that_needs_too_much_memory_fails_alone():
+    with pytest.raises(RenderLimit, match="too much memory"):
+        rendered(OutgoingRenderer(hanging_renders.fill_memory), LOOPS, n=9_000)
 
 
 def test_message_is_not_to_blame_if_no_process_starts(monkeypatch):
     monkeypatch.setattr("sys.executable", "/nonexistent")
-    with pytest.raises(MemoryError):
+    with pytest.raises(RendererUnavailable):
         rendered(OutgoingRenderer(), LOOPS, n=9_000)

@@ -2,8 +2,13 @@
 
 import pytest
 
+from messaging.content.outgoing import OutgoingRenderer
+from messaging.delivery import tasks
+from messaging.delivery.sending_process import SendingProcess
 from messaging.models import Delivery
+from rme.core.outbound import outbound_transport
 from tests import factories
+from tests.messaging.content import hanging_renders
 from tests.rest import message, work
 
 pytestmark = pytest.mark.django_db
@@ -30,3 +35,15 @@ def test_delivery_rendering_too_long_fails_alone(api, org, settings):
     fine = ["DELIVERED", None, None]
     late = ["FAILED", "TEMPLATE_ERROR", "rendering takes too long"]
     assert [found[result["messageId"]] for result in results] == [fine, late, fine]
+
+
+def test_delivery_waits_while_the_machine_runs_no_process_apart(api, org):
+    factories.template(org, name="loops", subject="Hello", text=LOOPS)
+    template = {"name": "loops", "language": "en_US"}
+    person = factories.contact(org)
+    api.send(message(person, template=template, context={"variables": {"n": 9000}}))
+    process = SendingProcess()
+    process.renderer = OutgoingRenderer(hanging_renders.leave)
+    tasks.send("EMAIL", outbound_transport(), process)
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.detail) == ("ACCEPTED", "the process that renders can't run")

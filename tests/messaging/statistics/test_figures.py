@@ -108,6 +108,27 @@ def test_hours_with_many_deliveries_are_counted_every_ten_minutes():
     assert statuses() == {"sent": 1, "failed": 1}
 
 
+def test_every_hour_has_its_turn_to_be_counted_anew():
+    windows = minutes.STATUS_DAYS // minutes.STATUS_WINDOW
+    ends = [UNTIL + minutes.STATUS_WINDOW * number for number in range(windows)]
+    turns = {hour for end in ends for hour in minutes._next_in_turn(end)}
+    assert {minutes.hour_of(UNTIL) + HOUR * number for number in range(48)} <= turns
+
+
+def test_changes_beyond_the_most_wait_for_their_turn():
+    at = UNTIL - 5 * HOUR
+    row = delivery(at, status="SENT")
+    delivery(at, status="SENT")
+    counted([at])
+    Delivery.objects.filter(pk=row["id"]).update(status="FAILED")
+    border = UNTIL - timedelta(minutes=UNTIL.minute % 10)
+    event(row, "bounced", border - timedelta(minutes=2))
+    for many, found in ((1, {"sent": 2}), (2, {"sent": 1, "failed": 1})):
+        begin(border - timedelta(minutes=4))
+        assert minutes.count_slice(border + minutes.FINAL_AFTER, few=1, many=many)
+        assert statuses() == found
+
+
 def test_attempt_without_an_event_moves_a_message():
     at = UNTIL - 5 * HOUR
     row = delivery(at, status="ACCEPTED", scheduled_for=UNTIL - timedelta(minutes=3))
