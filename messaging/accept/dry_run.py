@@ -56,8 +56,8 @@ def dry_run(caller: Caller, message: MessageInput, *, request_id: str) -> DryRun
     """Decide and render one request, as accepting and sending it now would."""
     set_facts = facts.read([CallerMessage(caller, message)])
     (plan,) = plans_of(set_facts.requests, set_facts.now)
-    if isinstance(plan, errors.ApiError):
-        raise plan
+    if isinstance(plan, errors.ApiError):  # its variables can't be checked now
+        return DryRun(Refusal(plan, request_id), recipients=[], planned=False)
     refusal, is_planned = plan.refusal, plan.whole_refusal is None
     contents = _Contents(caller, message, plan, set_facts.sources).all() if is_planned else {}
     return DryRun(
