@@ -191,7 +191,7 @@ words:  ## compile locale/, the wording of log-in (needs gettext)
 
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate
-lock: $(VENV)/.dev  ## resolve the lock files anew
+lock: $(VENV)/.dev  ## update the lock files after a change of pyproject.toml
 	@$(BIN)/pip install -q uv
 	@echo uv | $(COMPILE) - -o requirements-installer.lock
 	@$(COMPILE) pyproject.toml -o requirements.lock
