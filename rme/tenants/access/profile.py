@@ -1,13 +1,18 @@
 """Pages on which a person changes their name and email address.
 
-A new address counts once the person has opened a link that was mailed to it. A session alone
-doesn't suffice: the page asks the person to log in again.
+A new address counts once the person has opened a link that was mailed to it. An old session alone
+doesn't suffice: the page asks for the password or the second factor again. Single sign-on can't be
+asked for within a session, so a person with nothing else must have logged in recently. The former
+address gets a notice.
 """
 
 import hashlib
+import time
 from datetime import timedelta
 
+from allauth.account import app_settings
 from allauth.account.decorators import reauthentication_required
+from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
@@ -25,6 +30,7 @@ from rme.tenants.audit import Action
 from rme.tenants.models import User
 
 TASK = "tenants.send_address_confirmation"
+NOTICE_TASK = "tenants.send_address_notice"
 VALID = timedelta(days=1)
 _SALT = "rme.tenants.access.profile"
 NO_MAIL = (
@@ -76,12 +82,14 @@ def _show(request: HttpRequest) -> HttpResponse:
 def _change_address(request: HttpRequest) -> HttpResponse:
     """Mail a link to the new address; without mail, superusers change theirs at once."""
     user = _user(request)
+    if not get_reauthentication_flows(user) and not _logged_in_recently(request):
+        return sessions.end(request)
     may_change = settings.MAIL_ENABLED or user.is_superuser
     form = AddressForm(request.POST if request.method == "POST" and may_change else None)
     if form.is_valid():
         email = form.cleaned_data["email"]
         if not settings.MAIL_ENABLED:
-            return _store(request, user, email, is_proven=False)
+            return _store(request, user, email)
         logins.count_request(request, "address")
         task_requests.request_with(TASK, str(user.pk), email, _token(user, email))
         messages.info(request, f"Open the link that we sent to {email}. It works for a day.")
@@ -101,9 +109,9 @@ def _confirm(request: HttpRequest, token: str) -> HttpResponse:
     user = _user(request)
     email = _confirmed_address(user, token)
     if not email:
-        return _page(request, "address_expired", "This link doesn't work", status=404)
+        return _expired(request)
     if request.method == "POST":
-        return _store(request, user, email, is_proven=True)
+        return _store(request, user, email, token)
     return _page(request, "address_confirm", "Email address", email=email)
 
 
@@ -119,20 +127,38 @@ def send_confirmation(user_id: str, email: str, token: str) -> None:
     mail.send("address", "Confirm your email address for rme", email, {"user": user, "url": url})
 
 
-def _store(request: HttpRequest, user: User, email: str, *, is_proven: bool) -> HttpResponse:
+def send_notice(user_id: str, former: str) -> None:
+    """Tell the former address of a person that the account has another one."""
+    user = User.objects.get(pk=user_id)
+    mail.send("address_notice", "Your email address for rme was changed", former, {"user": user})
+
+
+def _store(request: HttpRequest, user: User, email: str, token: str = "") -> HttpResponse:
     """Store the new address, with the proof by a mailed link, and record it."""
     with transaction.atomic():
         if not sessions.hold(user):
             return sessions.end(request)
-        former, user.email = user.email, email
-        if is_proven:
-            user.proven_email = email
-        user.save(update_fields=["email", "proven_email"])
+        locked = User.objects.get(pk=user.pk)
+        former, locked.email = locked.email, email
+        if token:
+            locked.proven_email = email
+        locked.save(update_fields=["email", "proven_email"])
         changes: audit.Values = {"email": [former, email]}
-        entries = audit.about_person(user, Action.CHANGED, changes=changes)
+        entries = audit.about_person(locked, Action.CHANGED, changes=changes)
         audit.record(audit.actor_of(request), entries)
+    if former and former != email and settings.MAIL_ENABLED:
+        task_requests.request_with(NOTICE_TASK, str(user.pk), former)
     messages.success(request, f"Your email address is {email} now.")
     return redirect("profile")
+
+
+def _logged_in_recently(request: HttpRequest) -> bool:
+    """Return whether the session began within the time for which allauth takes a proof."""
+    return time.time() - sessions.began(request) < app_settings.REAUTHENTICATION_TIMEOUT
+
+
+def _expired(request: HttpRequest) -> HttpResponse:
+    return _page(request, "address_expired", "This link doesn't work", status=404)
 
 
 def _token(user: User, email: str) -> str:

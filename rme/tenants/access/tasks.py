@@ -25,3 +25,10 @@ def send_address_confirmation(user_id: str, email: str, token: str) -> None:
     """Send the link that confirms a new address of a person."""
     profile.send_confirmation(user_id, email, token)
     log.info("address.sent", user_id=user_id)
+
+
+@shared_task(name=profile.NOTICE_TASK)
+def send_address_notice(user_id: str, former: str) -> None:
+    """Tell a person's former address that it was replaced."""
+    profile.send_notice(user_id, former)
+    log.info("address.notice_sent", user_id=user_id)

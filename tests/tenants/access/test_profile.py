@@ -2,12 +2,14 @@
 
 import base64
 import json
+import time
 
 import pytest
 from django.core import mail
 
 from rme.core.redis.connection import redis_client
-from rme.tenants.access.tasks import send_address_confirmation
+from rme.tenants.access import sessions
+from rme.tenants.access.tasks import send_address_confirmation, send_address_notice
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 from tests import audited
@@ -104,6 +106,31 @@ def test_stale_session_must_prove_itself_first(org):
     assert answer.status_code == 302
     assert "/reauthenticate/" in answer["Location"]
     assert redis_client().llen("default") == 0
+
+
+@pytest.mark.parametrize(("seconds", "leads_to"), [(600, "/admin/login/"), (60, PROFILE)])
+def test_single_sign_on_alone_needs_a_recent_log_in(org, seconds, leads_to):
+    """`(seconds, leads_to)`: how long ago the person logged in, and the answer's location."""
+    user = member(org)
+    client = browser()
+    user.set_unusable_password()
+    user.save()
+    client.force_login(user)
+    session = client.session
+    session[sessions.BEGAN] = int(time.time()) - seconds
+    session.save()
+    answer = client.post(ADDRESS, {"email": NEW})
+    assert answer["Location"].startswith(leads_to)
+    assert redis_client().llen("default") == (leads_to == PROFILE)
+
+
+def test_former_address_is_told(org):
+    member(org)
+    client = logged_in()
+    client.post(link_to(client))
+    send_address_notice(*requested())
+    assert mail.outbox[-1].to == ["sam@example.com"]
+    assert "has another email address now" in mail.outbox[-1].body
 
 
 def test_requests_are_limited(org):
