@@ -139,6 +139,8 @@ def _store(request: HttpRequest, user: User, email: str, token: str = "") -> Htt
         if not sessions.hold(user):
             return sessions.end(request)
         locked = User.objects.get(pk=user.pk)
+        if token and not _confirmed_address(locked, token):
+            return _expired(request)  # another link was used meanwhile
         former, locked.email = locked.email, email
         if token:
             locked.proven_email = email

@@ -5,9 +5,11 @@ nothing: the account may have an unknown person's password and factors, and some
 `User.proven_email` is the address that was proven. If the account's address changes, the account is
 unproven again.
 
-Three things prove an address: a sign-on by a provider that has verified it, an invitation that only
-went out by mail, and a new password by a mailed link. The proof removes everything else that opens
-the account, since that may be another person's. A mailbox alone never removes a second factor.
+Four things prove an address: a sign-on by a provider that has verified it, an invitation that only
+went out by mail, a new password by a mailed link, and the link that the profile mails to a new
+address. The first three remove everything else that opens the account, since that may be another
+person's. The profile's link removes nothing: the person who opens it is logged in to the account.
+A mailbox alone never removes a second factor.
 """
 
 import uuid

@@ -14,6 +14,7 @@ from rme.tenants.audit import Action
 from rme.tenants.models import User
 from tests import audited
 from tests.tenants.access.scene import browser, links, log_in, member
+from tests.tenants.access.test_take_over_races import during
 
 pytestmark = pytest.mark.django_db
 PROFILE, ADDRESS = "/admin/account/profile/", "/admin/account/email/"
@@ -68,6 +69,17 @@ def test_address_counts_once_the_mailed_link_is_followed(org):
     (entry,) = audited.entries(action=Action.CHANGED)
     assert entry.values.changes == [["email", "sam@example.com", NEW]]
     assert client.post(link).status_code == 404  # used
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_one_of_two_open_links_wins(org):
+    member(org)
+    client = logged_in()
+    link = link_to(client)
+    first = {"email": "first@example.com", "proven_email": "first@example.com"}
+    (answer,) = during(lambda: User.objects.update(**first), lambda: client.post(link))
+    assert answer.status_code == 404
+    assert User.objects.get().email == "first@example.com"
 
 
 def test_link_is_no_other_persons(org):
