@@ -14,7 +14,7 @@ from rme.tenants.audit import Action
 from rme.tenants.models import User
 from tests import audited
 from tests.tenants.access.scene import browser, links, log_in, member
-from tests.tenants.access.test_take_over_races import during
+from tests.threads import during
 
 pytestmark = pytest.mark.django_db
 PROFILE, ADDRESS = "/admin/account/profile/", "/admin/account/email/"

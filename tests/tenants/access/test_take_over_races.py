@@ -1,18 +1,15 @@
 """Requests that began before the owner took an unproven account over, and end after it."""
 
-import threading
-import time
-
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
-from django.db import connection, connections, transaction
 
 from rme.tenants.access import proven_addresses
 from rme.tenants.models import User
 from tests.tenants.access.passkeys import ADD, Passkey
 from tests.tenants.access.scene import PASSWORD, browser, code_of, is_in, log_in, member
 from tests.tenants.access.test_single_sign_on import back_from, provider
+from tests.threads import during
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TOTP = "/admin/account/2fa/totp/activate/"
@@ -21,41 +18,6 @@ NEW = {
     "new_password1": "a word of the attacker",
     "new_password2": "a word of the attacker",
 }
-
-
-def waiting():
-    """Return how many connections wait for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees the first one
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return cursor.fetchone()[0]
-
-
-def during(change, *calls):
-    """Make calls in threads while a transaction changes the account first; return the answers."""
-    answers = []
-
-    def call(job):
-        try:
-            answers.append(job())
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=call, args=(job,)) for job in calls]
-    with transaction.atomic():
-        change()
-        for thread in threads:
-            thread.start()
-        until = time.monotonic() + 20
-        while waiting() < len(calls) and any(thread.is_alive() for thread in threads):
-            assert time.monotonic() < until, "the calls don't wait"
-            time.sleep(0.01)
-    for thread in threads:
-        thread.join()
-    return answers
 
 
 @pytest.fixture
