@@ -52,6 +52,7 @@ def test_application_is_created_and_its_first_request_is_seen(tab, journey):
         code="",
         microseconds=1,
     )
-    expect(tab.get_by_text("GET /suppressions: its first request.")).to_be_visible()
+    text = "GET /suppressions: its first request since this secret was made."
+    expect(tab.get_by_text(text)).to_be_visible()
     assert tab.locator("#secret-2").inner_text() == secret
     assert journey.count <= 4

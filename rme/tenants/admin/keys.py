@@ -1,7 +1,7 @@
 """Admin pages for OAuth applications and API keys."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from typing import Any, ClassVar, cast
 
@@ -28,7 +28,6 @@ from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantInline
 from rme.tenants.admin.programs import ProgramAdmin, ProgramForm
 from rme.tenants.audit import request_log
-from rme.tenants.audit.request_log import RequestFilter
 from rme.tenants.models import (
     ANY_CATEGORY,
     INTEGRATION_GROUP,
@@ -223,9 +222,8 @@ class ApplicationAdmin(ProgramAdmin):
                 request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
             )
 
-    def first_request(self, row: Any) -> RequestLogEntry | None:
-        query = RequestFilter(application_id=row.pk, since=row.created)
-        return next(iter(request_log.find(row.organization_id, query, limit=1).rows), None)
+    def first_request(self, row: Any, since: datetime | None) -> RequestLogEntry | None:
+        return request_log.first(row.organization_id, row.pk, since or row.created)
 
     def response_add(self, request: HttpRequest, obj: Application, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret

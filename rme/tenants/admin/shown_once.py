@@ -4,7 +4,7 @@ The secret waits in the browser, encrypted, in a cookie for that page alone: the
 holds it, and the page removes it.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 import orjson
@@ -14,6 +14,7 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path, reverse
 
+from rme.core.db import clock
 from rme.core.db.encrypted_fields import keyring
 from rme.tenants.admin.base import TenantAdmin
 
@@ -29,7 +30,7 @@ def redirect(request: HttpRequest, url: str, row: Model, *pairs: tuple[str, str]
         COOKIE,
         encrypted,
         max_age=LIFETIME,
-        path=url,
+        path=url.partition("?")[0],
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Strict",
@@ -60,14 +61,24 @@ def _reader(request: HttpRequest, row: Model) -> str:
     return f"{request.user.pk} {row._meta.label} {row.pk}"
 
 
+def _moment(milliseconds: str) -> datetime | None:
+    """Return the time of so many milliseconds since 1970; None if the text isn't a time."""
+    if not milliseconds.isdecimal() or len(milliseconds) > 13:
+        return None
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+
+
 class ShownOnce(TenantAdmin):
     """A page whose rows have a secret that is shown once."""
 
     waits: ClassVar[bool] = False
     """Whether the page of a new secret waits for the first request."""
 
-    def first_request(self, row: Model) -> object:
-        """Return the latest request with a program, if there is one."""
+    def first_request(self, row: Model, since: datetime | None) -> object:
+        """Return a program's oldest request since its secret was made, if there is one.
+
+        `since` is None where the page was opened without the time.
+        """
         return None
 
     def get_urls(self) -> list[object]:
@@ -77,13 +88,15 @@ class ShownOnce(TenantAdmin):
     def show_once(self, request: HttpRequest, row: Model, *pairs: tuple[str, str]) -> HttpResponse:
         """Redirect to the page that shows these secrets, given as pairs of label and value."""
         url = reverse(f"admin:{self._prefix}_secret", args=[row.pk])
-        return redirect(request, url, row, *pairs)
+        made = int(clock.now().timestamp() * 1000)
+        return redirect(request, f"{url}?since={made}" if self.waits else url, row, *pairs)
 
     def secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the new secret of a row, if it has not been shown."""
         row = self.get_object(request, object_id)
         pairs = read(request, row)
-        context = {"pairs": pairs, "waits": self.waits, "first_request": self.first_request(row)}
+        entry = self.first_request(row, _moment(request.GET.get("since", "")))
+        context = {"pairs": pairs, "waits": self.waits, "first_request": entry}
         response = self.show(request, "secret", row, title=str(row), **context)
         forget(request, response)
         return response

@@ -120,6 +120,24 @@ def find(
     return keyset.page(rows, condition, limit=limit, before=before, scanned=scanned)
 
 
+def first(organization_id: str, application_id: int, since: datetime) -> RequestLogEntry | None:
+    """Return an application's oldest request since a time; at most four queries.
+
+    No index has the application: it looks at the oldest SCAN_LIMIT requests, then at the newest.
+    """
+    rows = RequestLogEntry.objects.filter(
+        organization_id=organization_id, pk__gte=ids.at_least(since)
+    )
+    for order, lookup in (("pk", "pk__lte"), ("-pk", "pk__gte")):
+        keys = rows.order_by(order).values_list("pk", flat=True)
+        border = keys[SCAN_LIMIT - 1 : SCAN_LIMIT].first()
+        part = rows.filter(**{lookup: border}) if border else rows
+        entry = part.filter(application_id=application_id).order_by("pk").first()
+        if entry or border is None:
+            return entry
+    return None
+
+
 # --- retention ------------------------------------------------------------------------------------
 def partition_periods() -> dict[str, Period]:
     """Return the length of the partitions, by the name of the table."""

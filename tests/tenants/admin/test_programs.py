@@ -192,20 +192,45 @@ def test_user_of_another_organization_is_refused(org, root):
     assert errors_of(root.post(page(Application, "change", own.pk), form)) == set()
 
 
+FIRST = "its first request since this secret was made."
+
+
+def request_of(row, route):
+    RequestLogEntry.objects.create(
+        organization_id=row.organization_id,
+        application_id=row.pk,
+        request_id=uuid4(),
+        method="GET",
+        route=route,
+        status=200,
+        code="",
+        microseconds=1,
+    )
+
+
 def test_page_of_a_new_secret_shows_the_first_request(owner, org):
     answer = owner.post(page(Application, "add"), {**form_of(org), "user": ""}, follow=True)
     text = answer.content.decode()
     assert "No request yet." in text
     row = Application.objects.latest("pk")
-    RequestLogEntry.objects.create(
-        organization_id=org.pk,
-        application_id=row.pk,
-        request_id=uuid4(),
-        method="GET",
-        route="/suppressions",
-        status=200,
-        code="",
-        microseconds=1,
-    )
+    request_of(row, "/suppressions")
+    request_of(row, "/messages")
     shown = owner.get(page(Application, "secret", row.pk)).content.decode()
-    assert "GET /suppressions: its first request." in shown
+    assert f"GET /suppressions: {FIRST}" in shown
+
+
+def test_page_of_a_rotated_secret_shows_the_first_request_since(owner, org):
+    row = factories.application(org, factories.integration_user("robot"))
+    request_of(row, "/suppressions")
+    made = owner.post(button(Application, row, "rotate"), {"ends": "24"})
+    assert "No request yet." in owner.get(made["Location"]).content.decode()
+    request_of(row, "/messages")
+    request_of(row, "/templates")
+    assert f"GET /messages: {FIRST}" in owner.get(made["Location"]).content.decode()
+
+
+@pytest.mark.parametrize("since", ["x", "-1", "9" * 13, "9" * 40])
+def test_page_of_a_secret_takes_any_time(owner, org, since):
+    row = factories.application(org, factories.integration_user("robot"))
+    answer = owner.get(page(Application, "secret", row.pk), {"since": since})
+    assert "No request yet." in answer.content.decode()

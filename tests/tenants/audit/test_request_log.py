@@ -149,6 +149,24 @@ def test_filters_and_pages(org, recording, monkeypatch):
     assert (minutes, found(status_class=4, before=page.following)[0]) == ([9], [6])
 
 
+@pytest.mark.parametrize(
+    ("own", "since", "minute"),
+    [((1, 2), 0, 1), ((1, 2), 2, 2), ((9, 11), 0, 9), ((5,), 0, None), ((), 0, None)],
+    ids=["oldest", "since", "among the newest", "in between", "none"],
+)
+def test_first_request_of_an_application(org, recording, monkeypatch, own, since, minute):
+    """`own`: the minutes of its requests; there is another application's in each other minute."""
+    monkeypatch.setattr(request_log, "SCAN_LIMIT", 4)
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    for n in range(12):
+        at = int((start + timedelta(minutes=n)).timestamp() * 1e9)
+        recording.add([record(org, at=at, application_id=1 if n in own else 2)])
+    request_log.store_pending()
+    entry = request_log.first("acme", 1, start + timedelta(minutes=since))
+    found = entry and (request_log.ids.moment(entry.pk) - start).seconds // 60
+    assert found == minute
+
+
 def test_past_days_are_dropped(org, recording, settings):
     now = datetime(2031, 5, 20, 12, tzinfo=UTC)
     partitions.create_ahead(
