@@ -6,6 +6,7 @@ Names are searched in the embedded platform only: remote platforms are asked for
 from django.db import connection
 
 from rme.core import addresses, errors, ids
+from rme.core.db import locks
 from rme.crm import contacts, lookups, platforms
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.connectors.records import ContactRecord
@@ -47,6 +48,15 @@ def find(organization_id: str, text: str, *, limit: int) -> list[ContactRecord]:
     if platforms.get(organization_id).kind != platforms.EMBEDDED:
         return []
     return _by_name(organization_id, text, limit)
+
+
+def lock_address(organization_id: str, email: str) -> None:
+    """Keep others from adding a contact with an address until the transaction ends.
+
+    Look for the person after it: somebody may just have added them.
+    """
+    address = addresses.email(email) or email
+    locks.until_commit([f"contact {organization_id} {address}"])
 
 
 def _by_address(organization_id: str, address: str, limit: int, kind: str) -> list[ContactRecord]:

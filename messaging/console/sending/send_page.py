@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -25,7 +26,7 @@ from messaging.models import TemplateVersion
 from rme.core import errors, ids
 from rme.core.http.parsing import parse
 from rme.core.provider import Content, Email
-from rme.crm import platforms
+from rme.crm import people, platforms
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Contact
 from rme.tenants.access.roles import Permission
@@ -97,8 +98,13 @@ def _may_add(viewer: Viewer, form: SendForm) -> bool:
 
 
 def _add(viewer: Viewer, person: NewPerson) -> None:
-    row = Contact.objects.create(organization_id=viewer.organization_id, **person._asdict())
-    access.note(viewer, Action.ADDED, row)
+    """Add a contact, unless somebody has just added one with this address."""
+    with transaction.atomic():
+        people.lock_address(viewer.organization_id, person.email)
+        if people.find(viewer.organization_id, person.email, limit=1):
+            return
+        row = Contact.objects.create(organization_id=viewer.organization_id, **person._asdict())
+        access.note(viewer, Action.ADDED, row)
 
 
 @access.page_for(Permission.OPERATE)

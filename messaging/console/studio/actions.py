@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from django import forms
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
@@ -182,8 +183,12 @@ def _own_contact(viewer: Viewer) -> ContactRecord:
     user = viewer.user
     name = user.last_name or user.get_username()
     fields = {"first_name": user.first_name, "last_name": name, "email": email}
-    row = Contact.objects.create(organization_id=viewer.organization_id, **fields)
-    access.note(viewer, Action.ADDED, row)
+    with transaction.atomic():
+        people.lock_address(viewer.organization_id, email)
+        if contacts := people.find(viewer.organization_id, email, limit=1):
+            return contacts[0]
+        row = Contact.objects.create(organization_id=viewer.organization_id, **fields)
+        access.note(viewer, Action.ADDED, row)
     return get_contacts(viewer.organization_id, [str(row.pk)])[str(row.pk)]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import chain, count
 from urllib.parse import urlencode
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from messaging.console import access
@@ -16,6 +17,7 @@ from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from rme.core import errors
+from rme.core.db import locks
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
 
@@ -88,23 +90,24 @@ def _add(viewer: Viewer, form: NewTemplateForm) -> Template | None:
 
 
 def _from_layout(viewer: Viewer, layout: Layout) -> Template:
-    """Add an email with a layout's texts as its draft, by the layout's name or the next free one.
-
-    One query for the names.
-    """
-    names = Template.objects.filter(
-        organization_id=viewer.organization_id, name__startswith=layout.name
-    )
-    taken = set(names.values_list("name", flat=True))
-    numbered = (f"{layout.name}-{number}" for number in count(2))
-    name = next(each for each in chain([layout.name], numbered) if each not in taken)
-    new = Template(
-        organization_id=viewer.organization_id,
-        name=name,
-        language=viewer.organization.language,
-        channel=Channel.EMAIL,
-        category=TRANSACTIONAL,
-    )
-    drafts.add_template(new, viewer.actor, layout.fields)
-    access.note(viewer, Action.ADDED, new, text=f"from the layout {layout.title}")
+    """Add an email with a layout's texts as its draft, by its name or the next free one."""
+    with transaction.atomic():
+        locks.until_commit([f"layouts {viewer.organization_id}"])  # two may want the same name
+        new = Template(
+            organization_id=viewer.organization_id,
+            name=_free_name(viewer.organization_id, layout.name),
+            language=viewer.organization.language,
+            channel=Channel.EMAIL,
+            category=TRANSACTIONAL,
+        )
+        drafts.add_template(new, viewer.actor, layout.fields)
+        access.note(viewer, Action.ADDED, new, text=f"from the layout {layout.title}")
     return new
+
+
+def _free_name(organization_id: str, stem: str) -> str:
+    """Return a name, or the name with the next number that no template has; one query."""
+    names = Template.objects.filter(organization_id=organization_id, name__startswith=stem)
+    taken = set(names.values_list("name", flat=True))
+    numbered = (f"{stem}-{number}" for number in count(2))
+    return next(each for each in chain([stem], numbered) if each not in taken)

@@ -18,7 +18,7 @@ from django.db.models.functions import Least, Now
 from django.utils.text import slugify
 from oauth2_provider.models import AccessToken
 
-from rme.core.db import clock
+from rme.core.db import clock, locks
 from rme.tenants.models import INTEGRATION_GROUP, Application, Organization, User
 from rme.tenants.oauth.permissions import ALL_PERMISSIONS, EVERYTHING, Grants
 
@@ -67,15 +67,20 @@ def create_application(
 def integration_user(organization: Organization, name: str) -> User:
     """Create the user as which one application runs: nobody can log in as it."""
     stem = f"{organization.pk}.{slugify(name) or 'application'}"[:140]
+    with transaction.atomic():
+        locks.until_commit([f"integration users {organization.pk}"])  # two may want the same name
+        user = User(username=_free_username(stem))
+        user.set_unusable_password()
+        user.save()
+        group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
+        user.groups.add(group)
+    return user
+
+
+def _free_username(stem: str) -> str:
     taken = set(User.objects.filter(username__startswith=stem).values_list("username", flat=True))
     numbered = (f"{stem}-{number}" for number in itertools.count(2))
-    username = next(each for each in itertools.chain([stem], numbered) if each not in taken)
-    user = User(username=username)
-    user.set_unusable_password()
-    user.save()
-    group, _ = Group.objects.get_or_create(name=INTEGRATION_GROUP)
-    user.groups.add(group)
-    return user
+    return next(each for each in itertools.chain([stem], numbered) if each not in taken)
 
 
 class FormerSecretValid(Exception):

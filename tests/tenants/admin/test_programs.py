@@ -20,6 +20,7 @@ from rme.tenants.oauth.permissions import ALL_PERMISSIONS, Grants
 from tests import audited, factories
 from tests.messaging.console.conftest import url
 from tests.tenants.admin.scene import button, page, person
+from tests.threads import during
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
@@ -234,3 +235,12 @@ def test_page_of_a_secret_takes_any_time(owner, org, since):
     row = factories.application(org, factories.integration_user("robot"))
     answer = owner.get(page(Application, "secret", row.pk), {"since": since})
     assert "No request yet." in answer.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_double_click_gives_each_application_a_user_of_its_own(org):
+    def name():
+        return applications.integration_user(org, "Shop").username
+
+    assert during(name, name) == ["acme.shop-2"]
+    assert User.objects.filter(username="acme.shop").exists()

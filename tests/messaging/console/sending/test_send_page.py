@@ -1,6 +1,7 @@
 """Sending to one person by hand: nothing leaves before its preview and route were seen."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -13,6 +14,7 @@ from tests import audited, factories
 from tests.messaging.console.conftest import url
 from tests.messaging.console.studio.scene import client_of
 from tests.rest import work
+from tests.threads import during
 
 pytestmark = pytest.mark.django_db
 SCHEMA = {
@@ -219,3 +221,12 @@ def test_somebody_new_becomes_a_contact_only_by_a_button(ann, org):
     post(ann, do="add", **typed)  # once more
     assert org.contact_set.count() == 1
     assert not Message.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_double_click_adds_one_contact(org):
+    typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello", "do": "add"}
+    people = [client_of(Client, org, name) for name in ("ann", "ben")]
+    (answer,) = during(*(partial(post, each, **typed) for each in people))
+    assert answer.context["preview"].address == "reto@person.example"
+    assert org.contact_set.count() == 1

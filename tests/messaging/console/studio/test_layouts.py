@@ -1,16 +1,20 @@
 """Starter layouts of templates, and the test of one to its author."""
 
+from functools import partial
+
 import pytest
 from django.test import Client
 
 from messaging.console.studio.layouts import LAYOUTS
 from messaging.content import drafts
 from messaging.models import Template
+from rme.crm import people
 from rme.crm.models import Contact
 from rme.tenants.models import Membership
 from tests import factories
 from tests.messaging.console.conftest import url
 from tests.messaging.console.studio.scene import client_of, do, words
+from tests.threads import during
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +30,26 @@ def test_layout_is_a_publishable_draft(org, ann, layout):
     assert drafts.texts_of(row)["subject"] == layout.fields["subject"]
     published = do(ann, "publish", row)
     assert words(published) == ["Version 1 is active."]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_double_click_on_a_layout_adds_two_templates(org, ann, ben):
+    adds = [partial(each.post, url("templates"), {"layout": "notice"}) for each in (ann, ben)]
+    (answer,) = during(*adds)
+    assert answer.status_code == 302
+    names = Template.objects.filter(name__startswith="notice").values_list("name", flat=True)
+    assert set(names) == {"notice", "notice-2"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_double_click_on_test_to_me_adds_one_contact(org, ann, row):
+    def add():
+        people.lock_address(org.pk, "ann@example.com")
+        factories.contact(org, email="ann@example.com")
+
+    (sent,) = during(add, lambda: do(ann, "test", row, publish=False))
+    assert words(sent) == ["Version 1 is on its way to ann@example.com."]
+    assert Contact.objects.count() == 1
 
 
 def test_unknown_layout_adds_nothing(org, ann):
