@@ -156,7 +156,7 @@ def _store(request: HttpRequest, user: User, email: str, token: str = "") -> Htt
 
 def _logged_in_recently(request: HttpRequest) -> bool:
     """Return whether the session began within the time for which allauth takes a proof."""
-    return time.time() - sessions.began(request) < app_settings.REAUTHENTICATION_TIMEOUT
+    return bool(time.time() - sessions.began(request) < app_settings.REAUTHENTICATION_TIMEOUT)
 
 
 def _expired(request: HttpRequest) -> HttpResponse:
