@@ -47,6 +47,8 @@ class Shell:
     groups: tuple[MenuGroup, ...]
     other_organizations: tuple[MenuLink, ...]
     """The person's other organizations, each with the address that changes to it."""
+    home_url: str
+    """The address of Home, in the organization if the person may see its figures."""
 
     @property
     def current(self) -> MenuLink | None:
@@ -69,7 +71,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
 def shell(request: HttpRequest) -> Shell:
     """Return the menu for the person of a request, and its organizations; one statement."""
     if not request.user.is_staff:
-        return Shell(None, (), ())
+        return Shell(None, (), (), reverse("admin:index"))
     choices = own_organizations(request, CHOICES)
     current_id = _chosen(request, choices)
     permissions = held_permissions(request.user, current_id)
@@ -86,7 +88,15 @@ def shell(request: HttpRequest) -> Shell:
             for organization_id, name in choices
             if organization_id != current_id
         ),
+        _home(current_id, permissions),
     )
+
+
+def _home(organization_id: str, permissions: frozenset[Permission]) -> str:
+    home = reverse("admin:index")
+    if not organization_id or Permission.SEE_MESSAGES not in permissions:
+        return home
+    return f"{home}?organization={organization_id}"
 
 
 def _chosen(request: HttpRequest, choices: Sequence[tuple[str, str]]) -> str:

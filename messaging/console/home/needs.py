@@ -85,11 +85,12 @@ def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> 
     if "workers" in shown and shown["workers"].status != checks.OK:
         shown.pop("scheduler", None)  # it follows from the workers
     messages = reverse("console:messages", args=[organization_id])
+    home = f"{reverse('admin:index')}?organization={organization_id}"
     stopped = (f"{messages}?status={Status.ACCEPTED}", "See waiting messages")
     return [
         Need(
             _sentence(name, check.detail or ""),
-            *(stopped if name in ("workers", "scheduler") else (reverse("admin:index"), "Reload")),
+            *(stopped if name in ("workers", "scheduler") else (home, "Reload")),
             severe=check.status == checks.DOWN,
             is_note=check.status == checks.OK,
         )

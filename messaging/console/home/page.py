@@ -71,12 +71,12 @@ def context(request: HttpRequest) -> dict[str, object]:
 
 def _viewer(request: HttpRequest) -> Viewer | None:
     """Return the person on the organization that is in focus; None without any. Raise Http404."""
-    if requested := request.GET.get("organization"):
-        viewer = viewer_of(request, requested)
-        latest.remember(request, viewer.organization_id)
-        return viewer
-    organization_id = access.latest(request)
-    return viewer_of(request, organization_id) if organization_id else None
+    organization_id = request.GET.get("organization") or access.latest(request)
+    if not organization_id:
+        return None
+    viewer = viewer_of(request, organization_id)
+    latest.remember(request, viewer.organization_id)
+    return viewer
 
 
 def _needs(viewer: Viewer, state: health.OrganizationHealth) -> list[Need]:

@@ -12,7 +12,14 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
+POLL_HEADER = "X-Rme-Poll"
+"""A page that reads itself again sends it. Other sites can't: no page of the console allows CORS."""
 Handler = Callable[[HttpRequest], HttpResponse]
+
+
+def is_poll(request: HttpRequest) -> bool:
+    """Return whether a page sent the request by itself, without its person doing anything."""
+    return request.method == "GET" and POLL_HEADER in request.headers
 
 
 class BrowserMiddleware:
