@@ -1,5 +1,6 @@
 """An outage on Home: a provider that refuses and workers that stopped, each with its button."""
 
+import re
 import time
 
 import psutil
@@ -76,3 +77,5 @@ def test_home_shows_a_refusing_provider_and_stopped_workers(chromium):
         expect(tab.locator(".c-state")).to_contain_text("stop or delay messages.")
         print(f"refused after {refused:.1f} s, stopped after {stopped:.1f} s")
         assert max(refused, stopped) <= SECONDS
+        tab.context.clear_cookies()  # as if the session had ended
+        tab.wait_for_url(re.compile(r"/login/\?next=/admin/%3Forganization%3Ddemo"))

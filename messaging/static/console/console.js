@@ -64,11 +64,12 @@ function nameFields(root) {
 
 // A page of something that runs shows its progress every two seconds, until it has ended. Where
 // `data-running` names an element, only that one changes, every second: the page has fields.
+// The header says that nobody did anything, so the session may end meanwhile.
 async function showProgress() {
   const running = document.querySelector("[data-running]");
   if (!running) return;
   const part = running.dataset.running || "content";
-  const answer = await fetch(window.location.href).catch(() => null);
+  const answer = await fetch(window.location.href, { headers: { "X-Rme-Poll": "1" } }).catch(() => null);
   const text = answer?.ok && (await answer.text().catch(() => ""));
   const page = text && new DOMParser().parseFromString(text, "text/html");
   const fresh = page && page.getElementById(part);

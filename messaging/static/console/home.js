@@ -3,12 +3,12 @@
 // Home shows what is true now: its state and figures are read again every few seconds while the page
 // is seen, unless the focus is in them. The header says that nobody did anything: see `is_poll`.
 const SECONDS = 4;
-const POLL = { headers: { "X-Rme-Poll": "1" }, redirect: "manual" };
 
 async function readAgain() {
   const shown = document.getElementById("home");
   if (document.hidden || !shown || shown.contains(document.activeElement)) return;
-  const answer = await fetch(shown.dataset.address, POLL).catch(() => null);
+  const poll = { headers: { "X-Rme-Poll": "1" }, redirect: "manual" };
+  const answer = await fetch(shown.dataset.address, poll).catch(() => null);
   // The session has ended: lead to the log-in.
   if (answer?.type === "opaqueredirect") window.location.assign(shown.dataset.address);
   if (!answer?.ok) return;

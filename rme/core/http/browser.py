@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 POLL_HEADER = "X-Rme-Poll"
-"""A page that reads itself again sends it. Other sites can't: no page of the console allows CORS."""
+"""Pages that read themselves again send it. Other sites can't: the console doesn't allow CORS."""
 Handler = Callable[[HttpRequest], HttpResponse]
 
 

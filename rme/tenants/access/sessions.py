@@ -22,6 +22,7 @@ from rme.core import errors
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.http.api import refuse
+from rme.core.http.browser import is_poll
 from rme.core.process import admission
 from rme.tenants.models import Membership, User
 
@@ -142,9 +143,9 @@ class SessionMiddleware:
         began, seen = session.get(BEGAN, now), session.get(SEEN, now)
         if now - began >= settings.SESSION_SECONDS or now - seen >= settings.SESSION_IDLE_SECONDS:
             return True
-        if BEGAN not in session:  # begun by a release before
+        if BEGAN not in session:  # begun by a release before; a poll starts its times, too
             session[BEGAN] = session[SEEN] = now
-        elif now - seen >= SEEN_EVERY:
+        elif now - seen >= SEEN_EVERY and not is_poll(request):
             session[SEEN] = now
         return False
 

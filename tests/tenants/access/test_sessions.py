@@ -16,6 +16,7 @@ from tests.tenants.access.scene import browser, code_of, is_in, log_in, member, 
 
 pytestmark = pytest.mark.django_db
 START = 1_900_000_000
+POLL = {"X-Rme-Poll": "1"}
 
 
 def at(seconds):
@@ -36,6 +37,48 @@ def test_an_idle_session_ends(org, settings):
     assert answer["Location"] == "/admin/login/?next=%2Fadmin%2Fmessaging%2Fmessage%2F"
     with at(2200):
         assert not is_in(client)
+
+
+@pytest.mark.parametrize("has_times", [True, False])
+def test_polls_keep_no_session_alive(org, settings, has_times):
+    settings.SESSION_IDLE_SECONDS, settings.SESSION_SECONDS = 600, 6000
+    user, client, answers = member(org), browser(), {}
+    with at(0):
+        if has_times:
+            log_in(client)
+        else:
+            client.force_login(user)  # as a release before began it
+    for seconds in (0, 200, 400, 599, 600):
+        with at(seconds):
+            answers[seconds] = client.get("/admin/?organization=acme", headers=POLL)
+    assert [each.status_code for each in answers.values()] == [200] * 4 + [302]
+    assert answers[600]["Location"] == "/admin/login/?next=%2Fadmin%2F%3Forganization%3Dacme"
+    with at(601):
+        assert not is_in(client)
+
+
+def test_person_beside_a_poll_stays_logged_in(org, settings):
+    settings.SESSION_IDLE_SECONDS = 600
+    member(org)
+    client = browser()
+    with at(0):
+        log_in(client)
+    for seconds in (500, 1000, 1500):
+        with at(seconds):
+            assert client.get("/admin/", headers=POLL).status_code == 200
+            assert is_in(client)
+
+
+def test_change_with_the_header_of_polls_counts_as_use(org, settings):
+    settings.SESSION_IDLE_SECONDS = 600
+    member(org)
+    client = browser()
+    with at(0):
+        log_in(client)
+    with at(500):
+        client.post("/admin/messaging/message/", headers=POLL)
+    with at(1000):
+        assert is_in(client)
 
 
 def test_a_session_in_use_ends_too_and_a_new_log_in_begins_a_new_one(org, settings):
