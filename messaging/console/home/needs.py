@@ -12,11 +12,14 @@ from messaging.console.filters.message_filter import HELD
 from messaging.domain.attention import Finding, Severity
 from messaging.domain.statuses import Status
 from messaging.reports import checks, configuration
+from rme.tenants.access.roles import Permission as P
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A problem, and the button that leads to the page where it is mended."""
+    """A problem, and the button that leads to the page where it is mended; empty for a person to
+    whom the page is closed.
+    """
 
     text: str
     url: str
@@ -29,10 +32,12 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class RepairPage:
-    """A page of the console that mends something, and the button that leads there."""
+    """A page that mends something, the button that leads there, and what opening it requires."""
 
     name: str
+    """Of the console, or with `admin:` of the model admin."""
     button: str
+    permission: P = P.SEE_SETTINGS
     query: str = ""
     has_row: bool = False
 
@@ -40,42 +45,53 @@ class RepairPage:
 _PAGES = {
     "NO_SENDER_DOMAIN": RepairPage("domains", "Add a domain"),
     "SENDER_DOMAIN_UNVERIFIED": RepairPage("domain", "Verify domain", has_row=True),
-    "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", "See templates"),
+    "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", "See templates", P.SEE_TEMPLATES),
     "WEBHOOK_DISABLED": RepairPage("webhook_deliveries", "See webhook", has_row=True),
     "WEBHOOK_FAILING": RepairPage("webhook_deliveries", "See webhook", has_row=True),
-    "PROGRAM_UNCONFIRMED": RepairPage("programs", "Confirm"),
-    "HELD_UNKNOWN": RepairPage("messages", "Review messages", f"?status={HELD}"),
-    "BACKLOG_LATE": RepairPage("messages", "See messages", f"?status={Status.ACCEPTED}"),
-    "PRIVACY_REQUEST_OVERDUE": RepairPage("privacy", "See requests", "?state=OVERDUE"),
-    "REVIEW_WAITING": RepairPage("templates", "Review", "?state=review"),
+    "PROGRAM_UNCONFIRMED": RepairPage("programs", "Confirm", P.CHANGE_KEYS),
+    "HELD_UNKNOWN": RepairPage("messages", "Review messages", P.SEE_MESSAGES, f"?status={HELD}"),
+    "BACKLOG_LATE": RepairPage(
+        "messages", "See messages", P.SEE_MESSAGES, f"?status={Status.ACCEPTED}"
+    ),
+    "PRIVACY_REQUEST_OVERDUE": RepairPage(
+        "privacy", "See requests", P.SEE_PEOPLE, "?state=OVERDUE"
+    ),
+    "REVIEW_WAITING": RepairPage("templates", "Review", P.SEE_TEMPLATES, "?state=review"),
+    "PAUSED": RepairPage("admin:messaging_pause_change", "End pause", has_row=True),
+    "IMPORT_REJECTED": RepairPage("admin:{kind}_import", "See import", P.SEE_PEOPLE, has_row=True),
 }
 _ACCOUNT = RepairPage("provider", "See account", has_row=True)
 _ACCOUNTS = RepairPage("providers", "Add a provider")
 """Of findings without a row: a channel has no account that sends."""
-_ADMIN = {"PAUSED": ("messaging_pause_change", "End pause"),
-          "IMPORT_REJECTED": ("{kind}_import", "See import")}  # fmt: skip
-"""Pages of the model admin, with their buttons."""
+_NAMING_FILES = {"IMPORT_REJECTED"}
+"""Findings that name a file of people: only who may see people sees them."""
 
 
-def of_organization(findings: Iterable[Finding]) -> list[Need]:
-    """Return the needs of an organization, the most harmful first."""
+def of_organization(findings: Iterable[Finding], permissions: frozenset[P]) -> list[Need]:
+    """Return the needs of an organization for somebody with these permissions there, the most
+    harmful first.
+    """
     needs = [
-        Need(each.message, *_page(each), severe=each.severity == Severity.ERROR)
+        Need(each.message, *_button(each, permissions), severe=each.severity == Severity.ERROR)
         for each in findings
+        if P.SEE_PEOPLE in permissions or each.code not in _NAMING_FILES
     ]
     return sorted(needs, key=attrgetter("severe"), reverse=True)
 
 
-def _page(finding: Finding) -> tuple[str, str]:
-    """Return the address and the button of the page where a finding is mended."""
-    if finding.code in _ADMIN:
-        name, button = _ADMIN[finding.code]
-        app = "messaging" if finding.kind == "Suppression" else "crm"
-        name = name.format(kind=f"{app}_{finding.kind.lower()}")
-        return reverse(f"admin:{name}", args=[finding.row_id]), button
+def _button(finding: Finding, permissions: frozenset[P]) -> tuple[str, str]:
+    """Return the address and the button of the page where a finding is mended; empty if the page
+    is closed to somebody with these permissions.
+    """
     page = _PAGES.get(finding.code) or (_ACCOUNT if finding.row_id else _ACCOUNTS)
+    if page.permission not in permissions:
+        return "", ""
     row_id = [finding.row_id] if page.has_row else []
-    url = reverse(f"console:{page.name}", args=[finding.organization_id, *row_id])
+    if page.name.startswith("admin:"):
+        app = "messaging" if finding.kind == "Suppression" else "crm"
+        url = reverse(page.name.format(kind=f"{app}_{finding.kind.lower()}"), args=row_id)
+    else:
+        url = reverse(f"console:{page.name}", args=[finding.organization_id, *row_id])
     return f"{url}{page.query}", page.button
 
 

@@ -19,7 +19,7 @@ from messaging.reports import checks, health, open_tasks
 from messaging.statistics import figures
 from messaging.statistics.figures import HourFigures, Statistics
 from rme.core.db import clock
-from rme.tenants.access.roles import Permission, organizations_for
+from rme.tenants.access.roles import Permission, held_permissions, organizations_for
 from rme.tenants.organizations import latest
 
 ORGANIZATIONS = 50
@@ -65,7 +65,9 @@ def context(request: HttpRequest) -> dict[str, object]:
             }
     elif reviewed := organizations_for(request, Permission.SEE_TEMPLATES)[:ORGANIZATIONS]:
         organization_ids = [each.pk for each in reviewed]
-        values["needs"] = needs.of_organization(open_tasks.reviews(organization_ids))
+        values["needs"] = needs.of_organization(
+            open_tasks.reviews(organization_ids), frozenset({Permission.SEE_TEMPLATES})
+        )
     return values
 
 
@@ -81,9 +83,10 @@ def _viewer(request: HttpRequest) -> Viewer | None:
 
 def _needs(viewer: Viewer, state: health.OrganizationHealth) -> list[Need]:
     """Return what needs attention, the most harmful first."""
+    permissions = held_permissions(viewer.user, viewer.organization_id)
     together = [
         *needs.of_deployment(checks.run(), viewer.organization_id),
-        *needs.of_organization(state.findings),
+        *needs.of_organization(state.findings, permissions),
     ]
     return sorted(together, key=lambda need: (not need.severe, need.is_note))
 

@@ -1,0 +1,60 @@
+"""The buttons of needs, as each role has them."""
+
+import pytest
+
+from messaging.console.home import needs
+from messaging.domain.attention import Finding, Severity
+from messaging.models import Pause
+from rme.core.db import clock
+from rme.crm.models import RecordImport
+from rme.tenants.access.roles import PERMISSIONS
+from tests.messaging.webhooks.webhook_scene import endpoint
+from tests.tenants.admin.scene import person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def findings(org):
+    """Return a finding for each page that mends something."""
+    pause = Pause.objects.create(organization=org, reason="maintenance", channel="SMS")
+    rejected = RecordImport.objects.create(
+        organization=org, kind="Contact", name="people.csv", state="DONE", rows=2, done=2,
+        rejected=1, finished_at=clock.now(),
+    )  # fmt: skip
+    hook = endpoint(org, "https://hooks.example.com/")
+    rows = {"PAUSED": pause.pk, "IMPORT_REJECTED": rejected.pk, "WEBHOOK_FAILING": hook.pk}
+    codes = (
+        "NO_SENDER_DOMAIN", "TEMPLATE_WITHOUT_LANGUAGE", "PROGRAM_UNCONFIRMED", "HELD_UNKNOWN",
+        "BACKLOG_LATE", "PRIVACY_REQUEST_OVERDUE", "REVIEW_WAITING", "NO_PROVIDER", *rows,
+    )  # fmt: skip
+    return [
+        Finding(org.pk, Severity.WARNING, code, code, rows.get(code), "Contact") for code in codes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "without_button", "hidden"),
+    [
+        ("OWNER", set(), set()),
+        ("OPERATOR", {"PROGRAM_UNCONFIRMED"}, set()),
+        ("VIEWER", {"PROGRAM_UNCONFIRMED"}, set()),
+        ("DEVELOPER", {"PRIVACY_REQUEST_OVERDUE"}, {"IMPORT_REJECTED"}),
+    ],
+)
+def test_needs_have_buttons_to_open_pages_only(org, findings, role, without_button, hidden):
+    client = person("p", org, role)
+    shown = needs.of_organization(findings, PERMISSIONS[role])
+    assert {each.code for each in findings} - {each.text for each in shown} == hidden
+    assert {each.text for each in shown if not each.button} == without_button
+    statuses = {each.text: client.get(each.url).status_code for each in shown if each.button}
+    assert set(statuses.values()) == {200}, statuses
+
+
+def test_home_shows_no_name_of_a_peoples_file_to_a_developer(org, findings):
+    pages = {
+        role: person(role, org, role).get("/admin/").content.decode()
+        for role in ("VIEWER", "DEVELOPER")
+    }
+    assert [role for role, html in pages.items() if "people.csv" in html] == ["VIEWER"]
+    assert [role for role, html in pages.items() if "End pause" in html] == list(pages)
