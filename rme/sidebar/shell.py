@@ -75,6 +75,7 @@ def shell(request: HttpRequest) -> Shell:
     choices = own_organizations(request, CHOICES)
     current_id = _chosen(request, choices)
     permissions = held_permissions(request.user, current_id)
+    others = {each: name for each, name in choices if each != current_id}
     groups = tuple(
         MenuGroup(title, links)
         for title, entries in MENU
@@ -83,11 +84,7 @@ def shell(request: HttpRequest) -> Shell:
     return Shell(
         organizations.get(current_id) if current_id else None,
         groups,
-        tuple(
-            MenuLink(name, _same_page(request, organization_id))
-            for organization_id, name in choices
-            if organization_id != current_id
-        ),
+        tuple(MenuLink(others[each], url) for each, url in _same_page(request, tuple(others))),
         _home(current_id, permissions),
     )
 
@@ -137,11 +134,15 @@ def _links(
         yield MenuLink(entry.title, tabs[0].url, entry.icon, current is not None, tabs)
 
 
-def _same_page(request: HttpRequest, organization_id: str) -> str:
-    """Return the address of the page that is shown, or of another one, in another organization."""
-    permissions = held_permissions(request.user, organization_id)
+def _same_page(request: HttpRequest, organization_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield organizations, each with its address of the page that is shown, or of another that the
+    person may open there.
+    """
     pages = [page for _, entries in MENU for entry in entries for page in entry.pages]
-    pages = [each for each in pages if each.is_of_organization and each.is_open_to(permissions)]
+    pages = [page for page in pages if page.is_of_organization]
     current_page = next((page for page in pages if page.has(request)), None)
-    page = current_page or next(iter(pages), None)
-    return page.url(organization_id) if page else reverse("admin:index")
+    choices = [current_page, *pages] if current_page else pages
+    for organization_id in organization_ids:
+        permissions = held_permissions(request.user, organization_id)
+        page = next((page for page in choices if page.is_open_to(permissions)), None)
+        yield organization_id, page.url(organization_id) if page else reverse("admin:index")

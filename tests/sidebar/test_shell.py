@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.contrib import admin
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
@@ -121,6 +122,34 @@ def test_shell_takes_one_statement_whatever_the_number_of_organizations(org):
             assert len(shell(request).other_organizations) >= number
         counts.append(len(captured))
     assert counts == [1, 1]
+
+
+class CountedRequest(WSGIRequest):
+    """A request that counts how often its page is asked for."""
+
+    reads = 0
+
+    @property
+    def resolver_match(self):
+        self.reads += 1
+        return resolve(self.path)
+
+    @resolver_match.setter
+    def resolver_match(self, match):
+        pass
+
+
+def test_shell_looks_for_the_shown_page_once_whatever_the_number_of_organizations(org):
+    user = User.objects.create_superuser("root")
+    counts = []
+    for number in (1, 30):
+        for index in range(number):
+            factories.organization(f"o{number}-{index}")
+        request = CountedRequest(RequestFactory().get("/admin/console/acme/messages/").environ)
+        request.user, request.session = user, {}
+        assert len(shell(request).other_organizations) >= number
+        counts.append(request.reads)
+    assert counts[0] == counts[1] > 0
 
 
 def test_account_menu_leads_to_profile_security_and_sessions(org):
