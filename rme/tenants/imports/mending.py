@@ -98,11 +98,12 @@ def with_values(
 
 
 def _cell(text: str, columns: Sequence[str], column: str, delimiter: str) -> str | None:
+    """Return a refused cell as jsonb can store it: PostgreSQL has no NUL in a text."""
     if column not in columns:
         return None
     cells = csv_lines.sample_cells(text, delimiter)
     index = columns.index(column)
-    return cells[index][:LONGEST] if index < len(cells) else ""
+    return cells[index][:LONGEST].replace("\0", "\ufffd") if index < len(cells) else ""
 
 
 def mended(

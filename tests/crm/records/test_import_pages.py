@@ -277,6 +277,15 @@ def test_bad_rows_are_mended_without_a_second_upload(org, redis):
     ]
 
 
+def test_refused_cell_with_a_nul_is_shown_and_mended(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org, "lastName,email\nL,a\0b\n")
+    assert finish() == ("DONE", 0, 0, 1)
+    assert "Instead of a\ufffdb (1 rows)" in editor.get(url).content.decode()
+    editor.post(url, {"use_0_0": "a@b.example", "do": "import"})
+    assert finish() == ("DONE", 1, 0, 0)
+
+
 def test_rows_that_are_not_mended_are_skipped_and_reported(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
