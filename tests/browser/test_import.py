@@ -76,3 +76,22 @@ def test_contacts_with_bad_rows_are_imported_with_one_upload(tab, journey):
     assert people(mobile="").count() == ROWS // 50
     assert people(first_name="Zoë").count() == ROWS
     assert journey.count <= 8
+
+
+def test_enter_in_a_field_checks_the_file_again(tab, journey):
+    journey.click("link", "Contacts")
+    journey.click("link", "Import a file")
+    text = b"lastName,email,language\nRoth,r@x.example,Deutsch\n"
+    file = {"name": "people.csv", "mimeType": "text/csv", "buffer": text}
+    journey.choose_file(tab.locator("input[type=file]"), file)
+    journey.click("button", "Upload")
+    work()
+    tab.get_by_label("Instead of Deutsch").fill("de")
+    tab.get_by_label("Instead of Deutsch").press("Enter")
+    expect(tab.get_by_text("Being checked")).to_be_visible()
+    work()
+    expect(tab.get_by_role("row", name="Add")).to_contain_text("1")
+    expect(tab.get_by_role("row", name="Skip as bad")).to_contain_text("0")
+    assert not Contact.objects.exists()
+    journey.click("button", "Change columns")
+    expect(tab.get_by_role("button", name="Check again")).to_have_count(0)
