@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.forms import BoundField
 
-from rme.tenants.imports.mending import VALUES, Mends, RejectionReason
+from rme.tenants.imports.mending import VALUES, Mends, RejectionReason, digest
 
 CellProblem = Callable[[str, str], str]
 """Returns what is wrong with a cell of a column, or an empty text."""
@@ -21,7 +21,12 @@ class ReasonRow(NamedTuple):
 
 
 class MendForm(forms.Form):
-    """A field for each refused value, or one for all, and a box that empties the cells."""
+    """A field for each refused value, or one for all, and a box that empties the cells.
+
+    The fields are named by position, so `seen` names the reasons that the page showed.
+    """
+
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
 
     def __init__(
         self,
@@ -30,7 +35,9 @@ class MendForm(forms.Form):
         problem: CellProblem,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(data, auto_id="mend_%s", label_suffix="")
+        super().__init__(
+            data, auto_id="mend_%s", label_suffix="", initial={"seen": digest(reasons)}
+        )
         self.reasons, self.problem = reasons, problem
         for number, reason in enumerate(reasons):
             if reason.is_of_row:
@@ -45,6 +52,13 @@ class MendForm(forms.Form):
             if reason.column in optional and any(value for value, _ in reason.values):
                 label = f"Leave {reason.label} empty"
                 self.fields[f"empty_{number}"] = forms.BooleanField(label=label, required=False)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Return whether the posted values belong to other reasons than those of now."""
+        if seen := self.data.get("seen"):
+            return bool(seen != self.initial["seen"])
+        return any(self.data.get(name) for name in self.fields)
 
     def rows(self) -> Iterator[ReasonRow]:
         """Yield the reasons, each with its fields."""

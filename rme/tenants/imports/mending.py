@@ -5,6 +5,7 @@ cells that they replace.
 """
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,12 @@ def reasons(run: Any) -> list[RejectionReason]:
             if reason := by_key.get((column, text)):
                 reason.values.append((value, times))
     return list(by_key.values())
+
+
+def digest(reasons: Sequence[RejectionReason]) -> str:
+    """Return a digest of reasons: the fields of a mend form have their numbers."""
+    facts = [(each.column, each.text, each.rows, each.different, each.values) for each in reasons]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
 def with_values(

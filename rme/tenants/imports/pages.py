@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
@@ -32,6 +33,7 @@ DIGITS = [
 ]
 Data = Mapping[str, Any] | None
 """What was posted."""
+OUTDATED = "The file was checked again in the meantime. Nothing that you entered is used."
 SAMPLES = 10
 """The rows from which columns are guessed."""
 SHOWN = 50
@@ -343,6 +345,9 @@ class PreparedPages(FilePages):
             partial(self.cell_problem, run),
             request.POST or None,
         )
+        if form.is_outdated:
+            self.message_user(request, OUTDATED, messages.ERROR)
+            return HttpResponseRedirect(request.path)
         if form.is_valid():
             if do == "again" and mendable:
                 prepared.check_again(mendable, form.mends)

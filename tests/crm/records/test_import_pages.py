@@ -238,6 +238,12 @@ def odd(editor, org):
     return answer["Location"]
 
 
+def mend(editor, url, do, **mends):
+    """Fill in the form of a check as its page shows it."""
+    seen = editor.get(url).context["form"]["seen"].value()
+    return editor.post(url, {"seen": seen, "do": do, **mends})
+
+
 def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(odd(editor, org))
@@ -262,11 +268,10 @@ def test_bad_rows_are_mended_without_a_second_upload(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
     mends = {"use_0_0": "de", "use_1_0": "Unknown", "empty_3": "on"}
-    assert editor.post(url, {**mends, "do": "again"}).status_code == 302
+    assert mend(editor, url, "again", **mends).status_code == 302
     assert finish() == ("DONE", 3, 0, 1)
     assert not Contact.objects.exists()
-    mends = {"use_0_0": "max@x.example"}
-    assert editor.post(url, {**mends, "do": "import"}).status_code == 302
+    assert mend(editor, url, "import", use_0_0="max@x.example").status_code == 302
     assert finish() == ("DONE", 4, 0, 0)
     names = ("last_name", "first_name", "email", "mobile", "language")
     assert list(Contact.objects.order_by("first_name").values_list(*names)) == [
@@ -282,14 +287,14 @@ def test_refused_cell_with_a_nul_is_shown_and_mended(org, redis):
     url = upload(editor, org, "lastName,email\nL,a\0b\n")
     assert finish() == ("DONE", 0, 0, 1)
     assert "Instead of a\ufffdb (1 rows)" in editor.get(url).content.decode()
-    editor.post(url, {"use_0_0": "a@b.example", "do": "import"})
+    mend(editor, url, "import", use_0_0="a@b.example")
     assert finish() == ("DONE", 1, 0, 0)
 
 
 def test_rows_that_are_not_mended_are_skipped_and_reported(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
-    editor.post(url, {"use_0_0": "de", "do": "import"})
+    mend(editor, url, "import", use_0_0="de")
     run = RecordImport.objects.get()
     assert list(imports.rejected_rows(run))[1:] == []  # no part is imported yet
     assert finish() == ("DONE", 1, 0, 3)
@@ -299,10 +304,25 @@ def test_rows_that_are_not_mended_are_skipped_and_reported(org, redis):
     assert "Deutsch" not in str(list(run.parts.values_list("problems", flat=True)))
 
 
+def test_mend_of_an_earlier_check_is_refused(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    seen = editor.get(url).context["form"]["seen"].value()
+    mend(editor, url, "again", use_0_0="de")
+    assert finish() == ("DONE", 1, 0, 3)
+    for do in ("again", "import"):
+        for fields in ({"seen": seen}, {"seen": seen, "use_0_0": "Unknown"}, {"empty_2": "on"}):
+            shown = editor.post(url, {**fields, "do": do}, follow=True)
+            assert "was checked again in the meantime" in shown.content.decode()
+            assert not any(row.fields[0].value() for row in shown.context["form"].rows())
+    run = RecordImport.objects.get()
+    assert (run.state, run.dry_run) == ("DONE", True)
+
+
 def test_value_that_is_no_better_is_refused_at_its_field(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
-    shown = editor.post(url, {"use_0_0": "Swiss", "do": "import"})
+    shown = mend(editor, url, "import", use_0_0="Swiss")
     assert shown.context["form"].errors == {"use_0_0": ["Is not a language like en_GB or de."]}
     assert RecordImport.objects.get().dry_run
 
