@@ -302,6 +302,8 @@ class PreparedPages(FilePages):
         run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
         is_checked = run.state == State.DONE and run.dry_run
         if run.state != State.PREPARED and not is_checked:
+            if "do" in request.POST:  # pressed twice, or on a page from before; Cancel has no `do`
+                return HttpResponseRedirect(request.path)
             return super().one_import(request, run_id)
         if not self.may(request, self.write_permission, run):
             raise PermissionDenied

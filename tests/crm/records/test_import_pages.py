@@ -319,6 +319,15 @@ def test_mend_of_an_earlier_check_is_refused(org, redis):
     assert (run.state, run.dry_run) == ("DONE", True)
 
 
+def test_second_press_of_a_button_does_not_cancel_the_import(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = odd(editor, org)
+    for do in ("again", "import", "columns", "discard"):
+        assert editor.post(url, {"do": "again"}).status_code == 302
+        assert editor.post(url, {"do": do}).status_code == 302
+        assert finish() == ("DONE", 1, 0, 3)
+
+
 def test_value_that_is_no_better_is_refused_at_its_field(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
