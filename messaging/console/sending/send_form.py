@@ -21,6 +21,7 @@ from rme.crm.connectors.records import ContactRecord
 
 MATCHES = 8
 """The most contacts that the page offers when several fit what was typed."""
+LONGEST_RECIPIENT = 254
 YES_OR_NO = [("true", "Yes"), ("false", "No")]
 
 
@@ -33,8 +34,11 @@ class NewPerson(NamedTuple):
 
 
 def new_person(text: str) -> NewPerson | None:
-    """Return the name and address that a text has; None unless it has both."""
-    name, address = parseaddr(text.replace("\0", ""))
+    """Return the name and address that a text has; None unless it has both and is valid."""
+    text = text.strip()
+    if len(text) > LONGEST_RECIPIENT or "\0" in text:  # parseaddr recurses at each bracket
+        return None
+    name, address = parseaddr(text)
     email = addresses.typed_email(address) if name else None
     if not email:
         return None
@@ -49,7 +53,7 @@ class SendForm(forms.Form):
     """
 
     recipient = forms.CharField(
-        max_length=254,
+        max_length=LONGEST_RECIPIENT,
         help_text="Email address, phone number, name or id of a contact. "
         "For somebody new: Name <email>.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
@@ -122,7 +126,7 @@ class SendForm(forms.Form):
 
     def _matches(self, text: str) -> list[ContactRecord]:
         try:
-            return people.find(self.viewer.organization_id, text[:254], limit=MATCHES)
+            return people.find(self.viewer.organization_id, text[:LONGEST_RECIPIENT], limit=MATCHES)
         except errors.Unavailable as error:
             self.problem = error.message
             return []

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html_join
 from django.views.decorators.http import require_POST
 
 from messaging.accept import dry_run, results, send
@@ -114,8 +115,12 @@ def frame(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     form = SendForm(viewer, request.POST, is_complete=True)
     html = ""
     if form.is_valid() and form.version:
-        content = _preview(viewer, form, form.version).content
-        html = (isinstance(content, Email) and content.html) or ""
+        try:
+            content = _preview(viewer, form, form.version).content
+        except (ValueError, errors.ApiError) as error:
+            html = str(format_html_join("", "<p>{}</p>", ((line,) for line in _lines(error))))
+        else:
+            html = (isinstance(content, Email) and content.html) or ""
     return live.framed(html or "<p>There is no HTML.</p>")
 
 

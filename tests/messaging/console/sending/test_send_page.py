@@ -230,3 +230,23 @@ def test_double_click_adds_one_contact(org):
     (answer,) = during(*(partial(post, each, **typed) for each in people))
     assert answer.context["preview"].address == "reto@person.example"
     assert org.contact_set.count() == 1
+
+
+def test_recipient_that_is_too_long_or_has_a_nul_is_never_added(ann, org):
+    nested = "(" * 3000
+    assert ann.get(url("send"), {"recipient": nested}).status_code == 200
+    for recipient in (nested, f"{'A' * 300} <a@person.example>", "A\0 <a@person.example>"):
+        for do in ("choose", "preview", "add"):
+            assert post(ann, do=do, recipient=recipient).status_code == 200
+    assert not org.contact_set.exists()
+
+
+def test_frame_says_what_is_wrong_with_a_value(ann, org, ada):
+    rule = {"type": "array", "items": {"type": "number"}}
+    variables = {"type": "object", "properties": {"sizes": rule}}
+    factories.template(org, name="order", html="<p>{{ sizes }}</p>", variables=variables)
+    fields = {"template": "EMAIL order", "recipient": str(ada.pk), "s:/sizes": "<x>"}
+    framed = ann.post(url("send_frame"), fields)
+    assert framed.status_code == 200
+    assert "sizes" in framed.content.decode()
+    assert "<x>" not in framed.content.decode()
