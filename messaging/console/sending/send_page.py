@@ -49,6 +49,10 @@ class Preview:
     scheduled_for: datetime | None
     empty: list[str]
     """Variables without a value."""
+    pins: list[tuple[str, str]]
+    """Hidden fields that name what was previewed: the contact and the template's version."""
+    change: str
+    """What has changed since the preview that the person confirmed, if anything."""
 
 
 @access.page_for(Permission.OPERATE)
@@ -65,9 +69,10 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     preview = None
     if do in CONFIRMING and form.is_valid() and form.version:
         try:
-            if do == "send":
+            change = _change(request, form, form.version) if do == "send" else ""
+            if do == "send" and not change:
                 return _send(request, viewer, form, form.version)
-            preview = _preview(viewer, form, form.version)
+            preview = _preview(viewer, form, form.version, change)
         except (ValueError, errors.ApiError) as error:
             for line in _lines(error):
                 form.add_error(None, line)
@@ -86,7 +91,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         language=languages.name(form.version.template.language) if form.version else "",
         person_language=languages.name((form.contact and form.contact.language) or ""),
         template_url=variants.url_of(form.version.template) if form.version else "",
-        typed=[(each.html_name, each.data or "") for each in form] if preview else [],
+        typed=[*((each.html_name, each.data or "") for each in form), *preview.pins]
+        if preview
+        else [],
         key=ids.new_text_id(),
         new_person=form.new_person if may_add else None,
     )
@@ -156,7 +163,20 @@ def _body(viewer: Viewer, form: SendForm, version: TemplateVersion) -> dict[str,
     }
 
 
-def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion) -> Preview:
+def _pins(form: SendForm, version: TemplateVersion) -> list[tuple[str, str]]:
+    return [("contact", form.cleaned_data["recipient"].id), ("version", str(version.pk))]
+
+
+def _change(request: HttpRequest, form: SendForm, version: TemplateVersion) -> str:
+    """Return what differs from the preview that the person confirms, or an empty text."""
+    subjects = {"contact": "recipient", "version": "template"}
+    for name, value in _pins(form, version):
+        if request.POST.get(name) != value:
+            return f"The {subjects[name]} has changed since the preview. Check the message again."
+    return ""
+
+
+def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion, change: str = "") -> Preview:
     """Return what the page shows of a message before it is sent. Raise ApiError, ValueError."""
     contact: ContactRecord = form.cleaned_data["recipient"]
     caller = Caller(viewer.organization, PROGRAM, viewer.user.pk, test=False)
@@ -175,6 +195,8 @@ def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion) -> Previe
         route=route_page.answer(viewer, contact, channel, address, version.template.category),
         scheduled_for=recipient.result.scheduled_for,
         empty=form.empty_labels,
+        pins=_pins(form, version),
+        change=change,
     )
 
 

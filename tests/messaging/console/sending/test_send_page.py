@@ -110,6 +110,31 @@ def test_variables_are_checked_at_their_fields(ann, org, ada):
     assert set(shown.context["form"].errors) == {"s:/note", "s:/count", "s:/paid", "s:/size"}
 
 
+def test_version_that_was_not_previewed_is_shown_before_it_is_sent(ann, org, ada):
+    first = factories.template(org, name="order", text="old {{ note }}")
+    shown = post(ann, "EMAIL order", recipient=str(ada.pk), **{"s:/note": "hello"})
+    templates.activate(templates.add_draft(first.template, {"subject": "Hi", "text": "new"}))
+    again = confirm(ann, shown)
+    assert not Message.objects.exists()
+    assert "The template has changed since the preview." in again.content.decode()
+    assert again.context["preview"].content.text == "new"
+    confirm(ann, again)
+    assert Message.objects.count() == 1
+
+
+def test_person_who_was_not_previewed_is_shown_before_anything_is_sent(ann, org, ada):
+    shown = post(ann, recipient=ada.email, **{"s:/note": "hello"})
+    ada.email = "elsewhere@person.example"
+    ada.save()
+    grace = factories.contact(org, first_name="Grace", email="ada@person.example")
+    again = confirm(ann, shown)
+    assert not Message.objects.exists()
+    assert "The recipient has changed since the preview." in again.content.decode()
+    confirm(ann, again)
+    work()
+    assert Delivery.objects.get().contact_id == str(grace.pk)
+
+
 def test_refusal_of_a_gate_is_shown_before_anything_is_sent(ann, org, ada):
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="MANUAL"
