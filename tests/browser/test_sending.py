@@ -58,6 +58,27 @@ def test_send_to_one_person_by_hand(tab, journey, ada):
     assert journey.count <= 6
 
 
+def test_enter_looks_for_the_recipient_that_was_typed(tab, journey, org, ada):
+    for name in ("Grace", "Edith"):
+        factories.contact(org, first_name=name, email="twin@x.example")
+    journey.click("link", "Send a message")
+    journey.fill("Recipient", "twin@x.example")
+    journey.choose(tab.locator("#send_template"), "order (email)")
+    journey.fill("number", "A-17")
+    journey.click("button", "Preview")
+    expect(tab.get_by_text("Which contact?")).to_be_visible()
+    tab.get_by_label("Recipient").fill(ada.email)
+    tab.get_by_label("Recipient").press("Enter")
+    expect(tab.get_by_role("button", name="Send to Ada Lovelace now")).to_be_visible()
+    journey.click("link", "Change recipient")
+    tab.get_by_label("Recipient").fill("Reto Roth <reto@person.example>")
+    tab.get_by_label("number").fill("A-17")
+    for _ in range(2):
+        tab.get_by_label("Recipient").press("Enter")
+        expect(tab.get_by_text("reto@person.example isn't a contact yet.")).to_be_visible()
+    assert org.contact_set.count() == 3
+
+
 def test_persons_page_leads_to_sending(tab, journey, org):
     grace = factories.contact(org, first_name="Grace", email="grace@simulator.rme.test")
     journey.search("grace@simulator.rme.test")
