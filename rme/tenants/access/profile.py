@@ -128,7 +128,7 @@ def send_confirmation(user_id: str, email: str, token: str) -> None:
 
 
 def send_notice(user_id: str, former: str) -> None:
-    """Tell the former address of a person that the account has another one."""
+    """Send a notice to the former address of a person: the account has another one."""
     user = User.objects.get(pk=user_id)
     mail.send("address_notice", "Your email address for rme was changed", former, {"user": user})
 

@@ -29,6 +29,6 @@ def send_address_confirmation(user_id: str, email: str, token: str) -> None:
 
 @shared_task(name=profile.NOTICE_TASK)
 def send_address_notice(user_id: str, former: str) -> None:
-    """Tell a person's former address that it was replaced."""
+    """Mail a person's former address that it was replaced."""
     profile.send_notice(user_id, former)
     log.info("address.notice_sent", user_id=user_id)
