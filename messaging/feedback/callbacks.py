@@ -273,6 +273,8 @@ def apply_next() -> tuple[int, list[KeywordReply]]:
         try:
             with transaction.atomic():
                 return len(rows), _apply(rows)
+        except MemoryError:  # of the process, not of this callback
+            raise
         except Exception as error:
             if not is_defect(error):
                 raise
@@ -285,10 +287,8 @@ def apply_next() -> tuple[int, list[KeywordReply]]:
 
 
 def is_defect(error: Exception) -> bool:
-    """Return whether an error comes from what was applied, not from the database or the process."""
-    return not (
-        isinstance(error, MemoryError | SoftTimeLimitExceeded) or availability.is_unavailable(error)
-    )
+    """Return whether what was applied caused an error, not the database or a time limit."""
+    return not isinstance(error, SoftTimeLimitExceeded) and not availability.is_unavailable(error)
 
 
 def _apply(rows: Sequence[StoredCallback]) -> list[KeywordReply]:

@@ -34,6 +34,8 @@ def apply_callbacks() -> None:
     while applied == stored_callbacks.BATCH:
         try:
             applied, replies = callbacks.apply_due()
+        except MemoryError:  # of the process, not of a callback
+            raise
         except Exception as error:
             if not callbacks.is_defect(error):
                 raise
