@@ -26,6 +26,9 @@ ANSWERS = Path(__file__).with_name("send_answers.jsonl")
 CHANGING = re.compile(r"\bt=\d+|(?<=application_id\": )\d+|2[01](?!99)\d\d-\d\d-\d\dT[\d:.]+Z")
 """Seconds until a limit is whole again, ids of applications, and times of today."""
 
+WHOLE_SECOND = re.compile(r'\\*"at\\*":\\*"[^"]{17}\d\dZ\\*",\\*"step')
+LENGTH = re.compile(r"('content-length', ')(\d+)")
+
 
 class Lines(logging.Handler):
     """Keeps the log lines of requests."""
@@ -82,7 +85,13 @@ def answered(caller, sample, log_lines):
         {**described(sample, caller), "answer": answer, "log": log_lines, "record": records},
         sort_keys=True,
     )
-    return CHANGING.sub("CHANGING", UUID.sub("ID", text))
+    return CHANGING.sub("CHANGING", UUID.sub("ID", _with_milliseconds(text)))
+
+
+def _with_milliseconds(text):
+    """Return an answer with the length that it has if no step of a trace is at a whole second."""
+    shorter = 4 * len(WHOLE_SECOND.findall(text))
+    return LENGTH.sub(lambda length: f"{length[1]}{int(length[2]) + shorter}", text, count=1)
 
 
 def tls_samples(caller):
