@@ -95,11 +95,12 @@ drill-move: $(VENV)/.dev  ## move an organization between two cells under load; 
 drill-kill-moves: $(VENV)/.dev  ## kill a move with SIGKILL in its pause and after its switch; writes docs/killed-moves-drill.md
 	@$(BIN)/python -m tests.drills kill-moves
 
-check: $(VENV)/.dev  ## lint, format, types, import layers, migrations
+check: $(VENV)/.dev  ## lint, format, types, import layers, strings, migrations
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m docs.words --check
 	@$(BIN)/python -m rme.run exec -- $(BIN)/python manage.py makemigrations --check --dry-run
 
 .PHONY: audit
@@ -186,8 +187,8 @@ assets:  ## build the scripts of the console's pages from assets/ (needs node; t
 conformance: $(VENV)/.dev  ## write into docs/conformance*.md which tests hold each promise
 	@$(BIN)/python -m docs.conformance
 
-words:  ## compile locale/, the wording of log-in (needs gettext)
-	@msgfmt --check -o locale/en_US/LC_MESSAGES/django.mo locale/en_US/LC_MESSAGES/django.po
+words: $(VENV)/.dev  ## write the console's strings into locale/, and compile its languages (ARGS=de begins one)
+	@$(BIN)/python -m docs.words $(ARGS)
 
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate

@@ -97,9 +97,9 @@ ANY_HOST_PATHS: list[str] = []
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
-LANGUAGES = [("en", "English")]  # the theme describes each of them on every page
+LANGUAGES = [("en", "English")]
+"""Those that locale/ has a catalogue for; no page asks the browser for another one."""
 LOCALE_PATHS = [BASE_DIR / "locale"]
-"""Our words for those of django-allauth, and no language but English."""
 FORMAT_MODULE_PATH = "rme.formats"
 
 # --- Celery -------------------------------------------------------------------------------------
