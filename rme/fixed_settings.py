@@ -73,7 +73,8 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "rme.tenants.access.pages.frame",
                 "rme.sidebar.frame",
-            ]
+            ],
+            "builtins": ["rme.components.tags"],
         },
     }
 ]
@@ -214,7 +215,9 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
-    "STYLES": [_static(f"console/{name}.css") for name in ("tokens", "shell", "console")],
+    "STYLES": [
+        _static(f"console/{name}.css") for name in ("tokens", "shell", "components", "console")
+    ],
     "SCRIPTS": [_static("console/console.js")],
     "COLORS": {
         "primary": {

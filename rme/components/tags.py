@@ -1,0 +1,210 @@
+"""The template tags of the console's parts; the style guide shows each with its states."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Protocol
+
+from django import template
+from django.forms import BoundField
+from django.template.context import Context
+from django.template.loader import get_template
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from rme.core.db import clock
+
+register = template.Library()
+FOLDER = "components/"
+
+
+class Moment(Protocol):
+    """An entry of a timeline."""
+
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def colour(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MomentGroup:
+    """Entries of a timeline that follow each other and say the same."""
+
+    first: Moment
+    """The one that the timeline shows first."""
+    last: Moment
+    count: int
+
+
+def _part(part: str, /, **values: object) -> str:
+    """Return a part that has content of the page in it."""
+    return get_template(f"{FOLDER}{part}.html").render(values)
+
+
+@register.simple_block_tag
+def page_head(content: str, title: str, subtitle: str = "") -> str:
+    """Draw the title of a page; the content is its buttons, the primary one last."""
+    return _part("page_head", content=content, title=title, subtitle=subtitle)
+
+
+@register.simple_block_tag
+def more(content: str, id: str, label: str = "") -> str:
+    """Draw the button of a menu; the content is its `<li>` elements."""
+    return _part("more", content=content, id=id, label=label or _("More actions"))
+
+
+@register.inclusion_tag(f"{FOLDER}pill.html")
+def pill(text: object, colour: str = "muted") -> dict[str, object]:
+    """Draw a state: green for good, blue for under way, amber, red, or grey."""
+    return {"text": text, "colour": colour}
+
+
+@register.inclusion_tag(f"{FOLDER}stat_tile.html")
+def stat_tile(tile: object) -> dict[str, object]:
+    """Draw a figure with its comparison and its line."""
+    return {"tile": tile}
+
+
+@register.simple_block_tag
+def dialog(
+    content: str, id: str, title: str, *, button: str = "", style: str = "", is_open: object = False
+) -> str:
+    """Draw a button that opens a dialog; the content is the dialog's form.
+
+    With `is_open` the page shows it at once, such as after an error in its form.
+    """
+    return _part(
+        "dialog", content=content, id=id, title=title, button=button, style=style, is_open=is_open
+    )
+
+
+@register.simple_block_tag
+def banner(content: str, colour: str = "info") -> str:
+    """Draw what concerns the whole page."""
+    return _part("banner", content=content, colour=colour)
+
+
+@register.inclusion_tag(f"{FOLDER}toast.html")
+def toast(text: object, colour: str = "good") -> dict[str, object]:
+    """Draw what has just been done."""
+    return {"text": text, "colour": colour}
+
+
+@register.inclusion_tag(f"{FOLDER}empty_state.html")
+def empty_state(icon: str, text: str, url: str = "", button: str = "") -> dict[str, object]:
+    """Draw what stands in the place of an empty list: a sentence and the way on."""
+    return {"icon": icon, "text": text, "url": url, "button": button}
+
+
+@register.inclusion_tag(f"{FOLDER}timeline.html", takes_context=True)
+def timeline(context: Context, moments: Iterable[Moment]) -> dict[str, object]:
+    """Draw entries in their order; equal ones that follow each other are one."""
+    return {"groups": grouped(moments), "organization": context.get("organization")}
+
+
+def grouped(moments: Iterable[Moment]) -> list[MomentGroup]:
+    """Return entries of a timeline, with equal neighbours as one."""
+    groups = []
+    for _words, equal_moments in groupby(moments, key=_words_of):
+        entries = list(equal_moments)
+        groups.append(MomentGroup(entries[0], entries[-1], len(entries)))
+    return groups
+
+
+def _words_of(moment: Moment) -> tuple[object, ...]:
+    return moment.title, moment.text, moment.colour, getattr(moment, "links", ())
+
+
+@register.simple_block_tag
+def facts(content: str, label: str = "") -> str:
+    """Draw a list of names and values; the content is `{% fact %}` tags."""
+    return _part("facts", content=content, label=label)
+
+
+@register.simple_block_tag
+def fact(content: str, name: str) -> str:
+    """Draw a name with its value, which is the content."""
+    return _part("fact", content=content, name=name)
+
+
+@register.inclusion_tag(f"{FOLDER}code_block.html")
+def code_block(id: str, text: str, name: str = "") -> dict[str, object]:
+    """Draw a text as it is, with a button that copies it; `name` tells the button from others."""
+    return {"id": id, "text": text, "name": name}
+
+
+@register.inclusion_tag(f"{FOLDER}copy_value.html")
+def copy_value(id: str, text: object, name: str = "") -> dict[str, object]:
+    """Draw a value within a line, with a button that copies it."""
+    return {"id": id, "text": text, "name": name}
+
+
+@register.inclusion_tag(f"{FOLDER}stepper.html")
+def stepper(titles: Sequence[str], current: int) -> dict[str, object]:
+    """Draw the steps of a task; `current` counts from 1."""
+    return {"titles": titles, "current": current}
+
+
+@register.inclusion_tag(f"{FOLDER}tabs.html")
+def tabs(links: Sequence[object], label: str) -> dict[str, object]:
+    """Draw links (title, url, is_current) to pages that belong together."""
+    return {"links": links, "label": label}
+
+
+@register.inclusion_tag(f"{FOLDER}form_row.html")
+def form_row(field: BoundField) -> dict[str, object]:
+    """Draw a field with its label, its help and its errors."""
+    return {"field": field}
+
+
+@register.inclusion_tag(f"{FOLDER}form_rows.html")
+def form_rows(form: object) -> dict[str, object]:
+    """Draw the errors of a form and all of its fields."""
+    return {"form": form}
+
+
+@register.inclusion_tag(f"{FOLDER}combobox.html")
+def combobox(field: BoundField, url: str) -> dict[str, object]:
+    """Draw a field that suggests what the address answers to the typed text."""
+    return {"field": field, "url": url}
+
+
+@register.inclusion_tag(f"{FOLDER}skeleton.html")
+def skeleton(rows: int = 5) -> dict[str, object]:
+    """Draw the place of rows that are loading."""
+    return {"rows": range(rows)}
+
+
+@register.inclusion_tag(f"{FOLDER}moment.html", takes_context=True)
+def moment(context: Context, at: datetime) -> dict[str, object]:
+    """Draw a time, in the zone of the page's organization."""
+    return {"at": at, "organization": context.get("organization")}
+
+
+@register.inclusion_tag(f"{FOLDER}ago.html")
+def ago(at: datetime) -> dict[str, object]:
+    """Draw how long ago a time was, or how soon it comes; the time itself on hover."""
+    return {"at": at, "text": distance(at, clock.now())}
+
+
+def distance(at: datetime, now: datetime) -> str:
+    """Return a time as people say it: by its distance from now, on other days by its date."""
+    seconds = (now - at).total_seconds()
+    minutes = round(abs(seconds) / 60)
+    if minutes < 1:
+        return _("just now") if seconds >= 0 else _("in a moment")
+    if minutes < 60:
+        amount = _("%(number)s min") % {"number": minutes}
+    elif abs(seconds) < timedelta(days=1).total_seconds():
+        amount = _("%(number)s h") % {"number": round(minutes / 60)}
+    else:
+        local = localtime(at)
+        return date_format(local, "j M, H:i" if local.year == localtime(now).year else "j M Y")
+    return (_("%(time)s ago") if seconds > 0 else _("in %(time)s")) % {"time": amount}
