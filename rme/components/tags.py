@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Protocol
 
 from django import template
+from django.contrib.messages.storage.base import Message
 from django.forms import BoundField
 from django.template.context import Context
 from django.template.loader import get_template
@@ -18,6 +19,10 @@ from rme.core.db import clock
 
 register = template.Library()
 FOLDER = "components/"
+ICONS = {"good": "check_circle", "info": "schedule", "warn": "warning", "bad": "error"}
+"""The icons of states in a timeline."""
+NOTICE_COLOURS = {"success": "good", "warning": "warn", "error": "bad"}
+"""The colours of Django's messages, by level."""
 
 
 class Moment(Protocol):
@@ -41,6 +46,11 @@ class MomentGroup:
     """The one that the timeline shows first."""
     last: Moment
     count: int
+
+    @property
+    def icon(self) -> str:
+        """Return the name of the icon of their state."""
+        return ICONS.get(self.first.colour, "radio_button_unchecked")
 
 
 def _part(part: str, /, **values: object) -> str:
@@ -95,6 +105,14 @@ def banner(content: str, colour: str = "info") -> str:
 def toast(text: object, colour: str = "good") -> dict[str, object]:
     """Draw what has just been done."""
     return {"text": text, "colour": colour}
+
+
+@register.inclusion_tag(f"{FOLDER}notices.html")
+def notices(messages: Iterable[Message] = ()) -> dict[str, object]:
+    """Draw Django's messages: a success as a toast, any other as a banner."""
+    return {
+        "notices": [(NOTICE_COLOURS.get(each.level_tag, "info"), each) for each in messages or ()]
+    }
 
 
 @register.inclusion_tag(f"{FOLDER}empty_state.html")
