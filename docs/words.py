@@ -26,10 +26,12 @@ KEYWORDS = DEFAULT_KEYWORDS | {
     "gettext_lazy": None,
     "ngettext_lazy": (1, 2),
     "pgettext_lazy": ((1, "c"), 2),
+    "gettext_noop": None,
     "sentence": None,
     "counted": (1, 2),
+    "translatable": None,
 }
-"""Functions that mark a string; the last two are those of `messaging.domain.sentences`."""
+"""Functions that mark a string; the last ones are those of modules without Django."""
 SKIPPED = {"migrations", "contrib"}
 """Folders without marked strings, and those of the theme's parts that rme doesn't use."""
 HINT = "Translators:"

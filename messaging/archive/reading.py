@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from messaging.archive import erasures, records
+from messaging.domain.sentences import sentence
 from messaging.models import ArchiveFile, ArchiveProgress
 from messaging.store.archived import ArchivedMessage, ArchivedPage
 from rme.core import ids
@@ -90,10 +91,10 @@ class ParquetArchive:
         if row is None:
             return None  # no run yet; if there are no workers, their own check reports that
         if row.failed_at is not None:
-            return f"its store fails: {row.failure}"
+            return sentence("its store fails: %(reason)s", reason=row.failure)
         since = row.up_to_date_at or row.started_at
         if now - since > LATE:
-            return f"is behind since {since:%Y-%m-%d %H:%M} UTC"
+            return sentence("is behind since %(time)s UTC", time=f"{since:%Y-%m-%d %H:%M}")
         return None
 
 

@@ -4,114 +4,132 @@ from collections.abc import Mapping
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_noop, ngettext
+
 from messaging.domain.channels import ALL, Channel
+from messaging.domain.sentences import Sentence, in_english
 from messaging.domain.statuses import StatusReason, WaitReason
 from rme.core import errors
 
 STATUS = {
-    "ACCEPTED": ("Waiting to be sent", "info"),
-    "SCHEDULED": ("Scheduled", "info"),
-    "SENDING": ("Being sent", "info"),
-    "SENT": ("Handed to the provider", "good"),
-    "DELIVERED": ("Delivered", "good"),
-    "FAILED": ("Failed", "bad"),
-    "BLOCKED": ("Not sent", "warn"),
-    "CANCELLED": ("Cancelled", "muted"),
-    "EXPIRED": ("Expired", "warn"),
-    "UNKNOWN": ("Outcome unknown", "warn"),
+    "ACCEPTED": (gettext_noop("Waiting to be sent"), "info"),
+    "SCHEDULED": (gettext_noop("Scheduled"), "info"),
+    "SENDING": (gettext_noop("Being sent"), "info"),
+    "SENT": (gettext_noop("Handed to the provider"), "good"),
+    "DELIVERED": (gettext_noop("Delivered"), "good"),
+    "FAILED": (gettext_noop("Failed"), "bad"),
+    "BLOCKED": (gettext_noop("Not sent"), "warn"),
+    "CANCELLED": (gettext_noop("Cancelled"), "muted"),
+    "EXPIRED": (gettext_noop("Expired"), "warn"),
+    "UNKNOWN": (gettext_noop("Outcome unknown"), "warn"),
 }
 """The label of each status, and the name of its colour."""
 
 REASONS: dict[str, str] = {
-    "SUPPRESSED": "on the suppression list",
-    "NO_CONSENT": "no consent",
-    "DUPLICATE_ADDRESS": "another recipient of the message has the same address",
-    "FREQUENCY_CAPPED": "had as many messages as the category's cap allows",
-    StatusReason.UNREACHABLE: "no address or device",
-    "NOT_FOUND": "no such contact",
-    "TEMPLATE_NOT_FOUND": "no active template in the language",
-    StatusReason.TEMPLATE_ERROR: "the text could not be rendered",
-    StatusReason.PROVIDER_ERROR: "no provider took it",
-    StatusReason.UNKNOWN_OUTCOME: "the provider gave no answer",
-    "RATE_LIMITED": "the rate limit was reached",
-    StatusReason.EXPIRED: "its time had passed",
-    "INVALID_PAYLOAD": "the request was not valid",
-    "UNAVAILABLE": "the service was not available",
+    "SUPPRESSED": gettext_noop("on the suppression list"),
+    "NO_CONSENT": gettext_noop("no consent"),
+    "DUPLICATE_ADDRESS": gettext_noop("another recipient of the message has the same address"),
+    "FREQUENCY_CAPPED": gettext_noop("had as many messages as the category's cap allows"),
+    StatusReason.UNREACHABLE: gettext_noop("no address or device"),
+    "NOT_FOUND": gettext_noop("no such contact"),
+    "TEMPLATE_NOT_FOUND": gettext_noop("no active template in the language"),
+    StatusReason.TEMPLATE_ERROR: gettext_noop("the text could not be rendered"),
+    StatusReason.PROVIDER_ERROR: gettext_noop("no provider took it"),
+    StatusReason.UNKNOWN_OUTCOME: gettext_noop("the provider gave no answer"),
+    "RATE_LIMITED": gettext_noop("the rate limit was reached"),
+    StatusReason.EXPIRED: gettext_noop("its time had passed"),
+    "INVALID_PAYLOAD": gettext_noop("the request was not valid"),
+    "UNAVAILABLE": gettext_noop("the service was not available"),
 }
 """The reasons that accept and delivery give. A provider's own reasons are shown as they are."""
 
 _ERRORS = errors.by_code()
 WAITING: dict[str, str] = {
-    WaitReason.PAUSED: "sending is paused",
-    WaitReason.PROVIDER: "no provider account takes it now",
-    WaitReason.RATE: "the account's rate limit is reached",
-    WaitReason.PLATFORM: "the organization's platform does not answer",
-    WaitReason.QUIET_HOURS: "the recipient's quiet hours",
+    WaitReason.PAUSED: gettext_noop("sending is paused"),
+    WaitReason.PROVIDER: gettext_noop("no provider account takes it now"),
+    WaitReason.RATE: gettext_noop("the account's rate limit is reached"),
+    WaitReason.PLATFORM: gettext_noop("the organization's platform does not answer"),
+    WaitReason.QUIET_HOURS: gettext_noop("the recipient's quiet hours"),
 }
 """What an accepted delivery waits for. Other words are a provider's."""
 
 SUPPRESSED_BY = {
-    "HARD_BOUNCE": "the address does not exist: a message to it bounced",
-    "COMPLAINT": "the recipient complained",
-    "STOP": "the recipient answered STOP",
-    "UNSUBSCRIBE": "the recipient unsubscribed",
-    "INVALID_ADDRESS": "the address is not valid",
-    "MANUAL": "a person entered it by hand",
+    "HARD_BOUNCE": gettext_noop("the address does not exist: a message to it bounced"),
+    "COMPLAINT": gettext_noop("the recipient complained"),
+    "STOP": gettext_noop("the recipient answered STOP"),
+    "UNSUBSCRIBE": gettext_noop("the recipient unsubscribed"),
+    "INVALID_ADDRESS": gettext_noop("the address is not valid"),
+    "MANUAL": gettext_noop("a person entered it by hand"),
 }
 
 EVENTS = {
-    "accepted": "Accepted",
-    "scheduled": "Scheduled",
-    "sent": "Handed to the provider",
-    "delivered": "Delivered",
-    "open": "Opened",
-    "click": "A link was followed",
-    "deferred": "Deferred",
-    "failover": "Next provider account",
-    "fallback": "Next channel",
-    "bounced": "Bounced",
-    "complained": "Complained",
-    "unsubscribed": "Unsubscribed",
-    "failed": "Failed",
-    "blocked": "Not sent",
-    "cancelled": "Cancelled",
-    "expired": "Expired",
+    "accepted": gettext_noop("Accepted"),
+    "scheduled": gettext_noop("Scheduled"),
+    "sent": gettext_noop("Handed to the provider"),
+    "delivered": gettext_noop("Delivered"),
+    "open": gettext_noop("Opened"),
+    "click": gettext_noop("A link was followed"),
+    "deferred": gettext_noop("Deferred"),
+    "failover": gettext_noop("Next provider account"),
+    "fallback": gettext_noop("Next channel"),
+    "bounced": gettext_noop("Bounced"),
+    "complained": gettext_noop("Complained"),
+    "unsubscribed": gettext_noop("Unsubscribed"),
+    "failed": gettext_noop("Failed"),
+    "blocked": gettext_noop("Not sent"),
+    "cancelled": gettext_noop("Cancelled"),
+    "expired": gettext_noop("Expired"),
 }
 
 OUTCOMES = {
-    "ACCEPTED": "the provider accepted it",
-    "RETRYABLE": "refused for now",
-    "REJECTED": "rejected",
-    "GONE": "the address is gone",
-    "MISCONFIGURED": "the account is misconfigured",
-    "UNKNOWN": "no answer",
+    "ACCEPTED": gettext_noop("the provider accepted it"),
+    "RETRYABLE": gettext_noop("refused for now"),
+    "REJECTED": gettext_noop("rejected"),
+    "GONE": gettext_noop("the address is gone"),
+    "MISCONFIGURED": gettext_noop("the account is misconfigured"),
+    "UNKNOWN": gettext_noop("no answer"),
 }
 
 SOURCES = {
-    "API": "by the API",
-    "ADMIN": "in the console",
-    "PREFERENCE_PAGE": "on the preference page",
-    "ONE_CLICK": "by one click in a message",
-    "SMS_KEYWORD": "by SMS",
-    "IMPORT": "by an import",
-    "DOUBLE_OPT_IN": "by the confirmation mail",
+    "API": gettext_noop("by the API"),
+    "ADMIN": gettext_noop("in the console"),
+    "PREFERENCE_PAGE": gettext_noop("on the preference page"),
+    "ONE_CLICK": gettext_noop("by one click in a message"),
+    "SMS_KEYWORD": gettext_noop("by SMS"),
+    "IMPORT": gettext_noop("by an import"),
+    "DOUBLE_OPT_IN": gettext_noop("by the confirmation mail"),
 }
 
 EVIDENCE_KINDS = {
-    "WEB_FORM": "web form",
-    "PAPER": "paper form",
-    "PHONE": "phone call",
-    "IN_PERSON": "in person",
-    "WRITTEN": "email or letter",
-    "DOUBLE_OPT_IN": "double opt-in",
-    "CONTRACT": "contract",
+    "WEB_FORM": gettext_noop("web form"),
+    "PAPER": gettext_noop("paper form"),
+    "PHONE": gettext_noop("phone call"),
+    "IN_PERSON": gettext_noop("in person"),
+    "WRITTEN": gettext_noop("email or letter"),
+    "DOUBLE_OPT_IN": gettext_noop("double opt-in"),
+    "CONTRACT": gettext_noop("contract"),
 }
 """What shows a decision."""
 
 
+def said(text: str) -> str:
+    """Return a sentence of the domain in the language of the page; other texts stay."""
+    if not isinstance(text, Sentence):
+        return text
+    chosen = (
+        ngettext(text.template, text.plural, text.number) if text.plural else gettext(text.template)
+    )
+    return chosen % {name: _value(value) for name, value in text.values.items()}
+
+
+def _value(value: object) -> str:
+    return said(value) if isinstance(value, str) else in_english(value)
+
+
 def status(code: str) -> str:
     """Return a status in words."""
-    return STATUS[code][0]
+    return gettext(STATUS[code][0])
 
 
 def colour(code: str) -> str:
@@ -119,15 +137,44 @@ def colour(code: str) -> str:
     return STATUS[code][1]
 
 
+def event(code: str) -> str:
+    """Return what an event is, as the title of a line."""
+    return _word(EVENTS, code)
+
+
+def suppressed_by(code: str) -> str:
+    """Return why an address was suppressed."""
+    return _word(SUPPRESSED_BY, code)
+
+
+def source(code: str) -> str:
+    """Return how a consent decision came."""
+    return _word(SOURCES, code)
+
+
+def evidence_kind(code: str) -> str:
+    """Return what shows a consent decision."""
+    return _word(EVIDENCE_KINDS, code)
+
+
+def channel(code: str, every: str = "") -> str:
+    """Return a channel as a label; `every` is the label of all of them."""
+    return every if code == ALL else said(Channel(code).label)
+
+
+def _word(table: Mapping[str, str], code: str) -> str:
+    return gettext(table[code]) if code in table else code
+
+
 def outcome(name: str) -> str:
     """Return an attempt's outcome in words, with a capital letter."""
-    words = OUTCOMES.get(name.upper(), name)
-    return words[:1].upper() + words[1:]
+    code = name.upper()
+    return str(capfirst(_word(OUTCOMES, code) if code in OUTCOMES else name))
 
 
 def reason(code: str | None, detail: str | None = None) -> str:
     """Return a reason in words, with its detail unless the detail repeats it."""
-    words = REASONS.get(code or "", code or "")
+    words = _word(REASONS, code or "")
     if code in _ERRORS and detail == _ERRORS[code].default:
         detail = None
     return f"{words}: {detail}" if words and detail else words or detail or ""
@@ -136,31 +183,47 @@ def reason(code: str | None, detail: str | None = None) -> str:
 def error(code: str) -> str:
     """Return what an error's code means; empty if it is none of the contract's."""
     error_class = _ERRORS.get(code)
-    return error_class.default if error_class else ""
+    return gettext(error_class.default) if error_class else ""
 
 
 def waiting(code: str | None) -> str:
     """Return what a delivery waits for."""
-    return WAITING.get(code or "", code or "")
+    return _word(WAITING, code or "")
 
 
 def decision(status: str, channel: str, category: str) -> str:
     """Return a consent decision in words, such as `Opted out of marketing email`."""
-    verb = {"OPTED_IN": "Opted in to", "OPTED_OUT": "Opted out of"}[status]
-    kind = "all" if category == ALL else category.lower().replace("_", " ")
-    noun = "messages" if channel == ALL else Channel(channel).noun
-    return f"{verb} {kind} {noun}"
+    values = {
+        "category": category.lower().replace("_", " "),
+        "channel": "" if channel == ALL else said(Channel(channel).noun),
+    }
+    return gettext(_DECISIONS[status, channel == ALL, category == ALL]) % values
+
+
+_DECISIONS = {
+    ("OPTED_IN", True, True): gettext_noop("Opted in to all messages"),
+    ("OPTED_IN", True, False): gettext_noop("Opted in to %(category)s messages"),
+    ("OPTED_IN", False, True): gettext_noop("Opted in to all %(channel)s"),
+    ("OPTED_IN", False, False): gettext_noop("Opted in to %(category)s %(channel)s"),
+    ("OPTED_OUT", True, True): gettext_noop("Opted out of all messages"),
+    ("OPTED_OUT", True, False): gettext_noop("Opted out of %(category)s messages"),
+    ("OPTED_OUT", False, True): gettext_noop("Opted out of all %(channel)s"),
+    ("OPTED_OUT", False, False): gettext_noop("Opted out of %(category)s %(channel)s"),
+}
+"""By the decision, and whether it covers all channels and all categories."""
 
 
 def evidence(details: Mapping[str, object], *, in_full: bool = True) -> str:
     """Return the evidence of a decision in words; not `in_full`: its kind alone."""
     kind = str(details.get("kind", ""))
-    words = [EVIDENCE_KINDS.get(kind, kind)] if kind else []
+    words = [evidence_kind(kind)] if kind else []
     if in_full:
         words += [str(details[name]) for name in _PLAIN if details.get(name)]
-        further = {"from" if name == "ip" else f"{name}:": value for name, value in details.items()
-                  if name not in ("kind", *_PLAIN)}  # fmt: skip
-        words += [f"{name} {value}" for name, value in further.items()]
+        words += [
+            gettext("from %(address)s") % {"address": value} if name == "ip" else f"{name}: {value}"
+            for name, value in details.items()
+            if name not in ("kind", *_PLAIN)
+        ]
     return ", ".join(words)
 
 

@@ -16,6 +16,7 @@ Other packages use:
 - `gates`: what stops a message, and the verdict
 - `routing`: which accounts take a send, and in which order
 - `attention`: what needs an admin now: accounts, webhooks and backlogs that fail
+- `sentences`: sentences for people, which the console translates
 - `figures`: the figures of accepted deliveries, by their statuses
 - `admission`: whether an account takes sends now, and which sends may go
 - `receipts`: what receipts imply, and the status that follows from all of them

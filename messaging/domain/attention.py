@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import reduce
 from uuid import UUID
 
 from messaging.domain.admission import CircuitState
 from messaging.domain.channels import Channel
+from messaging.domain.sentences import counted, sentence
 
 GOOD_RATE, BAD_RATE = 0.95, 0.5
 """From which share of accepted attempts an account is well, and below which it is down."""
@@ -97,25 +99,34 @@ def account_status(facts: AccountFacts) -> AccountStatus:
 def account_problem(facts: AccountFacts, refusal: tuple[str, str]) -> Problem | None:
     """Return the severity, code and message of an account that fails; None if it doesn't.
 
-    `refusal` has the code and the text of an account that its provider refuses.
+    `refusal` has the code and the marked template of an account that its provider refuses.
     """
     status = account_status(facts)
     if status not in (AccountStatus.DOWN, AccountStatus.DEGRADED):
         return None
     severity = Severity.ERROR if status is AccountStatus.DOWN else Severity.WARNING
     if facts.is_broken:
-        text = f"The settings of {facts.name} can't be read. Save them again."
+        text = sentence("The settings of %(name)s can't be read. Save them again.", name=facts.name)
         return severity, "ACCOUNT_BROKEN", text
     if facts.is_refused:
-        code, text = refusal
-        return severity, code, text.format(facts.name)
-    figures = f"{facts.accepted:,} of {facts.answered:,} attempts in the last hour"
+        code, template = refusal
+        return severity, code, sentence(template, name=facts.name)
+    figures = {"name": facts.name, "accepted": facts.accepted, "answered": facts.answered}
     if facts.circuit is CircuitState.CLOSED:
-        text = f"{facts.name} is failing: its provider accepted {figures}."
+        text = sentence(
+            "%(name)s is failing: its provider accepted %(accepted)s of %(answered)s attempts in "
+            "the last hour.",
+            **figures,
+        )
         return severity, "PROVIDER_FAILING", text
-    text = f"{facts.name} stopped after failures and is being retried."
     if facts.answered:
-        text = f"{text} Its provider accepted {figures}."
+        text = sentence(
+            "%(name)s stopped after failures and is being retried. Its provider accepted "
+            "%(accepted)s of %(answered)s attempts in the last hour.",
+            **figures,
+        )
+    else:
+        text = sentence("%(name)s stopped after failures and is being retried.", name=facts.name)
     return severity, "PROVIDER_STOPPED", text
 
 
@@ -136,19 +147,34 @@ class EndpointFacts:
 def endpoint_problem(facts: EndpointFacts) -> Problem | None:
     """Return the severity, code and message of an endpoint that gets no events."""
     if facts.disabled_because:
-        text = f"The webhook {facts.name} is disabled: {facts.disabled_because}"
+        text = sentence(
+            "The webhook %(name)s is disabled: %(reason)s",
+            name=facts.name,
+            reason=facts.disabled_because,
+        )
         return Severity.WARNING, "WEBHOOK_DISABLED", text
     if facts.failing_for is None or facts.failing_for < WEBHOOK_FAILING:
         return None
-    text = f"The webhook {facts.name} has been failing for {in_words(facts.failing_for)}"
-    if facts.waiting:
-        more = " or more" if facts.waiting >= facts.waiting_limit else ""
-        text = f"{text}, and {facts.waiting:,}{more} {_plural('event', facts.waiting)} waiting"
-    return Severity.WARNING, "WEBHOOK_FAILING", f"{text}."
+    return Severity.WARNING, "WEBHOOK_FAILING", _failing_webhook(facts, facts.failing_for)
 
 
-def _plural(noun: str, count: int) -> str:
-    return f"{noun} is" if count == 1 else f"{noun}s are"
+def _failing_webhook(facts: EndpointFacts, failing_for: timedelta) -> str:
+    values = {"name": facts.name, "time": in_words(failing_for)}
+    if not facts.waiting:
+        return sentence("The webhook %(name)s has been failing for %(time)s.", **values)
+    if facts.waiting >= facts.waiting_limit:
+        return sentence(
+            "The webhook %(name)s has been failing for %(time)s, and %(count)s or more events are "
+            "waiting.",
+            count=facts.waiting,
+            **values,
+        )
+    return counted(
+        "The webhook %(name)s has been failing for %(time)s, and %(count)s event is waiting.",
+        "The webhook %(name)s has been failing for %(time)s, and %(count)s events are waiting.",
+        facts.waiting,
+        **values,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +193,22 @@ def backlog_problem(facts: BacklogFacts) -> Problem | None:
     if not facts.ready or facts.age < LATE[facts.priority]:
         return None
     severity = Severity.WARNING if facts.priority else Severity.ERROR
-    noun = "message is" if facts.ready == 1 else "messages are"
-    kind = f"{facts.channel.label} {noun}" if facts.priority else (
-        f"transactional {facts.channel.label} {noun}"
-    )  # fmt: skip
-    text = f"{facts.ready:,} {kind} waiting to be sent, the oldest for {in_words(facts.age)}."
+    values = {"channel": facts.channel.noun, "time": in_words(facts.age)}
+    if facts.priority:
+        text = counted(
+            "%(count)s %(channel)s message is waiting to be sent, for %(time)s.",
+            "%(count)s %(channel)s messages are waiting to be sent, the oldest for %(time)s.",
+            facts.ready,
+            **values,
+        )
+    else:
+        text = counted(
+            "%(count)s transactional %(channel)s message is waiting to be sent, for %(time)s.",
+            "%(count)s transactional %(channel)s messages are waiting to be sent, the oldest "
+            "for %(time)s.",
+            facts.ready,
+            **values,
+        )
     return severity, "BACKLOG_LATE", text
 
 
@@ -189,12 +226,23 @@ def pause_problem(facts: PauseFacts) -> Problem:
     """Return the problem that a pause is: what it holds waits until somebody ends it."""
     parts = [
         facts.channel,
-        f"the category {facts.category}" if facts.category else "",
-        f"the template {facts.template}" if facts.template else "",
+        sentence("category %(category)s", category=facts.category) if facts.category else "",
+        sentence("template %(template)s", template=facts.template) if facts.template else "",
     ]
-    subject = ", ".join(filter(None, parts)) or "all sending"
-    text = f"{subject[:1].upper()}{subject[1:]} is paused: {facts.reason}"
+    subject = reduce(_join, filter(None, parts), "")
+    if not subject:
+        text = sentence("All sending is paused: %(reason)s", reason=facts.reason)
+    elif subject == facts.channel:
+        text = sentence("%(channel)s is paused: %(reason)s", channel=subject, reason=facts.reason)
+    else:
+        text = sentence(
+            "Sending is paused for %(subject)s: %(reason)s", subject=subject, reason=facts.reason
+        )
     return Severity.WARNING, "PAUSED", text
+
+
+def _join(start: str, end: str) -> str:
+    return sentence("%(start)s, %(end)s", start=start, end=end) if start else end
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +256,33 @@ class ImportFacts:
 
 def import_problem(facts: ImportFacts) -> Problem:
     """Return the problem of an import that rejected rows."""
-    text = f"The import of {facts.name} rejected {facts.rejected:,} of {facts.rows:,} rows."
+    text = sentence(
+        "The import of %(name)s rejected %(rejected)s of %(rows)s rows.",
+        name=facts.name,
+        rejected=facts.rejected,
+        rows=facts.rows,
+    )
     return Severity.WARNING, "IMPORT_REJECTED", text
 
 
 def review_problem(count: int) -> Problem:
     """Return the problem of texts that somebody asked to be reviewed."""
-    noun = "draft waits" if count == 1 else "drafts wait"
-    return Severity.WARNING, "REVIEW_WAITING", f"{count:,} {noun} for a review."
+    text = counted(
+        "%(count)s draft waits for a review.", "%(count)s drafts wait for a review.", count
+    )
+    return Severity.WARNING, "REVIEW_WAITING", text
 
 
 def in_words(duration: timedelta) -> str:
     """Return a duration in its largest unit, rounded down, such as `15 min`."""
     seconds = int(duration.total_seconds())
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
+    if seconds >= 86_400:
+        return sentence("%(number)s d", number=seconds // 86_400)
+    if seconds >= 3600:
+        return sentence("%(number)s h", number=seconds // 3600)
+    if seconds >= 60:
+        return sentence("%(number)s min", number=seconds // 60)
+    return sentence("%(number)s s", number=seconds)
 
 
 def by_harm(findings: Iterable[Finding]) -> list[Finding]:

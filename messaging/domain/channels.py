@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from messaging.domain.sentences import sentence
+
 
 class Channel(StrEnum):
     EMAIL = "EMAIL"
@@ -11,13 +13,24 @@ class Channel(StrEnum):
     @property
     def label(self) -> str:
         """Return its name as people write it."""
-        return self.value if self is Channel.SMS else self.value.capitalize()
+        return _LABELS[self]
 
     @property
     def noun(self) -> str:
         """Return its name within a sentence."""
-        return self.value if self is Channel.SMS else self.value.lower()
+        return _NOUNS[self]
 
+
+_LABELS = {
+    Channel.EMAIL: sentence("Email"),
+    Channel.SMS: sentence("SMS"),
+    Channel.PUSH: sentence("Push"),
+}
+_NOUNS = {
+    Channel.EMAIL: sentence("email"),
+    Channel.SMS: sentence("SMS"),
+    Channel.PUSH: sentence("push"),
+}
 
 ALL = "ALL"
 """The wildcard in consent and suppression entries: every channel, or every category."""

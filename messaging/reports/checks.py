@@ -13,6 +13,8 @@ from django.db import Error
 from kombu.exceptions import KombuError
 from redis import RedisError
 
+from messaging.domain.attention import in_words
+from messaging.domain.sentences import sentence
 from messaging.store.archived import archive
 from rme.core.cache import TtlCache
 from rme.core.db import availability, clock, server
@@ -44,7 +46,12 @@ class Check:
 
 
 class _Unusable(Exception):
-    """A server answers, and cannot be used as it is; the message says why."""
+    """A server answers, and cannot be used as it is."""
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        """Why not."""
+        super().__init__(detail)
 
 
 def run() -> dict[str, Check]:
@@ -64,9 +71,10 @@ def _check(ask: Callable[[], str | None], *failures: type[Exception]) -> Check:
     try:
         detail = ask()
     except _Unusable as error:
-        status, detail = DOWN, str(error)
+        status, detail = DOWN, error.detail
     except failures as error:
-        status, detail = DOWN, f"does not answer ({type(error).__name__})"
+        name = type(error).__name__
+        status, detail = DOWN, sentence("doesn't answer (%(error)s)", error=name)
     return Check(status, _milliseconds_since(started), detail)
 
 
@@ -79,15 +87,24 @@ def _ask_database() -> str | None:
     with availability.within(DATABASE_SECONDS):
         state = server.read()
         if state.is_read_only:
-            raise _Unusable("is read-only: nothing can be accepted")
+            raise _Unusable(sentence("is read-only: nothing can be accepted"))
         if problem := _pooler_problems.get("", lambda: direct.problem() or ""):
-            raise _Unusable(problem)
-    return str(state.restart) if state.restart and state.restart.is_recent else None
+            raise _Unusable(sentence(problem))
+    return _restarted(state.restart) if state.restart and state.restart.is_recent else None
+
+
+def _restarted(restart: server.Restart) -> str:
+    values = {"time": in_words(restart.age), "at": f"{restart.at:%d %b %Y, %H:%M} UTC"}
+    if restart.is_after_crash:
+        return sentence(
+            "PostgreSQL restarted %(time)s ago (%(at)s) after a crash: read its log", **values
+        )
+    return sentence("PostgreSQL restarted %(time)s ago (%(at)s)", **values)
 
 
 def _ask_redis() -> None:
     if is_cluster():
-        raise _Unusable(f"REDIS_URL {redis_url.CLUSTER}")
+        raise _Unusable(sentence("REDIS_URL %(problem)s", problem=sentence(redis_url.CLUSTER)))
 
 
 def _ask_broker() -> None:
@@ -110,7 +127,7 @@ def _check_archive() -> dict[str, Check]:
         with availability.within(DATABASE_SECONDS):
             detail = archive().problem(clock.now())
     except Error:
-        detail = "not known: the database does not answer"
+        detail = sentence("not known: the database doesn't answer")
     status = DEGRADED if detail else OK
     return {"archive": Check(status, _milliseconds_since(started), detail)}
 
@@ -122,7 +139,9 @@ def _check_heartbeats() -> dict[str, Check]:
         processes = heartbeats.read()
         (has_scheduler,) = heartbeats.are_alive(("scheduler",))
     except RedisError:
-        detail = "Redis doesn't answer, so rme can't see whether workers and scheduler run."
+        detail = sentence(
+            "Redis doesn't answer, so rme can't see whether workers and scheduler run."
+        )
         workers: tuple[str, str | None] = (DEGRADED, detail)
         scheduler: tuple[str, str | None] = (DEGRADED, detail)
     else:
@@ -138,28 +157,29 @@ def _check_heartbeats() -> dict[str, Check]:
 def _workers(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str | None]:
     """Return the status of the worker processes. One whose tasks all fail is of no use."""
     if not processes:
-        return DOWN, "No worker is running, so nothing is sent."
+        return DOWN, sentence("No worker is running, so nothing is sent.")
     if failing := [each for each in processes if each.failing]:
         tasks = sorted(
             {f"{task}: {problem}" for each in failing for task, problem in each.failing.items()}
         )
-        detail = (
-            f"Tasks fail in {len(failing)} of {len(processes)} worker processes "
-            f"({', '.join(tasks)})."
+        detail = sentence(
+            "Tasks fail in %(failing)s of %(all)s worker processes (%(tasks)s).",
+            failing=len(failing),
+            all=len(processes),
+            tasks=", ".join(tasks),
         )
         all_fail = not any(each.works for each in processes)
         return (DOWN if all_fail else DEGRADED), detail
     if any(each.unprompted for each in processes):
-        return DEGRADED, "Workers get no tasks from the broker, so they look for work themselves."
+        return DEGRADED, sentence(
+            "Workers get no tasks from the broker, so they look for work themselves."
+        )
     return OK, None
 
 
 def _missing_scheduler(processes: Sequence[heartbeats.Heartbeat]) -> tuple[str, str]:
     if not processes:
-        return DOWN, "Scheduled messages wait: no worker is running."
+        return DOWN, sentence("Scheduled messages wait: no worker is running.")
     if any(each.unprompted for each in processes):
-        return (
-            DEGRADED,
-            "The scheduler (beat) is not running. Workers do its work, late.",
-        )
-    return DOWN, "Scheduled messages wait: the scheduler (beat) is not running."
+        return DEGRADED, sentence("The scheduler (beat) is not running. Workers do its work, late.")
+    return DOWN, sentence("Scheduled messages wait: the scheduler (beat) is not running.")

@@ -17,6 +17,7 @@ from messaging.delivery.accounts import Availability, shared_availability
 from messaging.domain import attention
 from messaging.domain.attention import EndpointFacts, Finding, Severity
 from messaging.domain.channels import Channel
+from messaging.domain.sentences import counted, sentence
 from messaging.models import (
     ProviderAccount,
     Template,
@@ -88,19 +89,23 @@ def _unserved_channels(accounts: Accounts, simulated: Collection[str]) -> list[F
     problems = []
     for organization_id, rows in accounts.items():
         for channel in Channel:
+            names = {"channel": channel.label, "noun": channel.noun}
             states = {row.state for row in rows if row.channel == channel}
             states.discard(ProviderAccount.State.DRAFT)
             if not states and organization_id in simulated:  # as in routing
-                text = (
-                    f"{channel.label} isn't delivered: there is no {channel.noun} provider, so the "
-                    "simulator receives it."
+                text = sentence(
+                    "%(channel)s isn't delivered: there is no %(noun)s provider, so the simulator "
+                    "receives it.",
+                    **names,
                 )
                 problems.append(Finding(organization_id, WARNING, "SIMULATOR_SERVES", text))
             elif not states:
-                text = f"{channel.label} can't be sent: there is no {channel.noun} provider."
+                text = sentence(
+                    "%(channel)s can't be sent: there is no %(noun)s provider.", **names
+                )
                 problems.append(Finding(organization_id, ERROR, "NO_PROVIDER", text))
             elif ProviderAccount.State.ACTIVE not in states:
-                text = f"{channel.label} waits: no {channel.noun} provider is active."
+                text = sentence("%(channel)s waits: no %(noun)s provider is active.", **names)
                 problems.append(Finding(organization_id, ERROR, "NO_ACTIVE_PROVIDER", text))
     return problems
 
@@ -110,7 +115,7 @@ def _vapid_key(accounts: Accounts) -> list[Finding]:
     if settings.VAPID_KEY_IS_SET:
         return []
     with_devices = active_devices.with_browsers(list(accounts))
-    text = (
+    text = sentence(
         "VAPID_PRIVATE_KEY isn't set. rme makes the key from SECRET_KEY, so all browsers are lost "
         "when you change it."
     )
@@ -145,8 +150,7 @@ def _read_domains(organization_ids: Sequence[str]) -> list[_DomainRow]:
 
 def _sender_domains(organization_ids: Sequence[str], rows: Sequence[_DomainRow]) -> list[Finding]:
     verified = {row.organization_id for row in rows if row.verified_at}
-    problem = "Email can't be sent: no sender domain is verified."
-    text = "The sender domain {} isn't verified, so nothing can be sent from it."
+    problem = sentence("Email can't be sent: no sender domain is verified.")
     return [
         *(
             Finding(each, ERROR, "NO_SENDER_DOMAIN", problem)
@@ -158,7 +162,10 @@ def _sender_domains(organization_ids: Sequence[str], rows: Sequence[_DomainRow])
                 row.organization_id,
                 WARNING,
                 "SENDER_DOMAIN_UNVERIFIED",
-                text.format(row.domain),
+                sentence(
+                    "The sender domain %(domain)s isn't verified, so nothing can be sent from it.",
+                    domain=row.domain,
+                ),
                 row.id,
             )
             for row in rows
@@ -181,13 +188,18 @@ def _template_languages(organization_ids: Sequence[str]) -> list[Finding]:
         .filter(served=False)
         .order_by("organization_id", "name", "channel")[:TEMPLATES_LIMIT]
     )
-    text = "The {} template {} isn't published in {}, the organization's language."
     return [
         Finding(
             owner,
             WARNING,
             "TEMPLATE_WITHOUT_LANGUAGE",
-            text.format(Channel(channel).noun, name, language),
+            sentence(
+                "The %(channel)s template %(name)s isn't published in %(language)s, the "
+                "organization's language.",
+                channel=Channel(channel).noun,
+                name=name,
+                language=language,
+            ),
         )
         for owner, name, channel, language, _ in rows
     ]
@@ -204,10 +216,15 @@ def _manual_review(organization_ids: Sequence[str]) -> list[Finding]:
 
 
 def _held(count: int) -> str:
-    if count == 1:
-        return "1 message has an unknown outcome. Review it."
-    more = " or more" if count == backlogs.HELD_LIMIT else ""
-    return f"{count:,}{more} messages have an unknown outcome. Review them."
+    if count == backlogs.HELD_LIMIT:
+        return sentence(
+            "%(count)s or more messages have an unknown outcome. Review them.", count=count
+        )
+    return counted(
+        "%(count)s message has an unknown outcome. Review it.",
+        "%(count)s messages have an unknown outcome. Review them.",
+        count,
+    )
 
 
 def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
@@ -224,20 +241,29 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
             failing_for=now - row.failing_since if row.failing_since else None,
             waiting=waiting.get(row.pk, 0),
             waiting_limit=backlogs.WAITING_LIMIT,
-            disabled_because="" if row.enabled else row.disabled_reason or "it failed too long.",
+            disabled_because="" if row.enabled else row.disabled_reason or _FAILED,
         )
         if problem := attention.endpoint_problem(facts):
             problems.append(Finding(row.organization_id, *problem, row.pk))
     return problems
 
 
+_FAILED = sentence("it failed too long.")
+
+
 def _programs(organization_ids: Sequence[str]) -> list[Finding]:
     """Find applications and keys that may do more than their makers."""
-    text = "{} may do more than the person who made it. Confirm it, or remove permissions."
     return [
-        Finding(each.organization_id, WARNING, "PROGRAM_UNCONFIRMED", text.format(each.name))
+        Finding(each.organization_id, WARNING, "PROGRAM_UNCONFIRMED", _unconfirmed(each.name))
         for each in unbacked_programs(organization_ids)
     ]
+
+
+def _unconfirmed(name: str) -> str:
+    return sentence(
+        "%(name)s may do more than the person who made it. Confirm it, or remove permissions.",
+        name=name,
+    )
 
 
 def _privacy_requests(organization_ids: Sequence[str]) -> list[Finding]:
@@ -251,6 +277,6 @@ def _privacy_requests(organization_ids: Sequence[str]) -> list[Finding]:
 
 
 def _overdue(count: int) -> str:
-    return (
-        "1 privacy request is overdue." if count == 1 else f"{count} privacy requests are overdue."
+    return counted(
+        "%(count)s privacy request is overdue.", "%(count)s privacy requests are overdue.", count
     )

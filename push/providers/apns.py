@@ -15,6 +15,7 @@ import orjson
 import structlog
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.utils.translation import gettext_noop
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
 from push.providers import access_tokens, proven
@@ -174,7 +175,7 @@ class Apns(PushProvider):
     platforms = frozenset({"IOS"})
     refusal_problem = (
         "APNS_KEY_REFUSED",
-        "{} is refused by Apple: its key, team or topic is wrong.",
+        gettext_noop("Apple refuses %(name)s: its key, team or topic is wrong."),
     )
     Settings = ApnsSettings
     settings: ApnsSettings

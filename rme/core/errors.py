@@ -22,6 +22,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+def translatable(text: str) -> str:
+    """Mark a text for translation, as gettext_noop does: the router has no Django."""
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Detail:
     """A field that is wrong, as a path like `to[0].contactId`, and why."""
@@ -66,7 +71,7 @@ class ApiError(Exception):
 
 
 class InvalidPayload(ApiError):
-    code, status, default = "INVALID_PAYLOAD", 400, "The request is not valid."
+    code, status, default = "INVALID_PAYLOAD", 400, translatable("The request is not valid.")
 
     @classmethod
     def at(cls, field: str, message: str) -> "InvalidPayload":
@@ -75,26 +80,30 @@ class InvalidPayload(ApiError):
 
 
 class Unauthorized(ApiError):
-    code, status, default = "UNAUTHORIZED", 401, "A valid access token is required."
+    code, status, default = "UNAUTHORIZED", 401, translatable("A valid access token is required.")
 
 
 class Forbidden(ApiError):
-    code, status, default = "FORBIDDEN", 403, "The application lacks a permission."
+    code, status, default = "FORBIDDEN", 403, translatable("The application lacks a permission.")
 
 
 class NoConsent(ApiError):
-    code, status, default = "NO_CONSENT", 403, "The recipient has not consented."
+    code, status, default = "NO_CONSENT", 403, translatable("The recipient has not consented.")
 
 
 class Suppressed(ApiError):
-    code, status, default = "SUPPRESSED", 403, "The recipient is on a suppression list."
+    code, status, default = (
+        "SUPPRESSED",
+        403,
+        translatable("The recipient is on a suppression list."),
+    )
 
 
 class FrequencyCapped(ApiError):
     code, status, default = (
         "FREQUENCY_CAPPED",
         403,
-        "The recipient has had as many messages of this category as its cap allows.",
+        translatable("The recipient has had as many messages of this category as its cap allows."),
     )
 
 
@@ -104,12 +113,12 @@ class DuplicateAddress(ApiError):
     code, status, default = (
         "DUPLICATE_ADDRESS",
         409,
-        "An earlier recipient of this message has the same address.",
+        translatable("An earlier recipient of this message has the same address."),
     )
 
 
 class NotFound(ApiError):
-    code, status, default = "NOT_FOUND", 404, "There is no such thing here."
+    code, status, default = "NOT_FOUND", 404, translatable("There is no such thing here.")
 
     @classmethod
     def at(cls, field: str, message: str) -> "NotFound":
@@ -121,23 +130,31 @@ class TemplateNotFound(ApiError):
     code, status, default = (
         "TEMPLATE_NOT_FOUND",
         404,
-        "There is no active template with that name and locale.",
+        translatable("There is no active template with that name and locale."),
     )
 
 
 class MethodNotAllowed(ApiError):
-    code, status, default = "METHOD_NOT_ALLOWED", 405, "This path does not take that method."
+    code, status, default = (
+        "METHOD_NOT_ALLOWED",
+        405,
+        translatable("This path does not take that method."),
+    )
 
 
 class NotCancellable(ApiError):
-    code, status, default = "NOT_CANCELLABLE", 409, "The message is no longer scheduled."
+    code, status, default = (
+        "NOT_CANCELLABLE",
+        409,
+        translatable("The message is no longer scheduled."),
+    )
 
 
 class SuppressionProtected(ApiError):
     code, status, default = (
         "SUPPRESSION_PROTECTED",
         409,
-        "Only the recipient or an admin may lift this suppression.",
+        translatable("Only the recipient or an admin may lift this suppression."),
     )
 
 
@@ -145,29 +162,37 @@ class IdempotencyInProgress(ApiError):
     code, status, default = (
         "IDEMPOTENCY_IN_PROGRESS",
         409,
-        "The first request with this Idempotency-Key is still running.",
+        translatable("The first request with this Idempotency-Key is still running."),
     )
 
 
 class PayloadTooLarge(ApiError):
-    code, status, default = "PAYLOAD_TOO_LARGE", 413, "The body is larger than 5 MiB."
+    code, status, default = "PAYLOAD_TOO_LARGE", 413, translatable("The body is larger than 5 MiB.")
 
 
 class UnsupportedMediaType(ApiError):
-    code, status, default = "UNSUPPORTED_MEDIA_TYPE", 415, "The body must be application/json."
+    code, status, default = (
+        "UNSUPPORTED_MEDIA_TYPE",
+        415,
+        translatable("The body must be application/json."),
+    )
 
 
 class Misdirected(ApiError):
     """RFC 9110 §15.5.20. Its header `RME-Cell` names the cell that serves the organization."""
 
-    code, status, default = "MISDIRECTED", 421, "Another cell serves this organization."
+    code, status, default = (
+        "MISDIRECTED",
+        421,
+        translatable("Another cell serves this organization."),
+    )
 
 
 class IdempotencyKeyReused(ApiError):
     code, status, default = (
         "IDEMPOTENCY_KEY_REUSED",
         422,
-        "This Idempotency-Key was used for another request.",
+        translatable("This Idempotency-Key was used for another request."),
     )
 
 
@@ -175,24 +200,28 @@ class Unreachable(ApiError):
     code, status, default = (
         "UNREACHABLE",
         422,
-        "No channel asked for has an address or device for this recipient.",
+        translatable("No channel asked for has an address or device for this recipient."),
     )
 
 
 class RateLimited(ApiError):
-    code, status, default = "RATE_LIMITED", 429, "Too many requests; see Retry-After."
+    code, status, default = "RATE_LIMITED", 429, translatable("Too many requests; see Retry-After.")
 
 
 class InternalError(ApiError):
-    code, status, default = "INTERNAL_ERROR", 500, "Something went wrong on our side."
+    code, status, default = "INTERNAL_ERROR", 500, translatable("Something went wrong on our side.")
 
 
 class ProviderError(ApiError):
-    code, status, default = "PROVIDER_ERROR", 502, "No provider took the message."
+    code, status, default = "PROVIDER_ERROR", 502, translatable("No provider took the message.")
 
 
 class Unavailable(ApiError):
-    code, status, default = "UNAVAILABLE", 503, "The service cannot take requests right now."
+    code, status, default = (
+        "UNAVAILABLE",
+        503,
+        translatable("The service cannot take requests right now."),
+    )
 
 
 def by_code() -> dict[str, type[ApiError]]:

@@ -36,7 +36,7 @@ def refused(answer):
 
 UNAVAILABLE = (503, "UNAVAILABLE", "5")
 RESTARTED = (
-    r"PostgreSQL restarted (less than a minute|\d minutes?) ago "
+    r"PostgreSQL restarted \d+ (s|min) ago "
     r"\(\d\d \w{3} \d{4}, \d\d:\d\d UTC\)"
 )
 

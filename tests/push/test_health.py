@@ -128,7 +128,7 @@ def send(person, times=1):
 REFUSED = {
     "severity": "error",
     "code": "APNS_KEY_REFUSED",
-    "message": "apns is refused by Apple: its key, team or topic is wrong.",
+    "message": "Apple refuses apns: its key, team or topic is wrong.",
 }
 
 
@@ -176,7 +176,7 @@ def test_service_account_rejected_by_google_is_a_finding(org, api, settings, red
         {
             "severity": "error",
             "code": "CREDENTIALS_FAILING",
-            "message": "fcm is refused by its provider: its settings are wrong.",
+            "message": "The provider of fcm refuses its settings. Correct them.",
         }
     ]
     redis.flushdb()

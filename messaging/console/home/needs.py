@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from django.urls import reverse
 
+from messaging.console import wording
 from messaging.console.filters.message_filter import HELD
 from messaging.domain.attention import Finding, Severity
 from messaging.domain.statuses import Status
@@ -72,7 +73,11 @@ def of_organization(findings: Iterable[Finding], permissions: frozenset[P]) -> l
     harmful first.
     """
     needs = [
-        Need(each.message, *_button(each, permissions), severe=each.severity == Severity.ERROR)
+        Need(
+            wording.said(each.message),
+            *_button(each, permissions),
+            severe=each.severity == Severity.ERROR,
+        )
         for each in findings
         if P.SEE_PEOPLE in permissions or each.code not in _NAMING_FILES
     ]
@@ -105,7 +110,7 @@ def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> 
     stopped = (f"{messages}?status={Status.ACCEPTED}", "See waiting messages")
     return [
         Need(
-            _sentence(name, check.detail or ""),
+            _sentence(name, wording.said(check.detail or "")),
             *(stopped if name in ("workers", "scheduler") else (home, "Reload")),
             severe=check.status == checks.DOWN,
             is_note=check.status == checks.OK,

@@ -40,13 +40,6 @@ class Restart:
     def is_recent(self) -> bool:
         return self.age < (CRASH if self.is_after_crash else RESTART)
 
-    def __str__(self) -> str:
-        minutes = int(self.age / timedelta(minutes=1))
-        number, unit = (minutes, "minute") if minutes < 120 else (minutes // 60, "hour")
-        count = f"{number} {unit}{'' if number == 1 else 's'}" if number else "less than a minute"
-        crash = " after a crash: read its log" if self.is_after_crash else ""
-        return f"PostgreSQL restarted {count} ago ({self.at:%d %b %Y, %H:%M} UTC){crash}"
-
 
 @dataclass(frozen=True, slots=True)
 class ServerState:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_noop
 
 SERVERS = ("redis", "rediss", "unix")
 SENTINELS = ("redis+sentinel", "rediss+sentinel")
-CLUSTER = (
+CLUSTER = gettext_noop(
     "is a Redis Cluster, which the service cannot use: name one server, or a primary "
     "with Sentinel (redis+sentinel://host:26379,host2:26379/service/0)"
 )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import structlog
+from django.utils.translation import gettext_noop
 from pydantic import BaseModel, ConfigDict
 
 from rme.core.outcomes import NOT_TRIED, Fault, Outcome, Rejected, Unknown
@@ -94,9 +95,9 @@ class Provider:
     """For PUSH: the platforms whose devices it reaches; empty for all."""
     refusal_problem: ClassVar[tuple[str, str]] = (
         "CREDENTIALS_FAILING",
-        "{} is refused by its provider: its settings are wrong.",
+        gettext_noop("The provider of %(name)s refuses its settings. Correct them."),
     )
-    """What health shows while the provider refuses an account: a code, and a text for its name."""
+    """What health shows while the provider refuses an account: a code, and a text with its name."""
     Settings: ClassVar[type[ProviderSettings]] = ProviderSettings
     listens: ClassVar[bool] = False
     """It receives over a connection that it keeps: each worker calls `listen` every few seconds."""

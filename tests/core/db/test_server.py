@@ -91,28 +91,16 @@ def test_crash_of_postgresql_15(server):
 
 
 @pytest.mark.parametrize(
-    ("age", "is_after_crash", "is_recent", "text"),
+    ("age", "is_after_crash", "is_recent"),
     [
-        (timedelta(seconds=59), False, True, "less than a minute ago (26 Nov 2026, 21:48 UTC)"),
-        (timedelta(seconds=60), False, True, "1 minute ago (26 Nov 2026, 21:48 UTC)"),
-        (timedelta(minutes=15), False, False, "15 minutes ago (26 Nov 2026, 21:48 UTC)"),
-        (
-            timedelta(hours=23),
-            True,
-            True,
-            "23 hours ago (26 Nov 2026, 21:48 UTC) after a crash: read its log",
-        ),
-        (
-            timedelta(days=1),
-            True,
-            False,
-            "24 hours ago (26 Nov 2026, 21:48 UTC) after a crash: read its log",
-        ),
+        (timedelta(minutes=14), False, True),
+        (timedelta(minutes=15), False, False),
+        (timedelta(hours=23), True, True),
+        (timedelta(days=1), True, False),
     ],
 )
-def test_restart_is_recent(age, is_after_crash, is_recent, text):
-    restart = Restart(NOW, age, is_after_crash)
-    assert (restart.is_recent, str(restart)) == (is_recent, f"PostgreSQL restarted {text}")
+def test_restart_is_recent(age, is_after_crash, is_recent):
+    assert Restart(NOW, age, is_after_crash).is_recent == is_recent
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from messaging.domain.attention import (
 )
 from messaging.domain.channels import Channel
 
-REFUSAL = ("CREDENTIALS_FAILING", "{} is refused by its provider: its settings are wrong.")
+REFUSAL = ("CREDENTIALS_FAILING", "The provider of %(name)s refuses its settings.")
 MINUTE = timedelta(minutes=1)
 
 
@@ -94,8 +94,8 @@ def test_backlog_is_late_by_its_priority(priority, minutes, severity):
     ("facts", "text"),
     [
         (PauseFacts("", "", "", "fraud"), "All sending is paused: fraud"),
-        (PauseFacts("SMS", "NEWS", "", "typo"), "SMS, the category NEWS is paused: typo"),
-        (PauseFacts("", "", "welcome", "typo"), "The template welcome is paused: typo"),
+        (PauseFacts("SMS", "NEWS", "", "typo"), "Sending is paused for SMS, category NEWS: typo"),
+        (PauseFacts("", "", "welcome", "typo"), "Sending is paused for template welcome: typo"),
     ],
 )
 def test_problem_of_a_pause(facts, text):

@@ -222,7 +222,7 @@ def test_health_reports_missing_redis_while_calls_continue(org, api, settings):
     assert report["status"] == "degraded"
     assert report["checks"] == {
         "database": OK,
-        "redis": {"status": "down", "detail": "does not answer (ConnectionError)"},
+        "redis": {"status": "down", "detail": "doesn't answer (ConnectionError)"},
         "broker": OK,
         "workers": unknown,
         "scheduler": unknown,

@@ -48,7 +48,7 @@ def test_late_backlog_pause_review_and_rejected_import_are_found(org, api):
     found = {each["code"]: each for each in read(api)["configuration"] if each["code"] in codes}
     assert {code: (each["severity"], each["message"]) for code, each in found.items()} == {
         "BACKLOG_LATE": (
-            "error", "1 transactional Email message is waiting to be sent, the oldest for 3 min.",
+            "error", "1 transactional email message is waiting to be sent, for 3 min.",
         ),
         "PAUSED": ("warning", "SMS is paused: the gateway moves"),
         "REVIEW_WAITING": ("warning", "1 draft waits for a review."),

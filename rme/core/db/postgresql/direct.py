@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 
 from django.db import DEFAULT_DB_ALIAS, ProgrammingError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext_noop
 
 ALIAS = "direct"
 """The database of `DATABASE_DIRECT_URL` in `DATABASES`; only with a pooler is there one."""
@@ -50,13 +51,16 @@ def problem() -> str | None:
     """Return what is wrong with the addresses of the database. Raises Error without an answer."""
     if is_pooled():
         if _shares_sessions(connections[ALIAS]):
-            return (
+            return gettext_noop(
                 "DATABASE_DIRECT_URL leads to a pooler in transaction mode: "
                 "it has to be the address of PostgreSQL itself, or of a pool in session mode"
             )
         return None
     if _shares_sessions(connections[DEFAULT_DB_ALIAS]):
-        return f"DATABASE_URL leads to a pooler in transaction mode: {_HINT}"
+        return gettext_noop(
+            "DATABASE_URL leads to a pooler in transaction mode: "
+            "set DATABASE_POOLER=transaction, and DATABASE_DIRECT_URL to PostgreSQL itself"
+        )
     return None
 
 

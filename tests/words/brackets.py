@@ -1,0 +1,146 @@
+"""A language for tests: each string of a catalogue stands in brackets."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import allauth
+import django
+from babel.messages.catalog import Catalog
+from django.apps import apps
+from django.db.models import CharField, JSONField, TextField
+from django.http import HttpRequest, HttpResponse
+from django.utils import translation
+
+from docs import words
+
+LANGUAGE = "en-zz"
+OPEN, CLOSE = "⟦", "⟧"
+QUOTED = {"script", "style", "code", "pre", "kbd", "samp", "textarea", "svg", "template"}
+"""Elements whose text is meant for programs, or was written by a person."""
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+ATTRIBUTES = {"title", "placeholder", "aria-label", "aria-description", "alt", "label", "summary"}
+WORD = re.compile(r"(?<![\w@./:#+%{-])[A-Za-zÀ-ž][a-zÀ-ž]+(?:['’][a-z]+)?(?![\w@/:}]|[.-]\w)")
+"""A word of a language; names of fields, files and hosts, and abbreviations, are none."""
+SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]")
+
+
+def install(folder: Path) -> None:
+    """Write the language into a folder, which LOCALE_PATHS should name."""
+    path = folder / translation.to_locale(LANGUAGE) / "LC_MESSAGES" / "django.mo"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(words.mo_text(catalogue()))
+
+
+def catalogue() -> Catalog:
+    """Return the catalogues of the console, of Django and of django-allauth, with brackets."""
+    bracketed = Catalog(locale="en")
+    packages = (Path(package.__file__ or "").parent for package in (allauth, django))
+    theirs = (path for each in packages for path in each.rglob("locale/en/LC_MESSAGES/django.po"))
+    for path in (*theirs, words.po_of("en")):
+        for message in words.read(path):
+            if message.id:
+                texts = [message.id] if isinstance(message.id, str) else list(message.id)
+                shown = [_bracketed(text) for text in texts]
+                bracketed.add(
+                    message.id,
+                    shown[0] if len(shown) == 1 else tuple(shown),
+                    context=message.context,
+                )
+    return bracketed
+
+
+def _bracketed(text: str) -> str:
+    parts = text.split(",") if text == "yes,no,maybe" else [text]
+    return ",".join(f"{OPEN}{each}{CLOSE}" for each in parts)
+
+
+def middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
+    """Show the pages of a browser in the language: the last of BROWSER_MIDDLEWARE."""
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        with translation.override(LANGUAGE):
+            return get_response(request)
+
+    return answer
+
+
+class _Page(HTMLParser):
+    """The texts and the attributes of a page that a person reads or hears."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if QUOTED.isdisjoint(self.open):
+            self.texts += [value for name, value in values.items() if name in ATTRIBUTES]
+            if tag == "input" and values.get("type") in ("submit", "button", "reset"):
+                self.texts.append(values.get("value", ""))
+            told = (value for name, value in values.items() if name.startswith("data-"))
+            self.texts += [value for value in told if SENTENCE.match(outside(value))]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if QUOTED.isdisjoint(self.open):
+            self.texts.append(data)
+
+
+def outside(text: str) -> str:
+    """Return a text without what stands in brackets, which may be nested."""
+    depth, parts = 0, [""]
+    for part in re.split(f"([{OPEN}{CLOSE}])", text):
+        if part == OPEN:
+            depth += 1
+            parts.append("")
+        elif part == CLOSE:
+            depth = max(0, depth - 1)
+        elif not depth:
+            parts[-1] += part
+    return "\0".join(parts)
+
+
+def unmarked(html: str, data: re.Pattern[str]) -> list[str]:
+    """Return the texts of a page that have words outside of brackets which are no data."""
+    texts = dict.fromkeys(" ".join(text.split()) for text in _Page(html).texts)
+    return [text for text in texts if WORD.search(data.sub("", outside(text)))]
+
+
+def stored() -> Iterator[str]:
+    """Yield the texts of all rows of the database."""
+    for model in apps.get_models():
+        fields = [
+            each.attname for each in model._meta.concrete_fields
+            if isinstance(each, CharField | TextField | JSONField)
+        ]  # fmt: skip
+        for row in model._default_manager.values_list(*fields):
+            yield from _leaves(row)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _leaves(list(value))
+        yield from _leaves(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+
+
+def data_pattern(texts: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of whole texts that are data."""
+    ordered = sorted(
+        {" ".join(each.split()) for each in texts if len(each) > 2}, key=len, reverse=True
+    )
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
