@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.tenants.models import Organization
 
@@ -13,42 +15,46 @@ class BotSettings(models.Model):
     """The settings of an organization's bots. Without a row the defaults apply."""
 
     class OnDuplicate(models.TextChoices):
-        RETURN_EXISTING = "return_existing", "Return the existing one"
-        REJECT = "reject", "Reject (409)"
-        ALLOW = "allow", "Create another"
+        RETURN_EXISTING = "return_existing", _("Return the existing one")
+        REJECT = "reject", _("Reject (409)")
+        ALLOW = "allow", _("Create another")
 
     organization = models.OneToOneField(
         Organization, models.CASCADE, primary_key=True, related_name="bot_settings"
     )
     always_200 = models.BooleanField(
-        "always 200",
+        _("always 200"),
         default=False,
-        help_text="Always respond with HTTP status 200, for bot builders that cannot read "
-        "another. The code in the body does not change.",
+        help_text=_(
+            "Always respond with HTTP status 200, for bot builders that cannot read "
+            "another. The code in the body does not change."
+        ),
     )
     max_records = models.PositiveSmallIntegerField(
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(50)],
-        help_text="The most records in a response.",
+        help_text=_("The most records in a response."),
     )
     on_duplicate_contact = models.CharField(
         max_length=20,
         choices=OnDuplicate.choices,
         default=OnDuplicate.RETURN_EXISTING,
-        help_text="For a new contact whose email address another contact has.",
+        help_text=_("For a new contact whose email address another contact has."),
     )
     on_duplicate_account = models.CharField(
         max_length=20,
         choices=OnDuplicate.choices,
         default=OnDuplicate.RETURN_EXISTING,
-        help_text="For a new account whose name another account has.",
+        help_text=_("For a new account whose name another account has."),
     )
 
     class Meta:
-        verbose_name = verbose_name_plural = "bot settings"
+        verbose_name = verbose_name_plural = _("bot settings")
 
     def __str__(self) -> str:
-        return f"Bot settings of {self.organization_id}"
+        return gettext("Bot settings of %(organization_id)s") % {
+            "organization_id": self.organization_id
+        }
 
 
 class Creation(models.Model):
@@ -69,4 +75,7 @@ class Creation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.record_id or 'unknown'} at {self.created_at}"
+        return gettext("%(value)s at %(created_at)s") % {
+            "value": self.record_id or "unknown",
+            "created_at": self.created_at,
+        }

@@ -5,6 +5,7 @@
 folder is a language, such as `locale/de`: `make words ARGS=de` begins one.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import django
 from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract, extract_python
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+from django.contrib import admin
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +41,7 @@ HINT = "Translators:"
 """How a comment begins that a translator should see."""
 
 
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rme.settings")
 NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)
 """In the place of the time of writing, so that the same catalogue makes the same file."""
 
@@ -94,9 +98,27 @@ def key(text: Any) -> str:
     return text if isinstance(text, str) else text[0]
 
 
+def names() -> Iterator[tuple[str, str]]:
+    """Yield the names of tables and columns that have pages, each with the file of its table."""
+    django.setup()
+    for model in sorted(admin.site._registry, key=lambda each: each._meta.label):
+        meta = model._meta
+        path = f"{model.__module__.replace('.', '/')}.py"
+        fields = (*meta.local_fields, *meta.local_many_to_many)
+        for name in (
+            meta.verbose_name,
+            meta.verbose_name_plural,
+            *(f.verbose_name for f in fields),
+        ):
+            yield path, str(name)
+
+
 def collected() -> Catalog:
-    """Return a catalogue of all marked strings."""
+    """Return a catalogue of all marked strings, and of the names of tables and columns."""
     catalogue, known = Catalog(), words_of_django()
+    for path, name in names():
+        if name not in known:
+            catalogue.add(name, None, [(path, 0)])
     for name, path in sources():
         method: Any = template_strings if path.suffix == ".html" else "python"
         with path.open("rb") as file:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 from rme.tenants.models import Organization
@@ -19,10 +20,10 @@ class Device(models.Model):
     """A registered device (`MSG_Device__c`): one token of one person."""
 
     class Platform(models.TextChoices):
-        IOS = "IOS"
-        ANDROID = "ANDROID"
-        WEB = "WEB"
-        PLATFORM = "PLATFORM"
+        IOS = "IOS", _("iOS")
+        ANDROID = "ANDROID", _("Android")
+        WEB = "WEB", _("Web")
+        PLATFORM = "PLATFORM", _("Platform")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -34,7 +35,7 @@ class Device(models.Model):
     token_digest = models.CharField(max_length=64, editable=False)
     environment = models.CharField(
         max_length=10,
-        choices=[("PRODUCTION", "Production"), ("SANDBOX", "Sandbox")],
+        choices=[("PRODUCTION", _("Production")), ("SANDBOX", _("Sandbox"))],
         default="PRODUCTION",
     )
     name = models.CharField(max_length=200, blank=True)
@@ -52,8 +53,8 @@ class Device(models.Model):
     last_seen_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
-        verbose_name = "device (MSG_Device__c)"
-        verbose_name_plural = "devices (MSG_Device__c)"
+        verbose_name = _("device (MSG_Device__c)")
+        verbose_name_plural = _("devices (MSG_Device__c)")
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(
                 fields=["organization", "token_digest"], name="one_person_a_token"

@@ -2,10 +2,12 @@ from functools import partial
 from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as registry
 from django.contrib.admin import apps
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from rme.celery import app
@@ -49,6 +51,25 @@ class AdminSite(UnfoldAdminSite):
 class AdminConfig(apps.AdminConfig):
     default = False
     default_site = "rme.apps.AdminSite"
+
+    def ready(self) -> None:
+        """Import the admin's pages, whose forms take the names of columns for labels."""
+        translate_names()
+        super().ready()
+
+
+def translate_names() -> None:
+    """Have the names of tables and columns translated, which Django makes of those in the code."""
+    for model in registry.get_models():
+        meta = model._meta
+        meta.verbose_name_plural = _lazy(meta.verbose_name_plural)
+        named: list[Any] = [meta, *meta.local_fields, *meta.local_many_to_many]
+        for each in named:
+            each.verbose_name = _lazy(each.verbose_name)
+
+
+def _lazy(name: Any) -> Any:
+    return gettext_lazy(name) if isinstance(name, str) else name
 
 
 class RmeConfig(AppConfig):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 from rme.tenants.models import Organization, User
@@ -18,16 +19,16 @@ class BulkAction(models.Model):
     """
 
     class Kind(models.TextChoices):
-        CANCEL = "CANCEL", "Cancel scheduled sends"
-        RESEND = "RESEND", "Send again"
-        LIFT = "LIFT", "Lift suppressions"
-        SEND_AGAIN = "SEND_AGAIN", "Manual review: send again"
-        GIVE_UP = "GIVE_UP", "Manual review: give up"
+        CANCEL = "CANCEL", _("Cancel scheduled sends")
+        RESEND = "RESEND", _("Send again")
+        LIFT = "LIFT", _("Lift suppressions")
+        SEND_AGAIN = "SEND_AGAIN", _("Manual review: send again")
+        GIVE_UP = "GIVE_UP", _("Manual review: give up")
 
     class State(models.TextChoices):
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        STOPPED = "STOPPED", "Stopped"
+        RUNNING = "RUNNING", _("Running")
+        DONE = "DONE", _("Done")
+        STOPPED = "STOPPED", _("Stopped")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)

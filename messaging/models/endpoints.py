@@ -8,6 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from messaging.domain.statuses import EventType
 from rme.core.db.encrypted_fields import EncryptedTextField
@@ -73,9 +74,9 @@ class WebhookDelivery(models.Model):
     """
 
     class Status(models.TextChoices):
-        PENDING = "PENDING"
-        DELIVERED = "DELIVERED"
-        FAILED = "FAILED"
+        PENDING = "PENDING", _("Pending")
+        DELIVERED = "DELIVERED", _("Delivered")
+        FAILED = "FAILED", _("Failed")
 
     organization_id = models.CharField(max_length=64)
     endpoint_id = models.BigIntegerField()

@@ -4,13 +4,15 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.domain.channels import ALL
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.core import ids
 from rme.tenants.models import FileImport, FilePart, Organization
 
-ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, "All channels")]
+ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, _("All channels"))]
 
 
 class ConsentEntry(models.Model):
@@ -21,8 +23,8 @@ class ConsentEntry(models.Model):
     """
 
     class Status(models.TextChoices):
-        OPTED_IN = "OPTED_IN", "Opted in"
-        OPTED_OUT = "OPTED_OUT", "Opted out"
+        OPTED_IN = "OPTED_IN", _("Opted in")
+        OPTED_OUT = "OPTED_OUT", _("Opted out")
 
     class Source(models.TextChoices):
         API = "API"
@@ -37,7 +39,7 @@ class ConsentEntry(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE)
     contact_id = models.CharField(max_length=64)
     channel = models.CharField(max_length=10, choices=ANY_CHANNEL_CHOICES)
-    category = models.CharField(max_length=64, help_text="A category's name, or ALL.")
+    category = models.CharField(max_length=64, help_text=_("A category's name, or ALL."))
     status = models.CharField(max_length=10, choices=Status.choices)
     source = models.CharField(max_length=16, choices=Source.choices)
     evidence = models.JSONField(default=dict, blank=True)
@@ -48,7 +50,7 @@ class ConsentEntry(models.Model):
     digest = models.CharField(max_length=64, editable=False)
 
     class Meta:
-        verbose_name_plural = "consent entries"
+        verbose_name_plural = _("consent entries")
         indexes: ClassVar[list[Any]] = [
             # read by store.gates.current_consent when accepting and before sending
             models.Index(
@@ -61,7 +63,12 @@ class ConsentEntry(models.Model):
 
     def __str__(self) -> str:
         words = self.status.replace("_", " ").capitalize()
-        return f"{words}: {self.channel}/{self.category}, contact {self.contact_id}"
+        return gettext("%(words)s: %(channel)s/%(category)s, contact %(contact_id)s") % {
+            "words": words,
+            "channel": self.channel,
+            "category": self.category,
+            "contact_id": self.contact_id,
+        }
 
 
 class AddressOptOut(models.Model):
@@ -92,19 +99,23 @@ class AddressOptOut(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.address} OPTED_OUT {self.channel}/{self.category}"
+        return gettext("%(address)s OPTED_OUT %(channel)s/%(category)s") % {
+            "address": self.address,
+            "channel": self.channel,
+            "category": self.category,
+        }
 
 
 class Suppression(models.Model):
     """An address or a contact that must not be written to on a channel."""
 
     class Reason(models.TextChoices):
-        HARD_BOUNCE = "HARD_BOUNCE", "Hard bounce"
-        COMPLAINT = "COMPLAINT", "Complaint"
-        STOP = "STOP", "STOP by SMS"
-        UNSUBSCRIBE = "UNSUBSCRIBE", "Unsubscribed"
-        INVALID_ADDRESS = "INVALID_ADDRESS", "Invalid address"
-        MANUAL = "MANUAL", "Manual"
+        HARD_BOUNCE = "HARD_BOUNCE", _("Hard bounce")
+        COMPLAINT = "COMPLAINT", _("Complaint")
+        STOP = "STOP", _("STOP by SMS")
+        UNSUBSCRIBE = "UNSUBSCRIBE", _("Unsubscribed")
+        INVALID_ADDRESS = "INVALID_ADDRESS", _("Invalid address")
+        MANUAL = "MANUAL", _("Manual")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -138,7 +149,11 @@ class Suppression(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.address or self.contact_id} on {self.channel}: {self.reason}"
+        return gettext("%(value)s on %(channel)s: %(reason)s") % {
+            "value": self.address or self.contact_id,
+            "channel": self.channel,
+            "reason": self.reason,
+        }
 
 
 class ConsentEntryInTest(models.Model):
@@ -205,7 +220,11 @@ class SuppressionInTest(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.address or self.contact_id} on {self.channel}: {self.reason} (test)"
+        return gettext("%(value)s on %(channel)s: %(reason)s (test)") % {
+            "value": self.address or self.contact_id,
+            "channel": self.channel,
+            "reason": self.reason,
+        }
 
 
 class SuppressionImport(FileImport):
@@ -244,8 +263,8 @@ class LedgerCheck(models.Model):
     """A verification of an organization's consent ledger, and how far it is."""
 
     class State(models.TextChoices):
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
+        RUNNING = "RUNNING", _("Running")
+        DONE = "DONE", _("Done")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -280,7 +299,9 @@ class LedgerCheck(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"verification of {self.created_at:%Y-%m-%d}"
+        return gettext("verification of %(created_at)s") % {
+            "created_at": f"{self.created_at:%Y-%m-%d}"
+        }
 
     @property
     def holds(self) -> bool:
@@ -301,14 +322,14 @@ class PrivacyRequest(models.Model):
     """
 
     class Kind(models.TextChoices):
-        EXPORT = "EXPORT", "Data export"
-        ERASURE = "ERASURE", "Erasure"
+        EXPORT = "EXPORT", _("Data export")
+        ERASURE = "ERASURE", _("Erasure")
 
     class State(models.TextChoices):
-        OPEN = "OPEN", "Open"
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        REFUSED = "REFUSED", "Refused"
+        OPEN = "OPEN", _("Open")
+        RUNNING = "RUNNING", _("Running")
+        DONE = "DONE", _("Done")
+        REFUSED = "REFUSED", _("Refused")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -356,7 +377,10 @@ class PrivacyRequest(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()} requested on {self.requested_at:%Y-%m-%d}"
+        return gettext("%(get_kind_display)s requested on %(requested_at)s") % {
+            "get_kind_display": self.get_kind_display(),
+            "requested_at": f"{self.requested_at:%Y-%m-%d}",
+        }
 
     @property
     def is_pending(self) -> bool:
@@ -375,4 +399,4 @@ class PrivacyFile(models.Model):
     expires_at = models.DateTimeField()
 
     def __str__(self) -> str:
-        return f"file of {self.request_id}"
+        return gettext("file of %(request_id)s") % {"request_id": self.request_id}

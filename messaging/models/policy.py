@@ -8,6 +8,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.domain.channels import Channel
 from push.models import Device
@@ -22,12 +24,12 @@ class Category(models.Model):
     """A category of messages and its rules. TRANSACTIONAL and MARKETING need no row."""
 
     class Regime(models.TextChoices):
-        OPT_IN = "OPT_IN", "Opt-in: blocked until the person agrees"
-        OPT_OUT = "OPT_OUT", "Opt-out: allowed until the person objects"
+        OPT_IN = "OPT_IN", _("Opt-in: blocked until the person agrees")
+        OPT_OUT = "OPT_OUT", _("Opt-out: allowed until the person objects")
 
     class OnUnknown(models.TextChoices):
-        RESEND = "RESEND", "Send again"
-        HOLD = "HOLD", "Hold for a receipt or an operator"
+        RESEND = "RESEND", _("Send again")
+        HOLD = "HOLD", _("Hold for a receipt or an operator")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="categories")
     name = models.CharField(max_length=64, validators=[RegexValidator(r"^[A-Z][A-Z0-9_]{0,63}$")])
@@ -36,19 +38,19 @@ class Category(models.Model):
     expires_after = models.PositiveIntegerField(
         default=4 * 3600,
         validators=[MinValueValidator(1), MaxValueValidator(30 * 86_400)],
-        help_text="Seconds after which a message that could not be sent is given up.",
+        help_text=_("Seconds after which a message that could not be sent is given up."),
     )
     cap_count = models.PositiveIntegerField(
-        null=True, blank=True, help_text="At most this many messages a contact in the window."
+        null=True, blank=True, help_text=_("At most this many messages a contact in the window.")
     )
     cap_window = models.PositiveIntegerField(
-        default=86_400, help_text="The window of the cap, in seconds."
+        default=86_400, help_text=_("The window of the cap, in seconds.")
     )
     channel_order = ArrayField(
         models.CharField(max_length=10, choices=CHANNEL_CHOICES),
         default=list,
         blank=True,
-        help_text="The order in which channel AUTO tries; none: PUSH, EMAIL, SMS.",
+        help_text=_("The order in which channel AUTO tries; none: PUSH, EMAIL, SMS."),
     )
 
     class Meta:
@@ -70,52 +72,63 @@ class SendingRules(models.Model):
     quiet_hours = models.JSONField(
         default=dict,
         blank=True,
-        help_text="By channel, in the recipient's zone: {"
-        '"SMS": {"from": "21:00", "until": "08:00"}}. A send in between waits for the end.',
+        help_text=_(
+            "By channel, in the recipient's zone: {"
+            '"SMS": {"from": "21:00", "until": "08:00"}}. A send in between waits for the end.'
+        ),
     )
     quiet_transactional = models.BooleanField(
-        default=False, help_text="Quiet hours hold for TRANSACTIONAL too."
+        default=False, help_text=_("Quiet hours hold for TRANSACTIONAL too.")
     )
     schedule_grace = models.PositiveIntegerField(
         default=3600,
-        help_text="Seconds a scheduled send may be late, after an outage. Later, MARKETING ends as "
-        "EXPIRED and TRANSACTIONAL still goes.",
+        help_text=_(
+            "Seconds a scheduled send may be late, after an outage. Later, MARKETING ends as "
+            "EXPIRED and TRANSACTIONAL still goes."
+        ),
     )
     sends_per_second = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Messages accepted a second; none: no ceiling."
+        null=True, blank=True, help_text=_("Messages accepted a second; none: no ceiling.")
     )
     sends_per_day = models.PositiveIntegerField(
-        default=1_000_000, help_text="Messages accepted in 24 hours."
+        default=1_000_000, help_text=_("Messages accepted in 24 hours.")
     )
     double_opt_in = models.BooleanField(
         default=False,
-        help_text="An OPTED_IN to email by the preference page counts once a link in a mail was "
-        "followed.",
+        help_text=_(
+            "An OPTED_IN to email by the preference page counts once a link in a mail was followed."
+        ),
     )
     track_opens = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Emails carry an image that tells when they are opened. Say so in your privacy "
-        "notice; in many countries it needs consent.",
+        help_text=_(
+            "Emails carry an image that tells when they are opened. Say so in your privacy "
+            "notice; in many countries it needs consent."
+        ),
     )
     track_clicks = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Links in emails lead by way of us, which tells that they were followed.",
+        help_text=_("Links in emails lead by way of us, which tells that they were followed."),
     )
 
     review_templates = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="A version of a template is made active only with the consent of a person who "
-        "wrote none of it.",
+        help_text=_(
+            "A version of a template is made active only with the consent of a person who "
+            "wrote none of it."
+        ),
     )
 
     class Meta:
-        verbose_name_plural = "sending rules"
+        verbose_name_plural = _("sending rules")
 
     def __str__(self) -> str:
-        return f"Sending rules of {self.organization_id}"
+        return gettext("Sending rules of %(organization_id)s") % {
+            "organization_id": self.organization_id
+        }
 
 
 class Pause(models.Model):
@@ -126,12 +139,12 @@ class Pause(models.Model):
     category = models.CharField(max_length=64, blank=True)
     template = models.CharField(max_length=200, blank=True)
     reason = models.CharField(max_length=500)
-    ends_at = models.DateTimeField(null=True, blank=True, help_text="None: until it is deleted.")
+    ends_at = models.DateTimeField(null=True, blank=True, help_text=_("None: until it is deleted."))
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
         scope = " ".join(filter(None, [self.channel, self.category, self.template]))
-        return f"Pause of {scope or 'everything'}"
+        return gettext("Pause of %(value)s") % {"value": scope or "everything"}
 
 
 def _country_prefix(text: str) -> str | None:
@@ -147,8 +160,8 @@ def _platform_or_app(text: str) -> str:
 
 
 _MATCHES = (
-    (addresses.domain, "a domain like example.com"),
-    (_country_prefix, "the beginning of numbers, like +41"),
+    (addresses.domain, _("a domain like example.com")),
+    (_country_prefix, _("the beginning of numbers, like +41")),
 )
 
 
@@ -158,24 +171,24 @@ class SenderDomain(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="sender_domains")
     domain = models.CharField(max_length=253)
     local_part = models.CharField(max_length=64, default="no-reply")
-    name = models.CharField(max_length=200, blank=True, help_text="The default sender name.")
+    name = models.CharField(max_length=200, blank=True, help_text=_("The default sender name."))
     is_default = models.BooleanField(default=False)
     verified_at = models.DateTimeField(null=True, blank=True)
     spf = models.CharField(
-        "SPF mechanism",
+        _("SPF mechanism"),
         max_length=255,
         blank=True,
         default="",
         db_default="",
-        help_text="What the mail provider names, such as include:spf.example.com.",
+        help_text=_("What the mail provider names, such as include:spf.example.com."),
     )
     dkim_selector = models.CharField(
-        "DKIM selector",
+        _("DKIM selector"),
         max_length=63,
         blank=True,
         default="",
         db_default="",
-        help_text="The name before ._domainkey, as the mail provider shows it.",
+        help_text=_("The name before ._domainkey, as the mail provider shows it."),
     )
     checked_at = models.DateTimeField(null=True, editable=False)
     findings = models.JSONField(default=list, db_default=[], editable=False)
@@ -204,9 +217,9 @@ class SenderDomain(models.Model):
         errors = {}
         domain = addresses.domain(self.domain)
         if domain is None:
-            errors["domain"] = "This is not a domain name. Use one like news.example.com."
+            errors["domain"] = gettext("This is not a domain name. Use one like news.example.com.")
         if not addresses.is_local_part(self.local_part):
-            errors["local_part"] = (
+            errors["local_part"] = gettext(
                 "Use letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots between them."
             )
         if errors:
@@ -222,39 +235,39 @@ class ProviderAccount(models.Model):
     """
 
     class State(models.TextChoices):
-        ACTIVE = "ACTIVE"
-        PAUSED = "PAUSED", "Paused: takes nothing"
-        DRAINING = "DRAINING", "Draining: takes nothing new"
-        DRAFT = "DRAFT", "Not active yet"
+        ACTIVE = "ACTIVE", _("Active")
+        PAUSED = "PAUSED", _("Paused: takes nothing")
+        DRAINING = "DRAINING", _("Draining: takes nothing new")
+        DRAFT = "DRAFT", _("Not active yet")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="accounts")
     public_id = models.CharField(max_length=36, unique=True, default=new_text_id, editable=False)
-    name = models.CharField(max_length=64, help_text="Shown as `provider` in the API.")
+    name = models.CharField(max_length=64, help_text=_("Shown as `provider` in the API."))
     kind = models.CharField(max_length=32)  # a key of `messaging.providers.REGISTRY`
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
-    priority = models.PositiveSmallIntegerField(default=100, help_text="Lower goes first.")
+    priority = models.PositiveSmallIntegerField(default=100, help_text=_("Lower goes first."))
     weight = models.PositiveSmallIntegerField(
-        default=1, validators=[MinValueValidator(1)], help_text="Share within a priority."
+        default=1, validators=[MinValueValidator(1)], help_text=_("Share within a priority.")
     )
     match = ArrayField(
         models.CharField(max_length=253),
         default=list,
         blank=True,
-        help_text="SMS: country prefixes (+41); EMAIL: recipient domains; none: everything.",
+        help_text=_("SMS: country prefixes (+41); EMAIL: recipient domains; none: everything."),
     )
     rate = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
-        help_text="Sends a second; more than that wait their turn. None: as fast as it goes.",
+        help_text=_("Sends a second; more than that wait their turn. None: as fast as it goes."),
     )
     state = models.CharField(max_length=8, choices=State.choices, default=State.ACTIVE)
     state_reason = models.CharField(
-        max_length=500, blank=True, db_default="", help_text="Why it is paused or draining."
+        max_length=500, blank=True, db_default="", help_text=_("Why it is paused or draining.")
     )
     credentials = EncryptedTextField(default="{}", blank=True)
     checked_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="None: not since the settings changed."
+        null=True, blank=True, editable=False, help_text=_("None: not since the settings changed.")
     )
     check_problem = models.CharField(max_length=200, blank=True, db_default="", editable=False)
     """What the last check or test found; empty: it works."""
@@ -279,5 +292,10 @@ class ProviderAccount(models.Model):
         read, example = _MATCHES[self.channel == Channel.SMS]
         normalized = [(each, read(each)) for each in self.match]
         if wrong := [each for each, normal in normalized if normal is None]:
-            raise ValidationError({"match": f"{wrong[0]} is not {example}."})
+            raise ValidationError(
+                {
+                    "match": gettext("%(wrong)s is not %(example)s.")
+                    % {"wrong": wrong[0], "example": example}
+                }
+            )
         self.match = list(dict.fromkeys(normal for _, normal in normalized if normal))

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 
@@ -14,13 +15,13 @@ class CallbackLogEntry(models.Model):
     """
 
     class Verdict(models.TextChoices):
-        APPLIED = "APPLIED", "Applied"
-        DUPLICATE = "DUPLICATE", "Came before"
-        SIGNATURE = "SIGNATURE", "Signature wrong"
-        UNKNOWN_ID = "UNKNOWN_ID", "No message of ours"
-        UNKNOWN_CODE = "UNKNOWN_CODE", "Unknown code"
-        UNREADABLE = "UNREADABLE", "Not readable"
-        NO_NEWS = "NO_NEWS", "Nothing new"
+        APPLIED = "APPLIED", _("Applied")
+        DUPLICATE = "DUPLICATE", _("Came before")
+        SIGNATURE = "SIGNATURE", _("Signature wrong")
+        UNKNOWN_ID = "UNKNOWN_ID", _("No message of ours")
+        UNKNOWN_CODE = "UNKNOWN_CODE", _("Unknown code")
+        UNREADABLE = "UNREADABLE", _("Not readable")
+        NO_NEWS = "NO_NEWS", _("Nothing new")
 
     pk = models.CompositePrimaryKey("organization_id", "id")  # read by callback_log, also its purge
     organization_id = models.CharField(max_length=64)
@@ -41,10 +42,10 @@ class CircuitChange(models.Model):
     """A change of the state of an account's circuit breaker, written when it happens."""
 
     class Why(models.TextChoices):
-        REFUSED = "REFUSED", "its provider refused the account"
-        FAILING = "FAILING", "too many of its sends failed"
-        PROBE_FAILED = "PROBE_FAILED", "a probe failed"
-        ANSWERED = "ANSWERED", "its probes were answered"
+        REFUSED = "REFUSED", _("its provider refused the account")
+        FAILING = "FAILING", _("too many of its sends failed")
+        PROBE_FAILED = "PROBE_FAILED", _("a probe failed")
+        ANSWERED = "ANSWERED", _("its probes were answered")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     account_id = models.BigIntegerField()

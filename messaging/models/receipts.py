@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 
@@ -105,8 +106,8 @@ class Hit(models.Model):
     """
 
     class Kind(models.TextChoices):
-        OPEN = "open", "Open"
-        CLICK = "click", "Click"
+        OPEN = "open", _("Open")
+        CLICK = "click", _("Click")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64)

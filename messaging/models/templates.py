@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from messaging.models.policy import CHANNEL_CHOICES
 from rme.tenants.models import Organization
@@ -20,13 +21,15 @@ class Template(models.Model):
         max_length=200, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     )
     language = models.CharField(
-        max_length=16, validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", "Like en_GB.")]
+        max_length=16, validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", _("Like en_GB."))]
     )
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
     category = models.CharField(max_length=64)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     archived_at = models.DateTimeField(
-        null=True, editable=False, help_text="None: not archived. To make a version active ends it."
+        null=True,
+        editable=False,
+        help_text=_("None: not archived. To make a version active ends it."),
     )
 
     class Meta:
@@ -44,9 +47,9 @@ class Version(models.Model):
     """What versions of templates and partials share. One that was ACTIVE is never edited."""
 
     class State(models.TextChoices):
-        DRAFT = "DRAFT"
-        ACTIVE = "ACTIVE"
-        ARCHIVED = "ARCHIVED"
+        DRAFT = "DRAFT", _("Draft")
+        ACTIVE = "ACTIVE", _("Active")
+        ARCHIVED = "ARCHIVED", _("Archived")
 
     OWNER: ClassVar[str]
     """The name of the foreign key to what this is a version of."""
@@ -101,7 +104,9 @@ class TemplateVersion(Version):
     subject = models.CharField(max_length=998, blank=True)
     text = models.TextField(blank=True)
     html = models.TextField(blank=True)
-    mjml = models.TextField(blank=True, help_text="Instead of HTML: MJML, compiled when activated.")
+    mjml = models.TextField(
+        blank=True, help_text=_("Instead of HTML: MJML, compiled when activated.")
+    )
     compiled_html = models.TextField(blank=True, editable=False)
     title = models.CharField(max_length=1000, blank=True)
     body = models.TextField(blank=True)
@@ -110,7 +115,7 @@ class TemplateVersion(Version):
     image = models.CharField(max_length=2000, blank=True)
     link = models.CharField(max_length=2000, blank=True)
     variables = models.JSONField(
-        default=dict, blank=True, help_text="JSON Schema of the variables that the text needs."
+        default=dict, blank=True, help_text=_("JSON Schema of the variables that the text needs.")
     )
 
     # A draft that is made active at a time.
@@ -148,7 +153,7 @@ class Partial(models.Model):
     name = models.CharField(
         max_length=64, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     )
-    text = models.TextField(help_text="Liquid. It sees only what `render` gives it.")
+    text = models.TextField(help_text=_("Liquid. It sees only what `render` gives it."))
     """The text of the active version. Only `messaging.content.partials` writes it."""
     is_published = models.BooleanField(default=True, db_default=True, editable=False)
     """Whether a version is or was active. Templates don't see a partial before that."""

@@ -6,6 +6,8 @@ from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower, Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
@@ -69,9 +71,9 @@ class Contact(Record):
     email_folded = models.GeneratedField(
         expression=Lower("email"), output_field=models.CharField(max_length=254), db_persist=True
     )
-    phone = models.CharField(max_length=20, blank=True, help_text="As E.164: +41446681800.")
-    mobile = models.CharField(max_length=20, blank=True, help_text="As E.164: +41791234567.")
-    language = models.CharField(max_length=16, blank=True, help_text="Like en_GB.")
+    phone = models.CharField(max_length=20, blank=True, help_text=_("As E.164: +41446681800."))
+    mobile = models.CharField(max_length=20, blank=True, help_text=_("As E.164: +41791234567."))
+    language = models.CharField(max_length=16, blank=True, help_text=_("Like en_GB."))
     zone = models.CharField(max_length=64, blank=True, validators=[validate_zone])
 
     class Meta:
@@ -114,11 +116,11 @@ class Contact(Record):
         """Check language and email, and convert phones to E.164. Raise ValidationError."""
         errors: dict[str, str] = {}
         if self.language and not is_language(self.language):
-            errors["language"] = "There is no such language or country: like en_GB or de."
+            errors["language"] = gettext("There is no such language or country: like en_GB or de.")
         if self.email:
             typed_email = addresses.typed_email(self.email)
             if typed_email is None:
-                errors["email"] = "This is not an email address."
+                errors["email"] = gettext("This is not an email address.")
             self.email = typed_email or self.email
         for name in ("phone", "mobile"):
             typed = getattr(self, name)
@@ -127,10 +129,10 @@ class Contact(Record):
             if number is None and len(addresses.phone_readings(typed, region)) > 1:
                 errors[name] = f"This {addresses.phone_problem(typed, region)}."
             elif number is None:
-                errors[name] = (
-                    f"This is not a phone number of {region}: a number of another country begins "
+                errors[name] = gettext(
+                    "This is not a phone number of %(region)s: a number of another country begins "
                     "with its code, like +41."
-                )
+                ) % {"region": region}
             else:
                 setattr(self, name, number)
         if errors:
@@ -141,9 +143,9 @@ class Case(Record):
     """A support request."""
 
     class Status(models.TextChoices):
-        NEW = "New"
-        WORKING = "Working"
-        CLOSED = "Closed"
+        NEW = "New", _("New")
+        WORKING = "Working", _("Working")
+        CLOSED = "Closed", _("Closed")
 
     number = models.CharField(max_length=20)
     subject = models.CharField(max_length=255)
@@ -170,7 +172,7 @@ class CaseComment(Record):
     author = models.CharField(max_length=150, blank=True, editable=False)
 
     def __str__(self) -> str:
-        return f"{self.author or 'Comment'}, {self.created_at:%Y-%m-%d %H:%M}"
+        return f"{self.author or gettext('Comment')}, {self.created_at:%Y-%m-%d %H:%M}"
 
 
 class Event(Record):
@@ -208,14 +210,14 @@ class EventRegistration(Record):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} at {self.event}"
+        return gettext("%(name)s at %(event)s") % {"name": self.name, "event": self.event}
 
     def clean(self) -> None:
         """Check the email address, and remove invisible characters. Raise ValidationError."""
         if self.email:
             typed = addresses.typed_email(self.email)
             if typed is None:
-                raise ValidationError({"email": "This is not an email address."})
+                raise ValidationError({"email": gettext("This is not an email address.")})
             self.email = typed
 
 
@@ -230,7 +232,7 @@ class Speaker(Record):
     status = models.CharField(max_length=40, default="Confirmed")
 
     def __str__(self) -> str:
-        return f"{self.contact} at {self.event}"
+        return gettext("%(contact)s at %(event)s") % {"contact": self.contact, "event": self.event}
 
 
 class Exhibitor(Record):
@@ -244,7 +246,10 @@ class Exhibitor(Record):
     status = models.CharField(max_length=40, default="Confirmed")
 
     def __str__(self) -> str:
-        return f"{self.account or self.contact} at {self.event}"
+        return gettext("%(value)s at %(event)s") % {
+            "value": self.account or self.contact,
+            "event": self.event,
+        }
 
 
 class RecordImport(MendableImport):

@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AbstractApplication
 
 from rme.core import ids
@@ -52,54 +54,56 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         max_length=64,
         default="UTC",
         validators=[validate_zone],
-        help_text="IANA time zone, like Europe/Zurich: for recipients whose own zone is unknown.",
+        help_text=_(
+            "IANA time zone, like Europe/Zurich: for recipients whose own zone is unknown."
+        ),
     )
     language = models.CharField(
         max_length=16,
         default="en_US",
-        validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", "Like en_GB or de.")],
+        validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", _("Like en_GB or de."))],
     )
     region = models.CharField(
         max_length=2,
         default="US",
         validators=[RegexValidator(r"^[A-Z]{2}$")],
-        help_text="ISO 3166 country that reads phone numbers without a country code.",
+        help_text=_("ISO 3166 country that reads phone numbers without a country code."),
     )
     locale_fallback = models.BooleanField(
         default=False,
-        help_text="Let a template in en serve en_GB, and then the organization's language.",
+        help_text=_("Let a template in en serve en_GB, and then the organization's language."),
     )
     brand_color = models.CharField(
         max_length=7,
         default="#1f4e79",
         db_default="#1f4e79",
         validators=[RegexValidator(r"^#[0-9a-fA-F]{6}$", "Like #1f4e79.")],
-        help_text="The colour of the pages that recipients see.",
+        help_text=_("The colour of the pages that recipients see."),
     )
     calls_per_second = models.PositiveIntegerField(
         default=100,
         db_default=100,
         validators=[MinValueValidator(1)],
-        help_text="API calls a second.",
+        help_text=_("API calls a second."),
     )
     calls_per_day = models.PositiveIntegerField(
         default=1_000_000,
         db_default=1_000_000,
         validators=[MinValueValidator(1)],
-        help_text="API calls in 24 hours.",
+        help_text=_("API calls in 24 hours."),
     )
     simulator = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="The simulator, which delivers nothing, serves channels without an account.",
+        help_text=_("The simulator, which delivers nothing, serves channels without an account."),
     )
     second_factor_required = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="People of the organization set a second factor up before they see any page.",
+        help_text=_("People of the organization set a second factor up before they see any page."),
     )
     is_active = models.BooleanField(
-        default=True, help_text="Off: no token or key of the organization is accepted."
+        default=True, help_text=_("Off: no token or key of the organization is accepted.")
     )
     demo_part = models.CharField(
         max_length=8, editable=False, blank=True, default="", db_default=""
@@ -126,13 +130,13 @@ class Membership(models.Model):
     """A person's role in the admin of one organization."""
 
     class Role(models.TextChoices):
-        OWNER = "OWNER", "Owner: everything, people and keys included"
-        OPERATOR = "OPERATOR", "Operator: templates, contacts, consent, pauses"
-        TEMPLATE_EDITOR = "TEMPLATE_EDITOR", "Editor of templates: writes drafts"
-        APPROVER = "APPROVER", "Approver: makes versions of templates active"
-        SUPPORT = "SUPPORT", "Support: messages and reasons; no contents, no whole addresses"
-        VIEWER = "VIEWER", "Viewer: reads everything"
-        DEVELOPER = "DEVELOPER", "Developer: applications, keys and webhooks"
+        OWNER = "OWNER", _("Owner: everything, people and keys included")
+        OPERATOR = "OPERATOR", _("Operator: templates, contacts, consent, pauses")
+        TEMPLATE_EDITOR = "TEMPLATE_EDITOR", _("Editor of templates: writes drafts")
+        APPROVER = "APPROVER", _("Approver: makes versions of templates active")
+        SUPPORT = "SUPPORT", _("Support: messages and reasons; no contents, no whole addresses")
+        VIEWER = "VIEWER", _("Viewer: reads everything")
+        DEVELOPER = "DEVELOPER", _("Developer: applications, keys and webhooks")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
@@ -144,7 +148,11 @@ class Membership(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user} in {self.organization}: {self.role}"
+        return gettext("%(user)s in %(organization)s: %(role)s") % {
+            "user": self.user,
+            "organization": self.organization,
+            "role": self.role,
+        }
 
 
 class Invitation(models.Model):
@@ -165,31 +173,35 @@ class Invitation(models.Model):
     """Whether the link only went to the address, so that using it proves the address."""
 
     def __str__(self) -> str:
-        return f"{self.email} as {self.role} of {self.organization}"
+        return gettext("%(email)s as %(role)s of %(organization)s") % {
+            "email": self.email,
+            "role": self.role,
+            "organization": self.organization,
+        }
 
 
 class Application(AbstractApplication):
     """An OAuth application of one organization; it acts as one integration user."""
 
     class Mode(models.TextChoices):
-        LIVE = "LIVE", "Live"
-        TEST = "TEST", "Test: everything ends in the simulator"
+        LIVE = "LIVE", _("Live")
+        TEST = "TEST", _("Test: everything ends in the simulator")
 
     class Permission(models.TextChoices):
         """A permission of an application, besides sending."""
 
-        READ_MESSAGES = "READ_MESSAGES", "Read messages and their statuses"
-        READ_PEOPLE = "READ_PEOPLE", "Read contacts: previews and dry runs for a person"
-        READ_CONSENT = "READ_CONSENT", "Read consent"
-        RECORD_CONSENT = "RECORD_CONSENT", "Record consent"
-        READ_SUPPRESSIONS = "READ_SUPPRESSIONS", "Read suppressed addresses"
-        CHANGE_SUPPRESSIONS = "CHANGE_SUPPRESSIONS", "Add and lift suppressions"
-        READ_DEVICES = "READ_DEVICES", "Read devices"
-        CHANGE_DEVICES = "CHANGE_DEVICES", "Register and remove devices"
-        READ_TEMPLATES = "READ_TEMPLATES", "List and preview templates"
-        READ_WEBHOOKS = "READ_WEBHOOKS", "Read webhook endpoints"
-        CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", "Change webhook endpoints"
-        READ_HEALTH = "READ_HEALTH", "Read the health report"
+        READ_MESSAGES = "READ_MESSAGES", _("Read messages and their statuses")
+        READ_PEOPLE = "READ_PEOPLE", _("Read contacts: previews and dry runs for a person")
+        READ_CONSENT = "READ_CONSENT", _("Read consent")
+        RECORD_CONSENT = "RECORD_CONSENT", _("Record consent")
+        READ_SUPPRESSIONS = "READ_SUPPRESSIONS", _("Read suppressed addresses")
+        CHANGE_SUPPRESSIONS = "CHANGE_SUPPRESSIONS", _("Add and lift suppressions")
+        READ_DEVICES = "READ_DEVICES", _("Read devices")
+        CHANGE_DEVICES = "CHANGE_DEVICES", _("Register and remove devices")
+        READ_TEMPLATES = "READ_TEMPLATES", _("List and preview templates")
+        READ_WEBHOOKS = "READ_WEBHOOKS", _("Read webhook endpoints")
+        CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", _("Change webhook endpoints")
+        READ_HEALTH = "READ_HEALTH", _("Read the health report")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="applications")
     mode = models.CharField(max_length=4, choices=Mode.choices, default=Mode.LIVE)
@@ -204,7 +216,7 @@ class Application(AbstractApplication):
         default=any_category,
         db_default=[ANY_CATEGORY],
         blank=True,
-        help_text="The categories of messages that it may send; * for all.",
+        help_text=_("The categories of messages that it may send; * for all."),
     )
     maker = models.UUIDField(null=True, editable=False)
     """The `User.person` who made or confirmed it; None: it is older than this column."""
@@ -233,8 +245,10 @@ class ApplicationKey(models.Model):
     application = models.ForeignKey(Application, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100)
     material = models.TextField(
-        help_text="A PEM public key, a PEM certificate, a JWK or a JWKS. Changing or deleting it "
-        "revokes all access tokens of the application, within 30 seconds."
+        help_text=_(
+            "A PEM public key, a PEM certificate, a JWK or a JWKS. Changing or deleting it "
+            "revokes all access tokens of the application, within 30 seconds."
+        )
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -272,10 +286,10 @@ class ApiKey(models.Model):
     public_id = models.CharField(max_length=32, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     actions = models.JSONField(
-        default=list, blank=True, help_text="Allowed actions; none listed: all."
+        default=list, blank=True, help_text=_("Allowed actions; none listed: all.")
     )
     networks = models.JSONField(
-        default=list, blank=True, help_text='Allowed networks, like ["192.0.2.0/24"]; none: all.'
+        default=list, blank=True, help_text=_('Allowed networks, like ["192.0.2.0/24"]; none: all.')
     )
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

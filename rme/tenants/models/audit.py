@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models.functions import Now, Upper
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 
@@ -17,53 +18,53 @@ class AuditEntry(models.Model):
     """
 
     class Action(models.TextChoices):
-        ADDED = "ADDED", "added"
-        CHANGED = "CHANGED", "changed"
-        DELETED = "DELETED", "deleted"
-        PUBLISHED = "PUBLISHED", "made active"
-        PUBLISH_ORDERED = "PUBLISH_ORDERED", "ordered to make active"
-        REVIEW_REQUESTED = "REVIEW_REQUESTED", "asked for a review of"
-        APPROVED = "APPROVED", "approved"
-        ARCHIVED = "ARCHIVED", "archived"
-        PAUSED = "PAUSED", "paused"
-        DECIDED = "DECIDED", "decided in manual review"
-        CONSENT = "CONSENT", "recorded consent"
-        MERGED = "MERGED", "merged"
-        ORDERED = "ORDERED", "ordered an action"
-        STOPPED = "STOPPED", "stopped an action"
-        REFUSED = "REFUSED", "refused"
-        VERIFIED = "VERIFIED", "ordered to verify"
-        TESTED = "TESTED", "tested"
-        SENT = "SENT", "sent by hand"
-        REPLAYED = "REPLAYED", "replayed"
-        IMPORTED = "IMPORTED", "import"
-        EXPORTED = "EXPORTED", "exported"
-        READ = "READ", "read the content of"
-        ERASED = "ERASED", "erased"
-        LOGGED_IN = "LOGGED_IN", "logged in"
-        LOGIN_FAILED = "LOGIN_FAILED", "failed to log in"
-        LOCKED_OUT = "LOCKED_OUT", "was locked out"
-        LOGGED_OUT = "LOGGED_OUT", "logged out"
-        SESSIONS_ENDED = "SESSIONS_ENDED", "ended sessions"
-        FACTOR_ADDED = "FACTOR_ADDED", "added a second factor"
-        FACTOR_REMOVED = "FACTOR_REMOVED", "removed a second factor"
-        PASSWORD_CHANGED = "PASSWORD_CHANGED", "changed the password"
-        PASSWORD_RESET = "PASSWORD_RESET", "reset the password"
-        CREDENTIALS_REMOVED = "CREDENTIALS_REMOVED", "removed password, sessions and factors"
-        INVITED = "INVITED", "invited"
-        WITHDRAWN = "WITHDRAWN", "withdrew the invitation"
-        ACCEPTED = "ACCEPTED", "accepted the invitation"
-        ROLE_GRANTED = "ROLE_GRANTED", "granted a role"
-        ROLE_CHANGED = "ROLE_CHANGED", "changed a role"
-        ROLE_TAKEN = "ROLE_TAKEN", "took a role away"
-        KEY_CREATED = "KEY_CREATED", "created a key"
-        KEY_CHANGED = "KEY_CHANGED", "changed a key"
-        KEY_ROTATED = "KEY_ROTATED", "replaced a key"
-        KEY_REVOKED = "KEY_REVOKED", "revoked a key"
-        ACTING_BEGUN = "ACTING_BEGUN", "began to act as"
-        ACTING_ENDED = "ACTING_ENDED", "ceased to act as"
-        HANDED_OVER = "HANDED_OVER", "went to another cell as"
-        CONNECTED = "CONNECTED", "connected with an account of another cell"
+        ADDED = "ADDED", _("added")
+        CHANGED = "CHANGED", _("changed")
+        DELETED = "DELETED", _("deleted")
+        PUBLISHED = "PUBLISHED", _("made active")
+        PUBLISH_ORDERED = "PUBLISH_ORDERED", _("ordered to make active")
+        REVIEW_REQUESTED = "REVIEW_REQUESTED", _("asked for a review of")
+        APPROVED = "APPROVED", _("approved")
+        ARCHIVED = "ARCHIVED", _("archived")
+        PAUSED = "PAUSED", _("paused")
+        DECIDED = "DECIDED", _("decided in manual review")
+        CONSENT = "CONSENT", _("recorded consent")
+        MERGED = "MERGED", _("merged")
+        ORDERED = "ORDERED", _("ordered an action")
+        STOPPED = "STOPPED", _("stopped an action")
+        REFUSED = "REFUSED", _("refused")
+        VERIFIED = "VERIFIED", _("ordered to verify")
+        TESTED = "TESTED", _("tested")
+        SENT = "SENT", _("sent by hand")
+        REPLAYED = "REPLAYED", _("replayed")
+        IMPORTED = "IMPORTED", _("import")
+        EXPORTED = "EXPORTED", _("exported")
+        READ = "READ", _("read the content of")
+        ERASED = "ERASED", _("erased")
+        LOGGED_IN = "LOGGED_IN", _("logged in")
+        LOGIN_FAILED = "LOGIN_FAILED", _("failed to log in")
+        LOCKED_OUT = "LOCKED_OUT", _("was locked out")
+        LOGGED_OUT = "LOGGED_OUT", _("logged out")
+        SESSIONS_ENDED = "SESSIONS_ENDED", _("ended sessions")
+        FACTOR_ADDED = "FACTOR_ADDED", _("added a second factor")
+        FACTOR_REMOVED = "FACTOR_REMOVED", _("removed a second factor")
+        PASSWORD_CHANGED = "PASSWORD_CHANGED", _("changed the password")
+        PASSWORD_RESET = "PASSWORD_RESET", _("reset the password")
+        CREDENTIALS_REMOVED = "CREDENTIALS_REMOVED", _("removed password, sessions and factors")
+        INVITED = "INVITED", _("invited")
+        WITHDRAWN = "WITHDRAWN", _("withdrew the invitation")
+        ACCEPTED = "ACCEPTED", _("accepted the invitation")
+        ROLE_GRANTED = "ROLE_GRANTED", _("granted a role")
+        ROLE_CHANGED = "ROLE_CHANGED", _("changed a role")
+        ROLE_TAKEN = "ROLE_TAKEN", _("took a role away")
+        KEY_CREATED = "KEY_CREATED", _("created a key")
+        KEY_CHANGED = "KEY_CHANGED", _("changed a key")
+        KEY_ROTATED = "KEY_ROTATED", _("replaced a key")
+        KEY_REVOKED = "KEY_REVOKED", _("revoked a key")
+        ACTING_BEGUN = "ACTING_BEGUN", _("began to act as")
+        ACTING_ENDED = "ACTING_ENDED", _("ceased to act as")
+        HANDED_OVER = "HANDED_OVER", _("went to another cell as")
+        CONNECTED = "CONNECTED", _("connected with an account of another cell")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization_id = models.CharField(max_length=64, null=True)
@@ -105,7 +106,7 @@ class AuditEntry(models.Model):
     def action_words(self) -> str:
         """Return the action in words; one of a later release as it is."""
         is_known = self.action in self.Action.values
-        return self.Action(self.action).label if is_known else self.action
+        return str(self.Action(self.action).label) if is_known else self.action
 
 
 class AuditValues(models.Model):

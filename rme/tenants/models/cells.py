@@ -4,6 +4,8 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 
 class Placement(models.Model):
@@ -14,10 +16,10 @@ class Placement(models.Model):
     """
 
     class Phase(models.TextChoices):
-        ARRIVING = "ARRIVING", "Arriving: copied from another cell, which serves it"
-        LEAVING = "LEAVING", "Leaving: calls are accepted, nothing is sent"
-        PAUSED = "PAUSED", "Paused: nothing is written, for seconds"
-        MOVED = "MOVED", "Moved: another cell serves it"
+        ARRIVING = "ARRIVING", _("Arriving: copied from another cell, which serves it")
+        LEAVING = "LEAVING", _("Leaving: calls are accepted, nothing is sent")
+        PAUSED = "PAUSED", _("Paused: nothing is written, for seconds")
+        MOVED = "MOVED", _("Moved: another cell serves it")
 
     organization_id = models.CharField(primary_key=True, max_length=64)
     phase = models.CharField(max_length=8, choices=Phase.choices)
@@ -66,10 +68,10 @@ class Move(models.Model):
     """
 
     class MoveStep(models.TextChoices):
-        COPYING = "COPYING", "Copying, while all goes on"
-        PAUSING = "PAUSING", "Pausing: from here to the switch nothing is sent"
-        SWITCHED = "SWITCHED", "Switched: only the target's rows count"
-        DONE = "DONE", "Done: the rows here may be dropped"
+        COPYING = "COPYING", _("Copying, while all goes on")
+        PAUSING = "PAUSING", _("Pausing: from here to the switch nothing is sent")
+        SWITCHED = "SWITCHED", _("Switched: only the target's rows count")
+        DONE = "DONE", _("Done: the rows here may be dropped")
 
     organization_id = models.CharField(primary_key=True, max_length=64)
     cell = models.CharField(max_length=32)
@@ -86,4 +88,8 @@ class Move(models.Model):
     began_at = models.DateTimeField(db_default=Now())
 
     def __str__(self) -> str:
-        return f"{self.organization_id} to {self.cell}: {self.step}"
+        return gettext("%(organization_id)s to %(cell)s: %(step)s") % {
+            "organization_id": self.organization_id,
+            "cell": self.cell,
+            "step": self.step,
+        }

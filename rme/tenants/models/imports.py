@@ -4,12 +4,14 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 from rme.core.addresses import Digits
 from rme.tenants.models.access import Organization
 
-_DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_DELIMITER_NAMES = {",": _("commas"), ";": _("semicolons"), "\t": _("tabs")}
 
 
 class FilePart(models.Model):
@@ -27,7 +29,7 @@ class FilePart(models.Model):
         abstract = True
 
     def __str__(self) -> str:
-        return f"part {self.number}"
+        return gettext("part %(number)s") % {"number": self.number}
 
 
 class FileImport(models.Model):
@@ -40,10 +42,10 @@ class FileImport(models.Model):
     """Bytes of a line, and of a row of several lines."""
 
     class State(models.TextChoices):
-        PREPARED = "PREPARED", "Waiting for its columns"
-        RUNNING = "RUNNING", "Running"
-        DONE = "DONE", "Done"
-        CANCELLED = "CANCELLED", "Cancelled"
+        PREPARED = "PREPARED", _("Waiting for its columns")
+        RUNNING = "RUNNING", _("Running")
+        DONE = "DONE", _("Done")
+        CANCELLED = "CANCELLED", _("Cancelled")
 
     id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
     organization = models.ForeignKey(Organization, models.CASCADE)
@@ -100,7 +102,10 @@ class FileImport(models.Model):
         if not self.encoding:
             return ""
         separator = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
-        return f"{self.encoding}, separated by {separator}"
+        return gettext("%(encoding)s, separated by %(separator)s") % {
+            "encoding": self.encoding,
+            "separator": separator,
+        }
 
     @property
     def unchanged(self) -> int:
@@ -112,11 +117,11 @@ class FileImport(models.Model):
         """Return in words how far it has come, as people see it."""
         match self.state, self.dry_run:
             case self.State.RUNNING, True:
-                return "Being checked"
+                return gettext("Being checked")
             case self.State.DONE, True:
-                return "Checked, not imported yet"
+                return gettext("Checked, not imported yet")
         if self.is_discarded:
-            return "Discarded, nothing imported"
+            return gettext("Discarded, nothing imported")
         return str(self.State(self.state).label)
 
     @property

@@ -9,6 +9,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from django.utils.translation import gettext as _
 
 ALGORITHMS: dict[str, type] = {
     "RS256": rsa.RSAPublicKey,
@@ -37,20 +38,20 @@ def load(material: str) -> Keys:
         list(_from_json(text)) if text.startswith("{") else [(None, _from_pem(text))]
     )
     if not usable_keys:
-        raise ValueError("There is no usable signature key in this set.")
+        raise ValueError(_("There is no usable signature key in this set."))
     return usable_keys
 
 
 def _from_pem(text: str) -> PublicKey:
     if "PRIVATE KEY" in text:
-        raise ValueError("This is a private key: keep it, and store the public half here.")
+        raise ValueError(_("This is a private key: keep it, and store the public half here."))
     try:
         if "BEGIN CERTIFICATE" in text:
             key: object = x509.load_pem_x509_certificate(text.encode()).public_key()
         else:
             key = load_pem_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("This is no PEM public key, PEM certificate, JWK or JWKS.") from None
+        raise ValueError(_("This is no PEM public key, PEM certificate, JWK or JWKS.")) from None
     return _usable(key)
 
 
@@ -58,7 +59,7 @@ def _from_json(text: str) -> Iterator[tuple[str | None, PublicKey]]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise ValueError("This is not valid JSON.") from None
+        raise ValueError(_("This is not valid JSON.")) from None
     if "keys" not in value:
         yield _from_jwk(value)
         return
@@ -74,15 +75,15 @@ def _from_jwk(member: object) -> tuple[str | None, PublicKey]:
     jwk = member if isinstance(member, Mapping) else {}
     kind = jwk.get("kty")
     if not isinstance(kind, str) or kind not in _BY_TYPE:
-        raise ValueError("The key type must be RSA, EC or OKP.")
+        raise ValueError(_("The key type must be RSA, EC or OKP."))
     if "d" in jwk:
-        raise ValueError("This is a private key: keep it, and store the public half here.")
+        raise ValueError(_("This is a private key: keep it, and store the public half here."))
     if jwk.get("use", "sig") != "sig":
-        raise ValueError("This key is not for signatures.")
+        raise ValueError(_("This key is not for signatures."))
     try:
         key = jwt.PyJWK(dict(jwk), algorithm=_BY_TYPE[kind]).key
     except (jwt.PyJWTError, ValueError, TypeError):
-        raise ValueError("This key cannot be read.") from None
+        raise ValueError(_("This key cannot be read.")) from None
     kid = jwk.get("kid")
     return kid if isinstance(kid, str) else None, _usable(key)
 
@@ -96,7 +97,7 @@ def _usable(key: object) -> PublicKey:
             return key
         case ed25519.Ed25519PublicKey():
             return key
-    raise ValueError("The key must be RSA of 2048 bits or more, EC on P-256, or Ed25519.")
+    raise ValueError(_("The key must be RSA of 2048 bits or more, EC on P-256, or Ed25519."))
 
 
 @cache
