@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from rme.cells import calls, identifiers
 from rme.tenants.admin.pages import OrganizationAdmin, OrganizationForm
@@ -19,10 +20,13 @@ class NewIdForm(OrganizationForm):
             taken_by = identifiers.cell_that_has(organization_id)
         except calls.CellNotReached as error:
             raise ValidationError(
-                f"The cell {error} cannot be asked now whether it has this id: try again."
+                _("The cell %(error)s cannot be asked now whether it has this id: try again.")
+                % {"error": error}
             ) from error
         if taken_by:
-            raise ValidationError(f"The cell {taken_by} has an organization of this id.")
+            raise ValidationError(
+                _("The cell %(taken_by)s has an organization of this id.") % {"taken_by": taken_by}
+            )
         return organization_id
 
 

@@ -1,11 +1,12 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 from rme.celery import app
 
 
 class CellsConfig(AppConfig):
     name = "rme.cells"
-    verbose_name = "Cells"
+    verbose_name = _("Cells")
 
     def ready(self) -> None:
         """Let beat and workers end pauses, and let a log-out end the sessions in other cells."""

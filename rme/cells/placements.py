@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils.translation import gettext as _
 
 from rme.cells import signatures
 from rme.core import errors
@@ -143,6 +144,6 @@ class Placements:
 def _paused() -> errors.Unavailable:
     """Build the error of a call during the seconds of a pause."""
     return errors.Unavailable(
-        "The organization is being moved to another cell.",
+        _("The organization is being moved to another cell."),
         headers={"Retry-After": "1", signatures.PAUSED_HEADER: "1"},
     )

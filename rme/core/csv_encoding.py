@@ -3,6 +3,8 @@
 import codecs
 from typing import IO
 
+from django.utils.translation import gettext as _
+
 _BLOCK = 64 * 1024
 
 
@@ -64,7 +66,9 @@ class LineSource:
                 continue
             self._encoding = encoding
             return text
-        raise Unreadable(f"Line {number} is not UTF-8: save the file as UTF-8.")
+        raise Unreadable(
+            _("Line %(number)s is not UTF-8: save the file as UTF-8.") % {"number": number}
+        )
 
     def _fill(self) -> bool:
         """Read more of the file; return whether there was more."""
@@ -79,7 +83,7 @@ class LineSource:
         try:
             return self._decoder.decode(block, not block).encode()
         except UnicodeError:
-            raise Unreadable("The file is not valid UTF-16: save it as UTF-8.") from None
+            raise Unreadable(_("The file is not valid UTF-16: save it as UTF-8.")) from None
 
 
 def _utf_16(head: bytes | bytearray) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import IO
 
+from django.utils.translation import gettext as _
+
 from rme.core.csv_encoding import LineSource, Unreadable
 
 __all__ = ["Unreadable"]
@@ -159,7 +161,9 @@ class Reader:
             records.append(record)
         self.rows += sum(not is_blank(record) for record in records)
         if self.rows > ROWS_LIMIT:
-            raise Unreadable(f"The file has more than {ROWS_LIMIT:,} rows.")
+            raise Unreadable(
+                _("The file has more than %(limit)s rows.") % {"limit": f"{ROWS_LIMIT:,}"}
+            )
         return first, records
 
     def _next_line(self) -> str | None:
@@ -169,9 +173,14 @@ class Reader:
         self._line += 1
         self._size += len(raw)
         if len(raw) > self.line_limit:
-            raise Unreadable(f"Line {self._line} is longer than {self.line_limit:,} bytes.")
+            raise Unreadable(
+                _("Line %(line)s is longer than %(limit)s bytes.")
+                % {"line": self._line, "limit": f"{self.line_limit:,}"}
+            )
         if self._size > BYTES_LIMIT:
-            raise Unreadable(f"The file is larger than {BYTES_LIMIT // 1024**2} MB.")
+            raise Unreadable(
+                _("The file is larger than %(limit)s MB.") % {"limit": BYTES_LIMIT // 1024**2}
+            )
         return self._source.decode(raw, self._line).rstrip("\r\n")
 
 
@@ -244,10 +253,11 @@ def header(
     ]
     if unknown:
         raise Unreadable(
-            f"The first line may name {', '.join(columns)}; it names {unknown[0]!r:.60}."
+            _("The first line may name %(columns)s; it names %(unknown)s.")
+            % {"columns": ", ".join(columns), "unknown": f"{unknown[0]!r:.60}"}
         )
     if len(set(column_names)) < len(column_names):
-        raise Unreadable("The first line names a column twice.")
+        raise Unreadable(_("The first line names a column twice."))
     return column_names
 
 
@@ -256,7 +266,7 @@ def titles(line: str, delimiter: str) -> list[str]:
     try:
         names = [" ".join(cell.split()) for cell in cells(line, delimiter)]
     except csv.Error:
-        raise Unreadable("The first line has quotes that do not match.") from None
+        raise Unreadable(_("The first line has quotes that do not match.")) from None
     while names and not names[-1]:
         names.pop()
     return names
@@ -282,8 +292,8 @@ def row(line: str, columns: list[str], delimiter: str) -> Mapping[str, str]:
     try:
         values = cells(line, delimiter)
     except csv.Error:
-        raise ValueError("quotes that do not match") from None
+        raise ValueError(_("quotes that do not match")) from None
     if any(values[len(columns) :]):
-        raise ValueError("more cells than the first line names")
+        raise ValueError(_("more cells than the first line names"))
     pairs = zip(columns, values, strict=False)
     return {name: text for name, cell in pairs if (text := unguard(cell.strip()))}

@@ -4,6 +4,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 
 def is_zone(name: str) -> bool:
@@ -30,7 +31,7 @@ NOT_OFFERED = ("Etc/", "SystemV/", "US/", "Canada/", "Brazil/", "Chile/", "Mexic
 def validate_zone(name: str) -> None:
     """Raise ValidationError for a name that is no IANA zone."""
     if not is_zone(name):
-        raise ValidationError(f"{name} is not an IANA time zone.", code="zone")
+        raise ValidationError(_("%(name)s is not an IANA time zone.") % {"name": name}, code="zone")
 
 
 def zone(name: str | None, fallback: str = "UTC") -> ZoneInfo:

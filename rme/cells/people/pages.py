@@ -26,6 +26,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -43,7 +45,7 @@ from rme.tenants.organizations import latest
 ARRIVAL = "rme_arrival"
 """The key in the session of a person who came from another cell and has to log in here first."""
 ARRIVAL_SECONDS = 600
-NOT_VALID = (
+NOT_VALID = _(
     "This way from the other cell is not valid any more. Log in here, or choose again there."
 )
 
@@ -53,7 +55,7 @@ NOT_VALID = (
 def choose(request: HttpRequest) -> HttpResponse:
     """Show the organizations in other cells, or go to the one that was chosen."""
     if request.method != "POST":
-        context = {**admin.site.each_context(request), "title": "Other cells"}
+        context = {**admin.site.each_context(request), "title": gettext("Other cells")}
         context |= {
             "elsewhere": elsewhere.organizations_elsewhere(request),
             "own_cell": settings.CELL,
@@ -130,7 +132,7 @@ def _arrive(request: HttpRequest, arrival: HandOff) -> HttpResponse:
     connect_page = reverse("cells_connect")
     if request.user.is_authenticated:
         return see_other(connect_page)
-    messages.info(request, "Log in here once, to connect your account in this cell.")
+    messages.info(request, gettext("Log in here once, to connect your account in this cell."))
     query = urlencode({"next": connect_page, "cell": settings.CELL})
     return see_other(f"{reverse('admin:login')}?{query}")
 
@@ -158,7 +160,7 @@ def connect(request: HttpRequest) -> HttpResponse:
             entries = audit.about_person(user, Action.CONNECTED, text=text)
             audit.record(audit.actor_of(request), entries)
     except IntegrityError:
-        messages.error(request, "Another account of this cell is connected already.")
+        messages.error(request, gettext("Another account of this cell is connected already."))
         return see_other(reverse("admin:index"))
     elsewhere.forget(user.person)
     return _go_to(request, arrival["organization"])

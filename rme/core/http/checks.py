@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import structlog
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_noop
 
 from rme.core import errors
 from rme.core.process import admission
@@ -25,11 +26,13 @@ R = TypeVar("R")
 
 SECONDS = 3.0
 """CPU time of a check; the host may take about ten times as long on the clock."""
-OVERRUN = "The check took too long, so rme stopped it."
-FAILED = "The check failed here. The log of the service says why."
+OVERRUN = gettext_noop("The check took too long, so rme stopped it.")
+FAILED = gettext_noop("The check failed here. The log of the service says why.")
 _REFUSALS = {
-    Start.OWN: "Another check of your organization is running. Wait for its result.",
-    Start.ALL: "Too many organizations are checking hosts now. Try again in a minute.",
+    Start.OWN: gettext_noop("Another check of your organization is running. Wait for its result."),
+    Start.ALL: gettext_noop(
+        "Too many organizations are checking hosts now. Try again in a minute."
+    ),
 }
 
 Work = Callable[..., Mapping[str, object]]
@@ -90,7 +93,7 @@ def answer_of(
 def _begin(organization_id: str, name: str) -> None:
     begun = host_checks.begin(organization_id, name)
     if begun in _REFUSALS:
-        raise errors.RateLimited(_REFUSALS[begun], headers={"Retry-After": "10"})
+        raise errors.RateLimited(gettext(_REFUSALS[begun]), headers={"Retry-After": "10"})
 
 
 def _submit(
@@ -107,7 +110,8 @@ def _submit(
     except errors.RateLimited as refusal:
         seconds = refusal.headers.get("Retry-After", "60")
         raise errors.RateLimited(
-            f"Your organization's checks took too long lately. Try again in {seconds} s.",
+            gettext("Your organization's checks took too long lately. Try again in %(seconds)s s.")
+            % {"seconds": seconds},
             headers={"Retry-After": seconds},
         ) from None
     done: Future[R] = Future()

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
+from django.utils.translation import gettext as _
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -76,7 +77,7 @@ class _Enumerated:
 
 def _shallow(value: object, depth: int = 0) -> object:
     if depth > DEPTH_LIMIT:
-        raise PydanticCustomError("depth", "nested deeper than {n} levels", {"n": DEPTH_LIMIT})
+        raise PydanticCustomError("depth", _("nested deeper than {n} levels"), {"n": DEPTH_LIMIT})
     if isinstance(value, dict):
         for member in value.values():
             _shallow(member, depth + 1)
@@ -88,7 +89,7 @@ def _shallow(value: object, depth: int = 0) -> object:
 
 def _clock(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]", value):
-        raise PydanticCustomError("clock", "must be a time like 09:30")
+        raise PydanticCustomError("clock", _("must be a time like 09:30"))
     return dt.time(int(value[:2]), int(value[3:]))
 
 
@@ -98,7 +99,7 @@ def _day(value: object) -> object:
             return dt.date.fromisoformat(value)
     except ValueError:
         pass  # well-formed, but not in the calendar: the same error as below
-    raise PydanticCustomError("day", "must be a date like 2026-11-30")
+    raise PydanticCustomError("day", _("must be a date like 2026-11-30"))
 
 
 def _instant(value: object) -> object:
@@ -108,13 +109,15 @@ def _instant(value: object) -> object:
             return moment
     except ValueError:
         pass  # the same error as for any other value that is not an instant
-    raise PydanticCustomError("instant", "must be an ISO 8601 time with offset, like …T09:30:00Z")
+    raise PydanticCustomError(
+        "instant", _("must be an ISO 8601 time with offset, like …T09:30:00Z")
+    )
 
 
 def _domain(value: str) -> str:
     folded = addresses.domain(value)
     if folded is None:
-        raise PydanticCustomError("domain", "must be a domain name")
+        raise PydanticCustomError("domain", _("must be a domain name"))
     return folded
 
 
@@ -150,7 +153,7 @@ class _Printable:
 
 def _printable(value: str) -> str:
     if not value.isprintable() and _CONTROLS.search(value):
-        raise PydanticCustomError("printable", "must not contain control characters")
+        raise PydanticCustomError("printable", _("must not contain control characters"))
     return value
 
 
@@ -256,7 +259,9 @@ class Schema(BaseModel):
     @classmethod
     def _few_members(cls, value: object) -> object:
         if isinstance(value, dict) and len(value) > MEMBERS_LIMIT:
-            raise PydanticCustomError("members", "has more than {n} members", {"n": MEMBERS_LIMIT})
+            raise PydanticCustomError(
+                "members", _("has more than {n} members"), {"n": MEMBERS_LIMIT}
+            )
         return value
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from rme.core.csv_encoding import Unreadable
 from rme.core.process import admission
@@ -33,7 +34,7 @@ def read(request: HttpRequest, file: "UploadedFile[bytes]", work: Callable[..., 
     try:
         result: R = SERVICE_ERRANDS.run(turn.owners.line, SECONDS, _read, source, work)
     except Overrun:
-        raise Unreadable("The file takes too long to read. Split it.") from None
+        raise Unreadable(_("The file takes too long to read. Split it.")) from None
     return result
 
 

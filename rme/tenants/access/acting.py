@@ -20,6 +20,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -79,7 +80,10 @@ def begin(request: HttpRequest, target: User, reason: str) -> None:
     request.session[KEY] = {"user": target.pk, "reason": reason, "until": until}
     minutes = settings.ACTING_SECONDS // 60
     entries = audit.about_person(
-        target, Action.ACTING_BEGUN, text=f"for at most {minutes} minutes", reason=reason
+        target,
+        Action.ACTING_BEGUN,
+        text=f"for at most {minutes} minutes",
+        reason=reason,
     )
     audit.record(audit.actor_of(request), entries)
 
@@ -139,9 +143,12 @@ def _begin_page(request: HttpRequest, user_id: int) -> HttpResponse:
         return redirect("admin:index")
     context = {
         **admin.site.each_context(request),
-        "title": f"Act as {target}",
-        "question": f"You see what {target} sees, and what you do is recorded with both names. "
-        "Keys, roles, webhooks, the password and the second factor cannot be changed meanwhile.",
+        "title": _("Act as %(target)s") % {"target": target},
+        "question": _(
+            "You see what %(target)s sees, and what you do is recorded with both names. Keys, "
+            "roles, webhooks, the password and the second factor can't be changed meanwhile."
+        )
+        % {"target": target},
         "form": form,
     }
     return render(request, "admin/rme/ask.html", context)
@@ -178,7 +185,7 @@ class ActingMiddleware:
         cause = enter(request)
         if cause:
             end(request, cause)
-            messages.warning(request, f"You act as yourself again: {cause}.")
+            messages.warning(request, _("You act as yourself again: %(cause)s.") % {"cause": cause})
             return redirect("admin:index")
         if hasattr(request, "acting_by") and request.path_info.startswith(CLOSED):
             raise PermissionDenied

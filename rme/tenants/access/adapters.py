@@ -16,6 +16,8 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.core.db.encrypted_fields import keyring
 from rme.core.db.reencryption import Count
@@ -23,11 +25,11 @@ from rme.core.http.edge import address_of
 from rme.tenants.access import audited, proven_addresses, sessions
 from rme.tenants.models import User
 
-REMOVED = (
+REMOVED = _(
     "Your provider has confirmed your address for the first time. We removed this account's old "
     "password and second factors. Set up new ones under Your account."
 )
-NO_ACCOUNT = (
+NO_ACCOUNT = _(
     "Nobody here has the email address that your provider has verified. Ask an owner of your "
     "organization for an invitation."
 )
@@ -50,7 +52,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: object) -> HttpResponse:
-        messages.error(request, "This account may not log in here.")
+        messages.error(request, gettext("This account may not log in here."))
         return HttpResponseRedirect(reverse("admin:login"))
 
     def login(self, request: HttpRequest, user: User) -> None:

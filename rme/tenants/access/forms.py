@@ -21,12 +21,13 @@ from allauth.mfa.webauthn.forms import (
 )
 from allauth.mfa.webauthn.internal import auth
 from django import forms
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminEmailInputWidget
 
 from rme.core.http.json_field import JsonField
 from rme.tenants.access import logins
 
-USED = "This code was used before. Wait for the next one."
+USED = _("This code was used before. Wait for the next one.")
 
 
 class _CountedCode(BaseAuthenticateForm):

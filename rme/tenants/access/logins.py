@@ -24,6 +24,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext, gettext_noop
 
 from rme.core.db import clock
 from rme.core.http.edge import address_of
@@ -48,8 +49,8 @@ LOCKED_OUT = {
     "address": "too many attempts from one address at several accounts",
     "account": "too many attempts from several addresses",
 }
-CODE_TEXT = "Too many wrong codes. Wait some minutes, and try again."
-MAIL_TEXT = "Too many requests. Wait some minutes, and try again."
+CODE_TEXT = gettext_noop("Too many wrong codes. Wait some minutes, and try again.")
+MAIL_TEXT = gettext_noop("Too many requests. Wait some minutes, and try again.")
 
 _IS_KNOWN = Script("return {redis.call('EXISTS', KEYS[1])}")
 _REMEMBER = Script("redis.call('SET', KEYS[1], 1, 'EX', ARGV[1]) return {}")
@@ -155,7 +156,7 @@ def _account_limits() -> tuple[Limit, ...]:
 def _wait_text(seconds: int) -> str:
     """Return the time to wait as a text that reveals nothing about the account."""
     span = f"{seconds} seconds" if seconds <= 90 else f"{-(-seconds // 60)} minutes"
-    return f"Too many attempts to log in. Wait {span}, and try again."
+    return gettext("Too many attempts to log in. Wait %(span)s, and try again.") % {"span": span}
 
 
 @contextmanager
@@ -166,7 +167,7 @@ def counted_code(user_id: int) -> Iterator[None]:
     """
     limits = _pair_limits()
     key = f"login:code:{user_id}"
-    guess_limits.take(key, *limits).require(CODE_TEXT)
+    guess_limits.take(key, *limits).require(gettext(CODE_TEXT))
     yield
     guess_limits.reset(key, *limits)
 
@@ -174,7 +175,7 @@ def counted_code(user_id: int) -> Iterator[None]:
 def count_request(request: HttpRequest, kind: str) -> None:
     """Count a request for an email from an address. Raise RateLimited."""
     place = _network(address_of(request))
-    guess_limits.take(f"login:{kind}:{place}", *_address_limits()).require(MAIL_TEXT)
+    guess_limits.take(f"login:{kind}:{place}", *_address_limits()).require(gettext(MAIL_TEXT))
 
 
 def is_first_use(user_id: int, code: str) -> bool:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 from unfold.forms import AuthenticationForm
@@ -29,7 +30,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     """Return what the theme needs around django-allauth's pages (a context processor)."""
     if not request.path_info.startswith(PREFIX):
         return {}
-    return {"title": "Your account", **admin.site.each_context(request)}
+    return {"title": _("Your account"), **admin.site.each_context(request)}
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -61,7 +62,7 @@ class LogInPage(LoginView):
         return {
             **context,
             **admin.site.each_context(self.request),
-            "title": "Log in",
+            "title": _("Log in"),
             "app_path": self.request.get_full_path(),
             "username": self.request.user.get_username(),
             "mail_enabled": settings.MAIL_ENABLED,
@@ -80,7 +81,7 @@ class ForgottenPage(FormView):
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> Any:
         if not settings.MAIL_ENABLED:
-            messages.error(request, "This deployment sends no mail. Ask a superuser.")
+            messages.error(request, _("This deployment sends no mail. Ask a superuser."))
             return redirect("admin:login")
         return super().dispatch(request, *args, **kwargs)
 

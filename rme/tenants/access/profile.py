@@ -21,6 +21,8 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
 from rme.core.process import task_requests
@@ -33,7 +35,7 @@ TASK = "tenants.send_address_confirmation"
 NOTICE_TASK = "tenants.send_address_notice"
 VALID = timedelta(days=1)
 _SALT = "rme.tenants.access.profile"
-NO_MAIL = (
+NO_MAIL = _(
     "This deployment sends no mail, so it can't confirm an address. Ask a superuser to change it."
 )
 
@@ -54,7 +56,7 @@ class AddressForm(forms.Form):
 
     email = forms.EmailField(
         max_length=254,
-        label="New email address",
+        label=_("New email address"),
         widget=forms.EmailInput({"autocomplete": "email"}),
     )
 
@@ -74,9 +76,9 @@ def _show(request: HttpRequest) -> HttpResponse:
             User.objects.filter(pk=user.pk).update(**form.cleaned_data)
             entries = audit.about_person(user, Action.CHANGED, changes=changes)
             audit.record(audit.actor_of(request), entries if changes else [])
-        messages.success(request, "Your profile is saved.")
+        messages.success(request, gettext("Your profile is saved."))
         return redirect("profile")
-    return _page(request, "profile", "Your profile", form=form)
+    return _page(request, "profile", gettext("Your profile"), form=form)
 
 
 def _change_address(request: HttpRequest) -> HttpResponse:
@@ -92,12 +94,16 @@ def _change_address(request: HttpRequest) -> HttpResponse:
             return _store(request, user, email)
         logins.count_request(request, "address")
         task_requests.request_with(TASK, str(user.pk), email, _token(user, email))
-        messages.info(request, f"Open the link that we sent to {email}. It works for a day.")
+        messages.info(
+            request,
+            gettext("Open the link that we sent to %(email)s. It works for a day.")
+            % {"email": email},
+        )
         return redirect("profile")
     return _page(
         request,
         "address",
-        "Email address",
+        gettext("Email address"),
         form=form,
         mail_enabled=settings.MAIL_ENABLED,
         problem="" if may_change else NO_MAIL,
@@ -112,7 +118,7 @@ def _confirm(request: HttpRequest, token: str) -> HttpResponse:
         return _expired(request)
     if request.method == "POST":
         return _store(request, user, email, token)
-    return _page(request, "address_confirm", "Email address", email=email)
+    return _page(request, "address_confirm", gettext("Email address"), email=email)
 
 
 show = never_cache(admin.site.admin_view(_show))
@@ -150,7 +156,7 @@ def _store(request: HttpRequest, user: User, email: str, token: str = "") -> Htt
         audit.record(audit.actor_of(request), entries)
     if former and former != email and settings.MAIL_ENABLED:
         task_requests.request_with(NOTICE_TASK, str(user.pk), former)
-    messages.success(request, f"Your email address is {email} now.")
+    messages.success(request, gettext("Your email address is %(email)s now.") % {"email": email})
     return redirect("profile")
 
 
@@ -160,7 +166,7 @@ def _logged_in_recently(request: HttpRequest) -> bool:
 
 
 def _expired(request: HttpRequest) -> HttpResponse:
-    return _page(request, "address_expired", "This link doesn't work", status=404)
+    return _page(request, "address_expired", gettext("This link doesn't work"), status=404)
 
 
 def _token(user: User, email: str) -> str:

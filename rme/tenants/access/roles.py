@@ -9,6 +9,7 @@ from typing import Protocol, cast
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from rme.tenants import organizations
 from rme.tenants.models import Membership, Organization, User
@@ -19,24 +20,24 @@ Role = Membership.Role
 class Permission(TextChoices):
     """What a person may do in an organization."""
 
-    SEE_MESSAGES = "SEE_MESSAGES", "See messages, their statuses and reasons"
-    SEE_CONTENTS = "SEE_CONTENTS", "Read the contents of messages"
-    SEE_ADDRESSES = "SEE_ADDRESSES", "See whole email addresses and phone numbers"
-    OPERATE = "OPERATE", "Decide manual reviews, pause sending, change categories"
-    SEE_PEOPLE = "SEE_PEOPLE", "See contacts, consent, suppressions and devices"
-    CHANGE_PEOPLE = "CHANGE_PEOPLE", "Change contacts, record consent, lift suppressions"
-    SEE_TEMPLATES = "SEE_TEMPLATES", "See and preview templates"
-    CHANGE_TEMPLATES = "CHANGE_TEMPLATES", "Write templates as drafts"
-    PUBLISH_TEMPLATES = "PUBLISH_TEMPLATES", "Make versions of templates active"
-    SEE_SETTINGS = "SEE_SETTINGS", "See providers, domains, rules, pauses and webhooks"
-    CHANGE_SETTINGS = "CHANGE_SETTINGS", "Change providers, sender domains, rules and the CRM"
-    CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", "Change webhook endpoints"
-    CHANGE_KEYS = "CHANGE_KEYS", "Create and revoke applications and API keys"
-    GRANT_ROLES = "GRANT_ROLES", "Invite people, grant roles, change the organization"
-    SEE_AUDIT = "SEE_AUDIT", "Read and export the audit"
-    SEND_TRANSACTIONAL = "SEND_TRANSACTIONAL", "Let programs send transactional messages"
-    SEND_ANY = "SEND_ANY", "Let programs send messages of every category"
-    DEPLOYMENT = "DEPLOYMENT", "Run the deployment (superusers only)"
+    SEE_MESSAGES = "SEE_MESSAGES", _("See messages, their statuses and reasons")
+    SEE_CONTENTS = "SEE_CONTENTS", _("Read the contents of messages")
+    SEE_ADDRESSES = "SEE_ADDRESSES", _("See whole email addresses and phone numbers")
+    OPERATE = "OPERATE", _("Decide manual reviews, pause sending, change categories")
+    SEE_PEOPLE = "SEE_PEOPLE", _("See contacts, consent, suppressions and devices")
+    CHANGE_PEOPLE = "CHANGE_PEOPLE", _("Change contacts, record consent, lift suppressions")
+    SEE_TEMPLATES = "SEE_TEMPLATES", _("See and preview templates")
+    CHANGE_TEMPLATES = "CHANGE_TEMPLATES", _("Write templates as drafts")
+    PUBLISH_TEMPLATES = "PUBLISH_TEMPLATES", _("Make versions of templates active")
+    SEE_SETTINGS = "SEE_SETTINGS", _("See providers, domains, rules, pauses and webhooks")
+    CHANGE_SETTINGS = "CHANGE_SETTINGS", _("Change providers, sender domains, rules and the CRM")
+    CHANGE_WEBHOOKS = "CHANGE_WEBHOOKS", _("Change webhook endpoints")
+    CHANGE_KEYS = "CHANGE_KEYS", _("Create and revoke applications and API keys")
+    GRANT_ROLES = "GRANT_ROLES", _("Invite people, grant roles, change the organization")
+    SEE_AUDIT = "SEE_AUDIT", _("Read and export the audit")
+    SEND_TRANSACTIONAL = "SEND_TRANSACTIONAL", _("Let programs send transactional messages")
+    SEND_ANY = "SEND_ANY", _("Let programs send messages of every category")
+    DEPLOYMENT = "DEPLOYMENT", _("Run the deployment (superusers only)")
 
 
 _READING = frozenset(

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from rme.core import ids
 from rme.core.db import keyset
@@ -130,5 +131,5 @@ def describe_log_entry(entry: LogEntry) -> list[str]:
             for name, (old, new) in part.get("values", {}).items()
         ]
         if "reason" in part:
-            lines.append(f"reason: {part['reason']}")
+            lines.append(_("reason: %(reason)s") % {"reason": part["reason"]})
     return lines

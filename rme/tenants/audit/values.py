@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Model
 from django.forms import BaseForm, PasswordInput
+from django.utils.translation import gettext as _
 
 from rme.core.db.encrypted_fields import EncryptedTextField
 
@@ -65,4 +66,4 @@ def values_of(row: Model, secrets: Collection[str]) -> Values:
 def describe(changes: Sequence[tuple[str, str, str]], reason: str = "") -> list[str]:
     """Return stored values as lines for people, like `name: Ada → Grace`."""
     lines = [f"{name}: {old or '–'} → {new or '–'}" for name, old, new in changes]
-    return [*lines, f"reason: {reason}"] if reason else lines
+    return [*lines, _("reason: %(reason)s") % {"reason": reason}] if reason else lines
