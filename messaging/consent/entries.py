@@ -7,6 +7,7 @@ from typing import cast
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext as _
 
 from messaging.consent import ledger
 from messaging.consent.entry_inputs import ConsentInput
@@ -49,9 +50,9 @@ def record_for(
             if isinstance(entry, errors.ApiError):
                 raise entry
             if entry.contact_id not in contacts:
-                raise errors.NotFound.at("contactId", "no such contact")
+                raise errors.NotFound.at("contactId", _("no such contact"))
             if entry.category not in categories:
-                raise errors.InvalidPayload.at("category", "no such category")
+                raise errors.InvalidPayload.at("category", _("no such category"))
             results.append(_decision(entry, now, recorded_by))
         except errors.ApiError as error:
             results.append(error)
@@ -79,11 +80,11 @@ def occurred_at(stated: datetime | None, now: datetime) -> datetime | None:
     if stated is None:
         return None
     if stated > now + CLOCK_TOLERANCE:
-        raise errors.InvalidPayload.at("occurredAt", "lies in the future")
+        raise errors.InvalidPayload.at("occurredAt", _("lies in the future"))
     try:
         return stated.astimezone(UTC)
     except OverflowError:  # in UTC it is before the year 1
-        raise errors.InvalidPayload.at("occurredAt", "is out of range") from None
+        raise errors.InvalidPayload.at("occurredAt", _("is out of range")) from None
 
 
 @dataclass(frozen=True, slots=True)

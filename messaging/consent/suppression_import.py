@@ -8,6 +8,7 @@ from typing import IO, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from messaging.consent import suppressions
 from messaging.consent.suppression_export import COLUMNS, EXTRA_COLUMNS
@@ -48,7 +49,7 @@ def start(
     first = reader.read_header()
     columns = csv_lines.header(first, COLUMNS, EXTRA_COLUMNS, reader.delimiter)
     if "channel" not in columns or not {"address", "contactId"} & set(columns):
-        raise Unreadable("The first line must name channel, and one of address and contactId.")
+        raise Unreadable(_("The first line must name channel, and one of address and contactId."))
     run = SuppressionImport(
         organization_id=organization_id,
         name=name,
@@ -71,9 +72,9 @@ def prepare(organization_id: str, name: str, file: IO[bytes], started_by: str) -
 def problem_of(columns: Sequence[str]) -> str:
     """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
     if "channel" not in columns:
-        return "No column is channel, which every entry needs."
+        return _("No column is channel, which every entry needs.")
     if not {"address", "contactId"} & set(columns):
-        return "No column is address or contactId: one of them says who must not be written to."
+        return _("No column is address or contactId: one of them says who must not be written to.")
     return ""
 
 
@@ -117,7 +118,7 @@ def _read(run: SuppressionImport, lines: Rows) -> _Part:
     unknown_contacts = suppressions.missing_contacts(organization.id, contact_ids)
     for number, entry in list(entries.items()):
         if entry.contact_id in unknown_contacts:
-            outcome.reject(number, ("contactId", "no such contact"))
+            outcome.reject(number, ("contactId", _("no such contact")))
             del entries[number]
     outcome.problems.sort()
     return _Part(outcome, list(entries.values()))

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
+from django.utils.translation import gettext as _
 from pydantic import ConfigDict, Field, RootModel, StringConstraints, TypeAdapter
 
 from messaging.consent.suppressions import (
@@ -110,9 +111,9 @@ def read_entry(
     """Parse an entry. Raises InvalidPayload, which names every field that is wrong."""
     entry = parse(SUPPRESSION, body)
     if (entry.address is None) == (entry.contact_id is None):
-        raise InvalidPayload.at("address", "give exactly one of address and contactId")
+        raise InvalidPayload.at("address", _("give exactly one of address and contactId"))
     if entry.expires_at and not timedelta(0) < entry.expires_at - clock.now() < MAX_LIFETIME:
-        raise InvalidPayload.at("expiresAt", "must be ahead, by less than 100 years")
+        raise InvalidPayload.at("expiresAt", _("must be ahead, by less than 100 years"))
     return NewSuppression(
         organization_id=organization.id,
         channel=entry.channel,
@@ -150,7 +151,7 @@ def read_lift(query: dict[str, Any], organization: OrganizationRecord) -> Suppre
     if names == {"id"} and lift.id is not None:
         return read_id(lift.id)
     if names not in ({"channel", "address"}, {"channel", "contact_id"}) or lift.channel is None:
-        raise InvalidPayload.at("id", "give id, or channel with one of address and contactId")
+        raise InvalidPayload.at("id", _("give id, or channel with one of address and contactId"))
     return SuppressionFilter(
         channel=lift.channel,
         address=read_address(lift.address, lift.channel, organization),
@@ -162,5 +163,5 @@ def read_id(text: str) -> SuppressionFilter:
     """Parse an entry's id. Raises NotFound."""
     key = ids.parse(text)
     if key is None:
-        raise NotFound("There is no such suppression.")
+        raise NotFound(_("There is no such suppression."))
     return SuppressionFilter(id=key)

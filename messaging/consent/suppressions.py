@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from messaging.consent import gate_lock
 from messaging.consent.suppression_changes import ChangedSuppression, write_changes
@@ -100,7 +101,7 @@ def address_problem(
     """Return why `normalize_address` rejects a text, as the end of a sentence."""
     if channel in (Channel.SMS, ALL) and addresses.phone_readings(address, region):
         return addresses.phone_problem(address, region, digits)
-    return f"not an address on the channel {channel}"
+    return _("not an address on the channel %(channel)s") % {"channel": channel}
 
 
 def suppress(entries: Sequence[NewSuppression]) -> Change:

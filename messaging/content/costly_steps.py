@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
+from django.utils.translation import gettext
 
 from messaging.content import rendering
 from rme.core.process.errands import ERRANDS, Overrun
@@ -112,4 +113,4 @@ def render_each(
     try:
         return ERRANDS.run(organization_id, seconds, rendering.render_versions, versions)
     except Overrun:
-        return [rendering.RenderLimit("the template takes too long") for _ in versions]
+        return [rendering.RenderLimit(gettext("the template takes too long")) for _ in versions]

@@ -7,6 +7,7 @@ from typing import TypeVar
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from messaging.models import Partial, Template, TemplateVersion, Version
 from rme.core import errors
@@ -184,13 +185,17 @@ def add_template(
     Raise InvalidPayload if the language is unknown, or if the template exists.
     """
     if not languages.is_language(new.language):
-        raise errors.InvalidPayload.at("language", "There is no such language or country.")
+        raise errors.InvalidPayload.at("language", gettext("There is no such language or country."))
     try:
         with transaction.atomic():
             new.save(force_insert=True)
             return _added(TemplateVersion, new, 1, texts or {}, by)
     except IntegrityError:
-        message = f"{new.name} exists already in {new.language} for {new.channel}."
+        message = gettext("%(name)s exists already in %(language)s for %(channel)s.") % {
+            "name": new.name,
+            "language": new.language,
+            "channel": new.channel,
+        }
         raise errors.InvalidPayload.at("language", message) from None
 
 

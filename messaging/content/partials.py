@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from messaging.content import costly_steps, drafts, publishing, rendering, templates
 from messaging.content.drafts import Seen
@@ -61,7 +62,7 @@ def delete(partial: Partial) -> None:
     with transaction.atomic():
         if needing := problems(partial.organization_id, partial.name, None):
             details = [Detail("partial", each) for each in needing]
-            raise errors.InvalidPayload("The partial is in use.", details=details)
+            raise errors.InvalidPayload(gettext("The partial is in use."), details=details)
         Partial.objects.filter(pk=partial.pk).delete()
     templates.forget_partials(partial.organization_id)
 
@@ -107,7 +108,7 @@ def publish(version: PartialVersion, by: Actor) -> None:
         messages = problems(partial.organization_id, partial.name, version.text)
         if messages:
             raise errors.InvalidPayload(
-                "The partial can't be published.",
+                gettext("The partial can't be published."),
                 details=[Detail("text", each) for each in messages],
             )
         activate_all(partial.organization_id, [version], by)

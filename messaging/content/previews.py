@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from django.utils.translation import gettext
+
 from messaging.content import compose, costly_steps, rendering, templates, variable_checks
 from messaging.content.inputs import RenderInput
 from messaging.content.templates import ActiveTemplate
@@ -150,7 +152,7 @@ def _contact(organization_id: str, contact_id: str | None) -> ContactRecord | No
         return None
     contact = get_contacts(organization_id, [contact_id]).get(contact_id)
     if contact is None:
-        raise errors.NotFound.at("contactId", "no such contact")
+        raise errors.NotFound.at("contactId", gettext("no such contact"))
     return contact
 
 
@@ -160,7 +162,7 @@ def _record(organization_id: str, options: RenderInput) -> Record:
         return {}
     record = get_records(organization_id, [record_id]).get(record_id)
     if record is None:
-        raise errors.NotFound.at("context.recordId", "no such record")
+        raise errors.NotFound.at("context.recordId", gettext("no such record"))
     return record
 
 
@@ -191,7 +193,7 @@ def _template(
 
 def _does_not_parse(error: rendering.TemplateSyntax) -> errors.InvalidPayload:
     return errors.InvalidPayload(
-        f"The template does not parse: {error}",
+        gettext("The template does not parse: %(error)s") % {"error": error},
         details=[errors.Detail(f"template.{error.field}", error.message)],
     )
 
@@ -213,9 +215,19 @@ def _choose(
     ]
     keys = [key for key in by_channel if key]
     if not keys:
-        kind = "active template" if options.version is None else f"version {options.version} of"
+        kind = (
+            gettext("active template")
+            if options.version is None
+            else gettext("version %(version)s of") % {"version": options.version}
+        )
         raise errors.TemplateNotFound(
-            f"There is no {kind} {name} in {languages[0]} for {', '.join(channels)}."
+            gettext("There is no %(kind)s %(name)s in %(languages)s for %(channels)s.")
+            % {
+                "kind": kind,
+                "name": name,
+                "languages": languages[0],
+                "channels": ", ".join(channels),
+            }
         )
     return keys[0], [channel for _, _, channel in keys[1:]]
 
@@ -259,7 +271,7 @@ def _rendered(template: ActiveTemplate, request: compose.RenderRequest) -> Rende
         raise _does_not_parse(error) from error
     except (rendering.RenderFailed, rendering.RenderLimit) as error:
         raise errors.InvalidPayload(
-            f"The template does not render: {error}",
+            gettext("The template does not render: %(error)s") % {"error": error},
             details=[errors.Detail("variables", str(error))],
         ) from error
     match rendered:
@@ -296,7 +308,7 @@ def _rendered(template: ActiveTemplate, request: compose.RenderRequest) -> Rende
 
 def _channel_warnings(channels: Sequence[str]) -> list[rendering.Advice]:
     """Return a warning that names the other channels that have the template."""
-    message = f"not named: there for {', '.join(channels)} too"
+    message = gettext("not named: there for %(channels)s too") % {"channels": ", ".join(channels)}
     return [rendering.Advice("channel", message)] if channels else []
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from messaging.content import drafts, templates
 from messaging.content.rendering import TemplateProblem
@@ -76,13 +77,13 @@ def publish_all(versions: Sequence[TemplateVersion], by: Actor) -> None:
                 for version in versions
                 for problem in problems.get(version.pk, ())
             ]
-            raise errors.InvalidPayload("The template does not parse.", details=details)
+            raise errors.InvalidPayload(_("The template does not parse."), details=details)
 
 
 def publish_at(version: TemplateVersion, by: Actor, at: datetime) -> None:
     """Order a version to be made active at a time. Raise InvalidPayload, DraftChanged."""
     if at <= clock.now():
-        raise errors.InvalidPayload.at("at", "The time has passed.")
+        raise errors.InvalidPayload.at("at", _("The time has passed."))
     with transaction.atomic():
         drafts.lock([version])
         require_review(version, by)
@@ -181,7 +182,7 @@ def _problem(
     if its_problems := problems.get(version.pk):
         first = its_problems[0]
         return f"{first.field}, line {first.line}: {first.message}"[:500]
-    return "" if version in ready else "It waited for a review, or a later version was due too."
+    return "" if version in ready else _("It waited for a review, or a later version was due too.")
 
 
 def _who_ordered(version: TemplateVersion) -> Actor:

@@ -7,6 +7,8 @@ A field stands for one plain value. Its path leads there, like a JSON pointer: `
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from rme.crm.connectors.records import ContactRecord
 
 PERSON = ContactRecord(
@@ -176,7 +178,10 @@ def _number(field: SampleField, text: str) -> float | int:
     try:
         return int(text) if field.kind == "integer" or "." not in text else float(text)
     except ValueError:
-        raise ValueError(f"{field.label}: {text[:40]!r} is not a number") from None
+        raise ValueError(
+            gettext("%(label)s: %(text)s is not a number")
+            % {"label": field.label, "text": repr(text[:40])}
+        ) from None
 
 
 def _escaped(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from messaging.content import costly_steps, rendering
 from messaging.models import Partial, Template, TemplateVersion
@@ -225,7 +226,7 @@ def activate(version: TemplateVersion) -> None:
     problems = activate_many([version]).get(version.pk)
     if problems:
         details = [Detail(p.field, p.message) for p in problems]
-        raise InvalidPayload("The template does not parse.", details=details)
+        raise InvalidPayload(gettext("The template does not parse."), details=details)
     version.refresh_from_db()
 
 

@@ -377,8 +377,8 @@ class PrivacyRequest(models.Model):
         ]
 
     def __str__(self) -> str:
-        return gettext("%(get_kind_display)s requested on %(requested_at)s") % {
-            "get_kind_display": self.get_kind_display(),
+        return gettext("%(kind)s requested on %(requested_at)s") % {
+            "kind": self.get_kind_display(),
             "requested_at": f"{self.requested_at:%Y-%m-%d}",
         }
 

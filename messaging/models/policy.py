@@ -8,8 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy
 
 from messaging.domain.channels import Channel
 from push.models import Device
@@ -24,12 +23,12 @@ class Category(models.Model):
     """A category of messages and its rules. TRANSACTIONAL and MARKETING need no row."""
 
     class Regime(models.TextChoices):
-        OPT_IN = "OPT_IN", _("Opt-in: blocked until the person agrees")
-        OPT_OUT = "OPT_OUT", _("Opt-out: allowed until the person objects")
+        OPT_IN = "OPT_IN", gettext_lazy("Opt-in: blocked until the person agrees")
+        OPT_OUT = "OPT_OUT", gettext_lazy("Opt-out: allowed until the person objects")
 
     class OnUnknown(models.TextChoices):
-        RESEND = "RESEND", _("Send again")
-        HOLD = "HOLD", _("Hold for a receipt or an operator")
+        RESEND = "RESEND", gettext_lazy("Send again")
+        HOLD = "HOLD", gettext_lazy("Hold for a receipt or an operator")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="categories")
     name = models.CharField(max_length=64, validators=[RegexValidator(r"^[A-Z][A-Z0-9_]{0,63}$")])
@@ -38,19 +37,21 @@ class Category(models.Model):
     expires_after = models.PositiveIntegerField(
         default=4 * 3600,
         validators=[MinValueValidator(1), MaxValueValidator(30 * 86_400)],
-        help_text=_("Seconds after which a message that could not be sent is given up."),
+        help_text=gettext_lazy("Seconds after which a message that could not be sent is given up."),
     )
     cap_count = models.PositiveIntegerField(
-        null=True, blank=True, help_text=_("At most this many messages a contact in the window.")
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("At most this many messages a contact in the window."),
     )
     cap_window = models.PositiveIntegerField(
-        default=86_400, help_text=_("The window of the cap, in seconds.")
+        default=86_400, help_text=gettext_lazy("The window of the cap, in seconds.")
     )
     channel_order = ArrayField(
         models.CharField(max_length=10, choices=CHANNEL_CHOICES),
         default=list,
         blank=True,
-        help_text=_("The order in which channel AUTO tries; none: PUSH, EMAIL, SMS."),
+        help_text=gettext_lazy("The order in which channel AUTO tries; none: PUSH, EMAIL, SMS."),
     )
 
     class Meta:
@@ -72,37 +73,39 @@ class SendingRules(models.Model):
     quiet_hours = models.JSONField(
         default=dict,
         blank=True,
-        help_text=_(
+        help_text=gettext_lazy(
             "By channel, in the recipient's zone: {"
             '"SMS": {"from": "21:00", "until": "08:00"}}. A send in between waits for the end.'
         ),
     )
     quiet_transactional = models.BooleanField(
-        default=False, help_text=_("Quiet hours hold for TRANSACTIONAL too.")
+        default=False, help_text=gettext_lazy("Quiet hours hold for TRANSACTIONAL too.")
     )
     schedule_grace = models.PositiveIntegerField(
         default=3600,
-        help_text=_(
+        help_text=gettext_lazy(
             "Seconds a scheduled send may be late, after an outage. Later, MARKETING ends as "
             "EXPIRED and TRANSACTIONAL still goes."
         ),
     )
     sends_per_second = models.PositiveIntegerField(
-        null=True, blank=True, help_text=_("Messages accepted a second; none: no ceiling.")
+        null=True,
+        blank=True,
+        help_text=gettext_lazy("Messages accepted a second; none: no ceiling."),
     )
     sends_per_day = models.PositiveIntegerField(
-        default=1_000_000, help_text=_("Messages accepted in 24 hours.")
+        default=1_000_000, help_text=gettext_lazy("Messages accepted in 24 hours.")
     )
     double_opt_in = models.BooleanField(
         default=False,
-        help_text=_(
+        help_text=gettext_lazy(
             "An OPTED_IN to email by the preference page counts once a link in a mail was followed."
         ),
     )
     track_opens = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=_(
+        help_text=gettext_lazy(
             "Emails carry an image that tells when they are opened. Say so in your privacy "
             "notice; in many countries it needs consent."
         ),
@@ -110,20 +113,22 @@ class SendingRules(models.Model):
     track_clicks = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=_("Links in emails lead by way of us, which tells that they were followed."),
+        help_text=gettext_lazy(
+            "Links in emails lead by way of us, which tells that they were followed."
+        ),
     )
 
     review_templates = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=_(
+        help_text=gettext_lazy(
             "A version of a template is made active only with the consent of a person who "
             "wrote none of it."
         ),
     )
 
     class Meta:
-        verbose_name_plural = _("sending rules")
+        verbose_name_plural = gettext_lazy("sending rules")
 
     def __str__(self) -> str:
         return gettext("Sending rules of %(organization_id)s") % {
@@ -139,7 +144,9 @@ class Pause(models.Model):
     category = models.CharField(max_length=64, blank=True)
     template = models.CharField(max_length=200, blank=True)
     reason = models.CharField(max_length=500)
-    ends_at = models.DateTimeField(null=True, blank=True, help_text=_("None: until it is deleted."))
+    ends_at = models.DateTimeField(
+        null=True, blank=True, help_text=gettext_lazy("None: until it is deleted.")
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     def __str__(self) -> str:
@@ -160,8 +167,8 @@ def _platform_or_app(text: str) -> str:
 
 
 _MATCHES = (
-    (addresses.domain, _("a domain like example.com")),
-    (_country_prefix, _("the beginning of numbers, like +41")),
+    (addresses.domain, gettext_lazy("a domain like example.com")),
+    (_country_prefix, gettext_lazy("the beginning of numbers, like +41")),
 )
 
 
@@ -171,24 +178,26 @@ class SenderDomain(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="sender_domains")
     domain = models.CharField(max_length=253)
     local_part = models.CharField(max_length=64, default="no-reply")
-    name = models.CharField(max_length=200, blank=True, help_text=_("The default sender name."))
+    name = models.CharField(
+        max_length=200, blank=True, help_text=gettext_lazy("The default sender name.")
+    )
     is_default = models.BooleanField(default=False)
     verified_at = models.DateTimeField(null=True, blank=True)
     spf = models.CharField(
-        _("SPF mechanism"),
+        gettext_lazy("SPF mechanism"),
         max_length=255,
         blank=True,
         default="",
         db_default="",
-        help_text=_("What the mail provider names, such as include:spf.example.com."),
+        help_text=gettext_lazy("What the mail provider names, such as include:spf.example.com."),
     )
     dkim_selector = models.CharField(
-        _("DKIM selector"),
+        gettext_lazy("DKIM selector"),
         max_length=63,
         blank=True,
         default="",
         db_default="",
-        help_text=_("The name before ._domainkey, as the mail provider shows it."),
+        help_text=gettext_lazy("The name before ._domainkey, as the mail provider shows it."),
     )
     checked_at = models.DateTimeField(null=True, editable=False)
     findings = models.JSONField(default=list, db_default=[], editable=False)
@@ -235,39 +244,55 @@ class ProviderAccount(models.Model):
     """
 
     class State(models.TextChoices):
-        ACTIVE = "ACTIVE", _("Active")
-        PAUSED = "PAUSED", _("Paused: takes nothing")
-        DRAINING = "DRAINING", _("Draining: takes nothing new")
-        DRAFT = "DRAFT", _("Not active yet")
+        ACTIVE = "ACTIVE", gettext_lazy("Active")
+        PAUSED = "PAUSED", gettext_lazy("Paused: takes nothing")
+        DRAINING = "DRAINING", gettext_lazy("Draining: takes nothing new")
+        DRAFT = "DRAFT", gettext_lazy("Not active yet")
 
     organization = models.ForeignKey(Organization, models.CASCADE, related_name="accounts")
     public_id = models.CharField(max_length=36, unique=True, default=new_text_id, editable=False)
-    name = models.CharField(max_length=64, help_text=_("Shown as `provider` in the API."))
+    name = models.CharField(
+        max_length=64, help_text=gettext_lazy("Shown as `provider` in the API.")
+    )
     kind = models.CharField(max_length=32)  # a key of `messaging.providers.REGISTRY`
     channel = models.CharField(max_length=10, choices=CHANNEL_CHOICES)
-    priority = models.PositiveSmallIntegerField(default=100, help_text=_("Lower goes first."))
+    priority = models.PositiveSmallIntegerField(
+        default=100, help_text=gettext_lazy("Lower goes first.")
+    )
     weight = models.PositiveSmallIntegerField(
-        default=1, validators=[MinValueValidator(1)], help_text=_("Share within a priority.")
+        default=1,
+        validators=[MinValueValidator(1)],
+        help_text=gettext_lazy("Share within a priority."),
     )
     match = ArrayField(
         models.CharField(max_length=253),
         default=list,
         blank=True,
-        help_text=_("SMS: country prefixes (+41); EMAIL: recipient domains; none: everything."),
+        help_text=gettext_lazy(
+            "SMS: country prefixes (+41); EMAIL: recipient domains; none: everything."
+        ),
     )
     rate = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
-        help_text=_("Sends a second; more than that wait their turn. None: as fast as it goes."),
+        help_text=gettext_lazy(
+            "Sends a second; more than that wait their turn. None: as fast as it goes."
+        ),
     )
     state = models.CharField(max_length=8, choices=State.choices, default=State.ACTIVE)
     state_reason = models.CharField(
-        max_length=500, blank=True, db_default="", help_text=_("Why it is paused or draining.")
+        max_length=500,
+        blank=True,
+        db_default="",
+        help_text=gettext_lazy("Why it is paused or draining."),
     )
     credentials = EncryptedTextField(default="{}", blank=True)
     checked_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text=_("None: not since the settings changed.")
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=gettext_lazy("None: not since the settings changed."),
     )
     check_problem = models.CharField(max_length=200, blank=True, db_default="", editable=False)
     """What the last check or test found; empty: it works."""

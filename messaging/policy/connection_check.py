@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
 from messaging import providers
 from messaging.models import ProviderAccount
@@ -32,7 +33,7 @@ def check(organization_id: str, account_id: int, actor: Actor) -> Mapping[str, A
     provider = organization_policy.account_of(row).provider
     outcome = provider.check(outbound_transport()) if provider else BROKEN
     if outcome is None:
-        return {"problem": "It cannot be checked without sending: send a test."}
+        return {"problem": _("It cannot be checked without sending: send a test.")}
     store(row, outcome)
     entry = audit.about(row, Action.TESTED, organization_id, text=f"connection: {in_words(row)}")
     audit.record(actor, [entry])
@@ -110,10 +111,14 @@ def _test_content(account: ProviderAccount, to: str) -> Content:
 def in_words(row: ProviderAccount) -> str:
     """Return what the last check found, and when."""
     if row.checked_at is None:
-        return "Not checked since the settings were stored."
-    result = f"does not work: {row.check_problem}" if row.check_problem else "works"
+        return _("Not checked since the settings were stored.")
+    result = (
+        _("does not work: %(check_problem)s") % {"check_problem": row.check_problem}
+        if row.check_problem
+        else "works"
+    )
     at = date_format(timezone.localtime(row.checked_at), "DATETIME_FORMAT")
-    return f"Checked on {at}: {result}."
+    return _("Checked on %(at)s: %(result)s.") % {"at": at, "result": result}
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
+from django.utils.translation import gettext as _
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic_core import PydanticCustomError
 
@@ -19,7 +20,7 @@ REPLAY_PERIOD = timedelta(days=3)
 
 def _known_type(value: object) -> object:
     if isinstance(value, str) and value not in TYPES:
-        raise PydanticCustomError("event_type", "no such event type")
+        raise PydanticCustomError("event_type", _("no such event type"))
     return value
 
 
@@ -119,12 +120,12 @@ def read_period(period: ReplayInput) -> ReplayRange | None:
     """Return the period to replay; None: the failed deliveries. Raises InvalidPayload."""
     if period.since is None:
         if period.until is not None:
-            raise InvalidPayload.at("since", "is required with until")
+            raise InvalidPayload.at("since", _("is required with until"))
         return None
     now = clock.now()
     until = period.until or now
     if not timedelta() < until - period.since <= REPLAY_PERIOD:
-        raise InvalidPayload.at("until", "must be after since, by at most 3 days")
+        raise InvalidPayload.at("until", _("must be after since, by at most 3 days"))
     if until > now + ids.SKEW:
-        raise InvalidPayload.at("until", "lies in the future")
+        raise InvalidPayload.at("until", _("lies in the future"))
     return ReplayRange(period.since, until)

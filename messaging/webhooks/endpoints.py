@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import signatures
@@ -35,12 +36,12 @@ def url_error(url: str) -> str:
     """
     origin = origin_of(url)
     if origin is None or origin.scheme not in ("http", "https") or not _URL.fullmatch(url):
-        return "must be an address like https://hooks.example.com/rme"
+        return _("must be an address like https://hooks.example.com/rme")
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     if reason := policy.refuses(origin):
         return reason
     if _is_ip_address(origin.host) and not policy.allows(origin.host, origin.port):
-        return "the address is not public"
+        return _("the address is not public")
     return ""
 
 

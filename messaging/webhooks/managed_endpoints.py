@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import delivery_log, endpoints, replays, signatures
@@ -57,7 +58,7 @@ def get(scope: EndpointScope, endpoint_id: str, *, lock: bool = False) -> Webhoo
         rows = rows.select_for_update()
     row = rows.filter(pk=int(endpoint_id)).first() if _KEY.fullmatch(endpoint_id) else None
     if row is None:
-        raise errors.NotFound("There is no such webhook endpoint.")
+        raise errors.NotFound(_("There is no such webhook endpoint."))
     return row
 
 
@@ -73,7 +74,9 @@ def create(scope: EndpointScope, fields: EndpointInput, actor: Actor) -> Webhook
         existing = WebhookEndpoint.objects.filter(organization_id=organization_id)
         if existing.count() >= endpoints.PER_ORGANIZATION:
             limit = endpoints.PER_ORGANIZATION
-            raise errors.InvalidPayload.at("url", f"an organization has at most {limit} endpoints")
+            raise errors.InvalidPayload.at(
+                "url", _("an organization has at most %(limit)s endpoints") % {"limit": limit}
+            )
         row = WebhookEndpoint.objects.create(
             organization_id=organization_id,
             test=bool(scope.test),
@@ -205,5 +208,5 @@ def replay_chosen(
 def _enabled(scope: EndpointScope, endpoint_id: str) -> WebhookEndpoint:
     row = get(scope, endpoint_id)
     if not row.enabled:
-        raise errors.InvalidPayload.at("enabled", "the endpoint is disabled")
+        raise errors.InvalidPayload.at("enabled", _("the endpoint is disabled"))
     return row

@@ -12,7 +12,7 @@ import idna
 import phonenumbers
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
 from phonenumbers import CountryCodeSource, PhoneNumberFormat
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -304,13 +304,13 @@ def phone_problem(text: str, region: str | None, digits: Digits = Digits.UNSAID)
     readings = phone_readings(text, region, digits)
     if len(readings) > 1:
         national, international = readings
-        return _(
+        return gettext(
             "may be %(national)s or %(international)s: write it with + and the country code, like "
             "%(international)s"
         ) % {"national": national, "international": international}
     if digits is Digits.INTERNATIONAL:
-        return _("is not a phone number with its country code")
-    return _("is not a phone number")
+        return gettext("is not a phone number with its country code")
+    return gettext("is not a phone number")
 
 
 def phone_spellings(number: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import orjson
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from messaging.consent import data_export, erasure
 from messaging.consent.privacy import requests
@@ -50,7 +51,7 @@ def carry_out(request_id: UUID) -> bool:
                 return _export(row, contact_id)
             return _erase(row, contact_id)
         except errors.Unavailable as error:
-            return _wait(row, f"Waits: {error.message}")
+            return _wait(row, gettext("Waits: %(message)s") % {"message": error.message})
 
 
 def delete_expired() -> int:
@@ -110,19 +111,23 @@ def _zipped(sections: Mapping[str, object]) -> bytes:
 def summary_of(sections: Mapping[str, object]) -> str:
     """Return what an export has, as numbers."""
     counts = {name: len(rows) for name, rows in sections.items() if isinstance(rows, list)}
-    return in_words(counts) or "The contact."
+    return in_words(counts) or gettext("The contact.")
 
 
 def _erase(row: PrivacyRequest, contact_id: str) -> bool:
     """Erase the person; what is being sent at this moment is left for a later turn."""
     with transaction.atomic():
         if not contact_id:
-            _finish(row, "", "No person has this address. A suppressed address stays.")
+            _finish(row, "", gettext("No person has this address. A suppressed address stays."))
             return True
         erased = erasure.erase(row.organization_id, contact_id, Actor(**row.actor))
         words = in_words(erased.counts)
         if erased.under_way:
-            return _wait(row, f"Waits for {erased.under_way} that are being sent. {words}")
+            return _wait(
+                row,
+                gettext("Waits for %(under_way)s that are being sent. %(words)s")
+                % {"under_way": erased.under_way, "words": words},
+            )
         # A turn before may have erased all but what was being sent.
         earlier_counts = row.result.partition(". ")[2]
         _finish(row, contact_id, "; ".join(filter(None, [earlier_counts, words])) or NOTHING)

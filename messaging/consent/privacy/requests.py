@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 from messaging.consent import suppressions
 from messaging.domain.channels import ALL
@@ -77,7 +78,7 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
     now = clock.now()
     made_at = new.requested_at or now
     if made_at > now:
-        raise errors.InvalidPayload.at("requested_at", "lies in the future")
+        raise errors.InvalidPayload.at("requested_at", _("lies in the future"))
     digests = digests_of(organization_id, new.address) if new.address else [""]
     row = PrivacyRequest(
         organization_id=organization_id,
@@ -98,7 +99,7 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
         kind=row.kind,
     )
     if pending.exists():
-        raise errors.InvalidPayload.at("kind", "is requested already, and pending")
+        raise errors.InvalidPayload.at("kind", _("is requested already, and pending"))
     with transaction.atomic():
         row.save(force_insert=True)
         row.refresh_from_db()

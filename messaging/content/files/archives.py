@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import IO
 
+from django.utils.translation import gettext
+
 from messaging.content.files.file_types import SUFFIX, FileProblem, FilesRefused, SourceFile
 
 BYTES_LIMIT = 3_000_000
@@ -38,9 +40,13 @@ def read(archive: IO[bytes]) -> list[SourceFile]:
             files = [SourceFile(each.filename, _content(opened, each)) for each in entries]
     # zipfile raises NotImplementedError for a compression that it does not know.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
-        raise _refused("", f"is not a zip that can be read: {error}") from error
+        raise _refused(
+            "", gettext("is not a zip that can be read: %(error)s") % {"error": error}
+        ) from error
     if not files:
-        raise _refused("", f"There is no file that ends with {SUFFIX} in it.")
+        raise _refused(
+            "", gettext("There is no file that ends with %(suffix)s in it.") % {"suffix": SUFFIX}
+        )
     return _below_one_folder(files)
 
 
@@ -48,18 +54,26 @@ def _entries(archive: zipfile.ZipFile) -> Sequence[zipfile.ZipInfo]:
     """Return the entries that are templates. Raise FilesRefused."""
     every = archive.infolist()
     if len(every) > COUNT_LIMIT:
-        raise _refused("", f"contains {len(every):,} files; {COUNT_LIMIT:,} at most.")
+        raise _refused(
+            "",
+            gettext("contains %(count)s files; %(count_limit)s at most.")
+            % {"count": f"{len(every):,}", "count_limit": f"{COUNT_LIMIT:,}"},
+        )
     if sum(entry.file_size for entry in every) > UNPACKED_LIMIT:
-        raise _refused("", f"is larger than {UNPACKED_LIMIT // 10**6} MB when it is unpacked.")
+        raise _refused(
+            "",
+            gettext("is larger than %(value)s MB when it is unpacked.")
+            % {"value": UNPACKED_LIMIT // 10**6},
+        )
     seen: set[str] = set()
     for entry in every:
         name = entry.filename
         parts = name.rstrip("/").split("/")
         # `orig_filename` is the name before a NUL was cut off.
         if {"", ".", ".."} & {*parts} or "\\" in name or ":" in name or name != entry.orig_filename:
-            raise _refused(name, "is not a path below the folder of templates")
+            raise _refused(name, gettext("is not a path below the folder of templates"))
         if name in seen:
-            raise _refused(name, "is there twice")
+            raise _refused(name, gettext("is there twice"))
         seen.add(name)
     return [entry for entry in every if _is_template(entry.filename)]
 
@@ -73,13 +87,17 @@ def _is_template(path: str) -> bool:
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     """Return the bytes of a file; no more are unpacked than the archive says there are."""
     if entry.flag_bits & _ENCRYPTED or entry.compress_type not in _METHODS:
-        raise _refused(entry.filename, "is encrypted, or packed by another method than deflate")
+        raise _refused(
+            entry.filename, gettext("is encrypted, or packed by another method than deflate")
+        )
     if entry.file_size > FILE_LIMIT:
-        raise _refused(entry.filename, f"is larger than {FILE_LIMIT / 10**6} MB")
+        raise _refused(
+            entry.filename, gettext("is larger than %(value)s MB") % {"value": FILE_LIMIT / 10**6}
+        )
     with archive.open(entry) as file:
         content = file.read(FILE_LIMIT + 1)
     if len(content) != entry.file_size:
-        raise _refused(entry.filename, "is not as large as the archive says")
+        raise _refused(entry.filename, gettext("is not as large as the archive says"))
     return content
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from django.utils.translation import gettext as _
+
 from messaging.content.templates import TemplateKey
 
 SUFFIX = ".liquid"
@@ -103,5 +105,5 @@ def read_path(path: str) -> TemplateKey | str:
         return match[1], match[2], match[3].upper()
     if match := _PARTIAL.fullmatch(path):
         return match[1]
-    message = "is not a path like welcome/en_US.email.liquid or _partials/footer.liquid"
+    message = _("is not a path like welcome/en_US.email.liquid or _partials/footer.liquid")
     raise FilesRefused([FileProblem(path, message)])

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from django.utils.translation import gettext
+
 from messaging.content.files.archives import COUNT_LIMIT, FILE_LIMIT, UNPACKED_LIMIT
 from messaging.content.files.file_types import SUFFIX, FileProblem, FilesRefused, SourceFile
 
@@ -36,8 +38,13 @@ def files(folder: Path) -> list[SourceFile]:
             size += len(content)
             templates.append(SourceFile(path, content))
             if len(templates) > COUNT_LIMIT or size > UNPACKED_LIMIT:
-                limit = f"{COUNT_LIMIT:,} files and {UNPACKED_LIMIT // 10**6} MB"
-                raise _refused(str(folder), f"has more than {limit} of templates.")
+                limit = gettext("%(count_limit)s files and %(value)s MB") % {
+                    "count_limit": f"{COUNT_LIMIT:,}",
+                    "value": UNPACKED_LIMIT // 10**6,
+                }
+                raise _refused(
+                    str(folder), gettext("has more than %(limit)s of templates.") % {"limit": limit}
+                )
     finally:
         os.close(root)
     return templates
@@ -120,7 +127,7 @@ def _read(root: int, path: str) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(FILE_LIMIT + 1)
     if len(content) > FILE_LIMIT:
-        raise _refused(path, f"is larger than {FILE_LIMIT / 10**6} MB")
+        raise _refused(path, gettext("is larger than %(value)s MB") % {"value": FILE_LIMIT / 10**6})
     return content
 
 
@@ -129,7 +136,7 @@ def _parent(root: int, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
     """Open the folder of a file; yield it and the file's name. Raise FilesRefused."""
     *folders, name = path.split("/")
     if {"", ".", ".."} & {*folders, name} or "\0" in path:
-        raise _refused(path, "is not a path below the folder of templates")
+        raise _refused(path, gettext("is not a path below the folder of templates"))
     current = os.dup(root)
     try:
         for part in folders:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import yaml
+from django.utils.translation import gettext as _
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
@@ -88,19 +89,23 @@ def parse(text: str) -> Document:
     opening = _FENCE.match(text)
     closing = _FENCE.search(text, opening.end() + 1) if opening else None
     if opening is None or closing is None:
-        raise FrontMatterError("does not begin with front matter between two lines of ---")
+        raise FrontMatterError(_("does not begin with front matter between two lines of ---"))
     head = text[opening.end() + 1 : closing.start()]
     if len(head) > LENGTH:
-        raise FrontMatterError(f"the front matter is longer than {LENGTH:,} characters")
+        raise FrontMatterError(
+            _("the front matter is longer than %(length)s characters") % {"length": f"{LENGTH:,}"}
+        )
     body = text[closing.end() + 1 :].removesuffix("\n")
     document = Document({}, body, text.count("\n", 0, closing.end()) + 2)
     try:
         _Reader(document, yaml.parse(head, Loader=_LOADER)).read()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
-        raise FrontMatterError(error.problem or "is not YAML", line) from error
+        raise FrontMatterError(error.problem or _("is not YAML"), line) from error
     except yaml.YAMLError as error:  # a character that YAML does not have
-        raise FrontMatterError(f"is not YAML: {str(error).splitlines()[0]}") from error
+        raise FrontMatterError(
+            _("is not YAML: %(problem)s") % {"problem": str(error).splitlines()[0]}
+        ) from error
     return document
 
 
@@ -116,27 +121,29 @@ class _Reader:
             if isinstance(event, yaml.MappingStartEvent) and not self.document.values:
                 self.document.values = self._mapping("", 0)
             elif isinstance(event, yaml.NodeEvent):
-                raise FrontMatterError("the front matter is not names with values", _line(event))
+                raise FrontMatterError(_("the front matter is not names with values"), _line(event))
 
     def _mapping(self, path: str, depth: int) -> dict[str, object]:
         values: dict[str, object] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent) or event.anchor or event.tag:
-                raise FrontMatterError("a name is not a plain text", _line(event), path)
+                raise FrontMatterError(_("a name is not a plain text"), _line(event), path)
             name = f"{path}.{event.value}" if path else event.value
             if event.value in values:
-                raise FrontMatterError("stands twice", _line(event), name)
+                raise FrontMatterError(_("stands twice"), _line(event), name)
             values[event.value] = self._value(next(self.events), name, depth + 1)
         return values
 
     def _value(self, event: yaml.Event, path: str, depth: int) -> object:
         line = _line(event)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise FrontMatterError("anchors and references are not supported", line, path)
+            raise FrontMatterError(_("anchors and references are not supported"), line, path)
         if getattr(event, "tag", None):
-            raise FrontMatterError("tags are not supported", line, path)
+            raise FrontMatterError(_("tags are not supported"), line, path)
         if depth > DEPTH:
-            raise FrontMatterError(f"is nested deeper than {DEPTH}", line, path)
+            raise FrontMatterError(
+                _("is nested deeper than %(depth)s") % {"depth": DEPTH}, line, path
+            )
         self.document.lines[path] = line
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path, depth)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from messaging.content import costly_steps, drafts, partials, publishing, templates
 from messaging.content.files import texts
@@ -162,10 +163,14 @@ def _owner_problems(
     """Yield what is wrong with the language and the category of a file."""
     if stored_template is None:
         if not languages.is_language(file.key[1]):
-            yield FileProblem(file.path, "There is no such language or country.", "language")
+            yield FileProblem(file.path, _("There is no such language or country."), "language")
         if file.category not in categories:
             category_list = ", ".join(categories)
-            yield file.problem("category", f"There is no such category: {category_list}.")
+            yield file.problem(
+                "category",
+                _("There is no such category: %(category_list)s.")
+                % {"category_list": category_list},
+            )
     elif file.category != stored_template.template.category:
         category = stored_template.template.category
         message = f"The template has the category {category}, which is changed on "

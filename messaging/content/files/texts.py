@@ -7,6 +7,8 @@ matter, with the category.
 
 from collections.abc import Mapping, Sequence
 
+from django.utils.translation import gettext as _
+
 from messaging.content import drafts
 from messaging.content.files import front_matter
 from messaging.content.files.file_types import (
@@ -73,9 +75,9 @@ def read(file: SourceFile) -> TemplateFile | PartialFile:
     try:
         text = file.content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise FilesRefused([FileProblem(file.path, "is not text in UTF-8")]) from error
+        raise FilesRefused([FileProblem(file.path, _("is not text in UTF-8"))]) from error
     if "\0" in text:
-        raise FilesRefused([FileProblem(file.path, "contains a NUL character")])
+        raise FilesRefused([FileProblem(file.path, _("contains a NUL character"))])
     if isinstance(key, str):
         return PartialFile(file.path, key, text.removesuffix("\n"))
     try:
@@ -101,14 +103,16 @@ def _template(path: str, key: TemplateKey, document: Document) -> TemplateFile:
     )
     problems = []
     if not isinstance(category, str) or not category:
-        problems.append(file.problem("category", "is missing: the category of the template"))
+        problems.append(file.problem("category", _("is missing: the category of the template")))
     if body not in (*FORMATS, *_BODY.values()):
-        problems.append(file.problem("format", "is not html, mjml or text"))
+        problems.append(file.problem("format", _("is not html, mjml or text")))
     for name in values:
         if name not in (*channel_fields, "variables"):
-            problems.append(file.problem(name, f"{channel} has no such field"))
+            problems.append(
+                file.problem(name, _("%(channel)s has no such field") % {"channel": channel})
+            )
         elif name == body:
-            problems.append(file.problem(name, "stands below the front matter too"))
+            problems.append(file.problem(name, _("stands below the front matter too")))
     if problems:
         raise FilesRefused(problems)
     empty = drafts.texts_of(None)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+
 from messaging.content.rendering.rendered import RenderedEmail, RenderedSms
 from messaging.content.rendering.segments import non_gsm_characters
 
@@ -27,16 +29,25 @@ def advise_email(email: RenderedEmail) -> list[Advice]:
     """Return warnings about an email's subject, images and size."""
     advice = []
     if not email.subject:
-        advice.append(Advice("subject", "is empty"))
+        advice.append(Advice("subject", _("is empty")))
     elif len(email.subject) > SUBJECT_LENGTH:
-        message = f"has {len(email.subject)} characters; more than {SUBJECT_LENGTH} are cut off"
+        message = _("has %(count)s characters; more than %(subject_length)s are cut off") % {
+            "count": len(email.subject),
+            "subject_length": SUBJECT_LENGTH,
+        }
         advice.append(Advice("subject", message))
     bare = sum(not _ALT.search(image[1]) for image in _IMAGE.finditer(email.html))
     if bare:
-        advice.append(Advice("html", f"{bare} image(s) without alt"))
+        advice.append(Advice("html", _("%(bare)s image(s) without alt") % {"bare": bare}))
     size = len(email.html.encode(errors="replace"))
     if size > HTML_SIZE:
-        advice.append(Advice("html", f"has {size} bytes; Gmail cuts it after {HTML_SIZE}"))
+        advice.append(
+            Advice(
+                "html",
+                _("has %(size)s bytes; Gmail cuts it after %(html_size)s")
+                % {"size": size, "html_size": HTML_SIZE},
+            )
+        )
     return advice
 
 
@@ -44,12 +55,18 @@ def advise_sms(sms: RenderedSms) -> list[Advice]:
     """Return warnings about the number of an SMS's segments and its encoding."""
     advice = []
     if sms.size.segments > 1:
-        advice.append(Advice("text", f"takes {sms.size.segments} segments"))
+        advice.append(
+            Advice("text", _("takes %(segments)s segments") % {"segments": sms.size.segments})
+        )
     if sms.size.encoding == "UCS-2":
         characters = non_gsm_characters(sms.text)
         sample = " ".join(characters[:_SHOWN]) + (" …" if len(characters) > _SHOWN else "")
         advice.append(
-            Advice("text", f"goes as UCS-2, with 70 units a segment, because of: {sample}")
+            Advice(
+                "text",
+                _("goes as UCS-2, with 70 units a segment, because of: %(sample)s")
+                % {"sample": sample},
+            )
         )
     return advice
 
@@ -61,7 +78,7 @@ def advise_variables(
     properties = schema.get("properties")
     used_names = {*names, *(properties if isinstance(properties, dict) else ())}
     return [
-        Advice(f"variables.{name}", "is not used by the template")
+        Advice(f"variables.{name}", _("is not used by the template"))
         for name in sorted(variable_names)
         if name not in used_names and None not in used_names
     ]

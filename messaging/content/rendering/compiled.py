@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import orjson
+from django.utils.translation import gettext as _
 
 from messaging.content.rendering import liquid
 from messaging.content.rendering.errors import (
@@ -264,7 +265,9 @@ def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
     try:
         liquid.parse(html, html=True, partials=partials)
     except TemplateSyntax as error:
-        raise TemplateSyntax(f"once it is compiled: {error.message}") from error
+        raise TemplateSyntax(
+            _("once it is compiled: %(message)s") % {"message": error.message}
+        ) from error
 
 
 class _Rendering:
@@ -312,7 +315,7 @@ def render_email(
     if html and not text.strip():
         text = from_html(html)
     if not text.strip() and not html.strip():
-        raise RenderFailed("the email is empty: there is neither text nor HTML")
+        raise RenderFailed(_("the email is empty: there is neither text nor HTML"))
     return RenderedEmail(subject, text, html, render.missing)
 
 
@@ -323,7 +326,7 @@ def render_sms(
     render = _Rendering(data, limits)
     text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
     if not text:
-        raise RenderFailed("the text is empty")
+        raise RenderFailed(_("the text is empty"))
     return RenderedSms(text, segments(text), render.missing)
 
 
@@ -353,5 +356,5 @@ _RENDERERS: Mapping[str, Callable[[Compiled, Mapping[str, object], Limits], Cont
 
 def _address(name: str, address: str) -> str:
     if url_schemes.scheme(address) in url_schemes.ACTIVE:
-        raise RenderFailed(f"{name}: an address that runs a script")
+        raise RenderFailed(_("%(name)s: an address that runs a script") % {"name": name})
     return address

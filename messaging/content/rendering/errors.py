@@ -1,5 +1,7 @@
 """The exceptions of rendering. It raises no others."""
 
+from django.utils.translation import gettext as _
+
 
 class TemplateSyntax(Exception):
     """A text is not a template: the position and the reason. Line and column count from 1."""
@@ -9,7 +11,7 @@ class TemplateSyntax(Exception):
         super().__init__(message, line, column, field)
 
     def __str__(self) -> str:
-        place = f"line {self.line}, column {self.column}"
+        place = _("line %(line)s, column %(column)s") % {"line": self.line, "column": self.column}
         return (
             f"{self.field}, {place}: {self.message}" if self.field else f"{place}: {self.message}"
         )

@@ -9,6 +9,8 @@ HTML (`html/places.py`) and MJML (`mjml/compiler.py`).
 import re
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+
 from messaging.content.rendering.errors import syntax_at
 from messaging.content.rendering.limits import SOURCE_LIMIT
 
@@ -54,7 +56,9 @@ def pieces(source: str) -> list[Piece]:
     Raises TemplateSyntax for what would take the lexer long.
     """
     if len(source) > SOURCE_LIMIT:
-        raise syntax_at(f"longer than {SOURCE_LIMIT} characters", source, 0)
+        raise syntax_at(
+            _("longer than %(source_limit)s characters") % {"source_limit": SOURCE_LIMIT}, source, 0
+        )
     result: list[Piece] = []
     position = comments = comment = total = 0
     while opening := _OPEN.search(source, position):
@@ -73,9 +77,9 @@ def pieces(source: str) -> list[Piece]:
             result.append(piece)
             total += piece.end - piece.start
         if len(result) > PIECE_LIMIT or total > TOTAL_LIMIT:
-            raise syntax_at("too much Liquid in one text", source, piece.start)
+            raise syntax_at(_("too much Liquid in one text"), source, piece.start)
     if comments:
-        raise syntax_at("'{% comment %}' is never ended", source, comment)
+        raise syntax_at(_("'{% comment %}' is never ended"), source, comment)
     return result
 
 
@@ -83,30 +87,37 @@ def _piece(source: str, start: int) -> Piece:
     output = source[start + 1] == "{"
     close = source.find("}}" if output else "%}", start + 2)
     if close < 0:
-        raise syntax_at(f"'{source[start : start + 2]}' is never closed", source, start)
+        raise syntax_at(
+            _("'%(source)s' is never closed") % {"source": source[start : start + 2]}, source, start
+        )
     inside = source[start + 2 : close]
     match = _NAME.match(inside)
     if not output and not match:
-        raise syntax_at("a tag without a name", source, start)
+        raise syntax_at(_("a tag without a name"), source, start)
     name = "{{" if output or not match else match[1]
     _check_length(source, start, inside, name)
     if name == "raw" and not _RAW.match(inside):
-        raise syntax_at("'raw' takes no arguments", source, start)
+        raise syntax_at(_("'raw' takes no arguments"), source, start)
     if name == "doc":  # python-liquid's own tag, whose end its lexer would look for
-        raise syntax_at("unexpected tag 'doc'", source, start)
+        raise syntax_at(_("unexpected tag 'doc'"), source, start)
     return Piece(start, close + 2, name)
 
 
 def _check_length(source: str, start: int, inside: str, name: str) -> None:
     lines = inside.split("\n") if name == "liquid" else [inside]
     if len(inside) > LIQUID_LIMIT or max(map(len, lines)) > EXPRESSION_LIMIT:
-        raise syntax_at(f"more than {EXPRESSION_LIMIT} characters in one tag", source, start)
+        raise syntax_at(
+            _("more than %(expression_limit)s characters in one tag")
+            % {"expression_limit": EXPRESSION_LIMIT},
+            source,
+            start,
+        )
     if len(inside) >= 100 and _GAP.search(inside):
-        raise syntax_at("a hundred spaces in a tag", source, start)
+        raise syntax_at(_("a hundred spaces in a tag"), source, start)
 
 
 def _end_of_raw(source: str, piece: Piece) -> int:
     end = _END_RAW.search(source, piece.end)
     if end is None:
-        raise syntax_at("'{% raw %}' is never ended", source, piece.start)
+        raise syntax_at(_("'{% raw %}' is never ended"), source, piece.start)
     return end.end()

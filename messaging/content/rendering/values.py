@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
 from liquid.undefined import Undefined
 from markupsafe import Markup, escape
 
@@ -42,11 +43,11 @@ class _Copy:
     def _pay(self, weight: int) -> None:
         self.left -= weight
         if self.left < 0:
-            raise RenderLimit("the data is too large")
+            raise RenderLimit(_("the data is too large"))
 
     def mapping(self, source: Mapping[Any, Any], depth: int) -> dict[str, object]:
         if depth > _DEPTH:
-            raise RenderLimit("the data is nested too deep")
+            raise RenderLimit(_("the data is nested too deep"))
         copied: dict[str, object] = {}
         weight = 0
         for name, value in source.items():
@@ -79,19 +80,21 @@ class _Copy:
 
     def _sequence(self, source: Sequence[object] | Set[object], depth: int) -> list[object]:
         if depth > _DEPTH:
-            raise RenderLimit("the data is nested too deep")
+            raise RenderLimit(_("the data is nested too deep"))
         self._pay(len(source) * _EACH)
         return [self.value(item, depth + 1) for item in source]
 
     def _key(self, key: object) -> str:
         if isinstance(key, str | int):
             return str.__str__(key) if isinstance(key, str) else str(int(key))
-        raise RenderFailed(f"a {type(key).__name__} cannot be a name in the data")
+        raise RenderFailed(
+            _("a %(type)s cannot be a name in the data") % {"type": type(key).__name__}
+        )
 
     def _atom(self, value: object) -> object:
         if isinstance(value, int):
             if abs(value) > NUMBER_LIMIT:
-                raise RenderLimit("a number in the data is too great")
+                raise RenderLimit(_("a number in the data is too great"))
             return int(value)
         if isinstance(value, float):
             return float(value)
@@ -100,7 +103,9 @@ class _Copy:
         if isinstance(value, Decimal | UUID | time):
             self._pay(40)
             return str(value)
-        raise RenderFailed(f"a {type(value).__name__} cannot be used in a template")
+        raise RenderFailed(
+            _("a %(type)s cannot be used in a template") % {"type": type(value).__name__}
+        )
 
 
 def weigh(value: object, limit: int) -> int:
@@ -124,7 +129,7 @@ def weigh(value: object, limit: int) -> int:
             pending.extend(item)
             pending.extend(item.values())
         if total > limit:
-            raise RenderLimit("a value is too large")
+            raise RenderLimit(_("a value is too large"))
     return total
 
 
@@ -151,7 +156,7 @@ def joined(items: Sequence[object], glue: str) -> str:
         piece = text_of(item)
         room -= len(piece) + len(glue)
         if room < 0:
-            raise RenderLimit("a list that joins to too long a text")
+            raise RenderLimit(_("a list that joins to too long a text"))
         pieces.append(piece)
     return glue.join(pieces)
 
@@ -178,5 +183,5 @@ def flatten(value: object) -> list[object]:
         else:
             items.append(item)
         if len(items) > LIST_LIMIT:
-            raise RenderLimit(f"a list of more than {LIST_LIMIT}")
+            raise RenderLimit(_("a list of more than %(list_limit)s") % {"list_limit": LIST_LIMIT})
     return items

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import orjson
+from django.utils.translation import gettext
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import SchemaError, ValidationError
 from pydantic import StringConstraints, TypeAdapter
@@ -81,24 +82,24 @@ class _TooLong(Exception):
 def schema_problem(schema: object) -> str | None:
     """Return why a schema cannot be used, or None."""
     if not isinstance(schema, dict):
-        return "must be an object"
+        return gettext("must be an object")
     try:
         if len(orjson.dumps(schema)) > SIZE_LIMIT:
-            return f"larger than {SIZE_LIMIT} bytes"
+            return gettext("larger than %(size_limit)s bytes") % {"size_limit": SIZE_LIMIT}
         wrong = _keyword_problem(schema) or _cost_problem(schema)
         if not wrong:
             Draft202012Validator.check_schema(schema, format_checker=None)
             wrong = _default_problem(schema)
     except (TypeError, RecursionError):
-        return "is not JSON, or nested too deep"
+        return gettext("is not JSON, or nested too deep")
     except SchemaError as error:
-        return f"is not JSON Schema: {error.message[:200]}"
+        return gettext("is not JSON Schema: %(message)s") % {"message": error.message[:200]}
     return wrong
 
 
 def _cost_problem(schema: dict[str, Any]) -> str | None:
     if evaluations(schema, _resolver(schema)) > EVALUATIONS_LIMIT:
-        return (
+        return gettext(
             "looks at one value too often: nested anyOf, oneOf, allOf and $ref multiply. Name each "
             "case once"
         )
@@ -110,7 +111,10 @@ def _default_problem(schema: dict[str, object]) -> str | None:
     default_values = defaults(schema)
     for path, message in missing_variables(schema, {}) if default_values else ():
         if _head(path) in default_values:
-            return f"the default of {path} {message}"
+            return gettext("the default of %(path)s %(message)s") % {
+                "path": path,
+                "message": message,
+            }
     return None
 
 
@@ -122,13 +126,16 @@ def _keyword_problem(schema: dict[str, object]) -> str | None:
     """Check all subschemas for keywords that are not supported or would be misread."""
     nested = list(_schemas(schema))
     if any(depth > _DEPTH for _, depth in nested):
-        return "is nested too deep"
+        return gettext("is nested too deep")
     for subschema, depth in nested:
         for keyword in _REFUSED.keys() & subschema.keys():
-            return f"{keyword} is not supported: {_REFUSED[keyword]}"
+            return gettext("%(keyword)s is not supported: %(refused)s") % {
+                "keyword": keyword,
+                "refused": _REFUSED[keyword],
+            }
         # For a schema that names its dialect jsonschema uses its own class instead of `_Validator`.
         if "$schema" in subschema and (depth or str(subschema["$schema"]).rstrip("#") != _DIALECT):
-            return f"$schema must be {_DIALECT}, at the top"
+            return gettext("$schema must be %(dialect)s, at the top") % {"dialect": _DIALECT}
         if (wrong := _pattern_problem(subschema.get("pattern"))) is not None:
             return wrong
     return _reference_problem(schema, [subschema for subschema, _ in nested])
@@ -144,7 +151,9 @@ def _reference_problem(schema: dict[str, Any], subschemas: list[dict[str, Any]])
             continue
         target = resolve(reference) if isinstance(reference, str) else None
         if not isinstance(target, bool) and id(target) not in identities:
-            return f"$ref leads to no schema in it (#/$defs/…): {str(reference)[:100]}"
+            return gettext("$ref leads to no schema in it (#/$defs/…): %(reference)s") % {
+                "reference": str(reference)[:100]
+            }
     return None
 
 
@@ -182,11 +191,15 @@ def _pattern_problem(pattern: object) -> str | None:
     if not isinstance(pattern, str):
         return None  # absent, or not JSON Schema, which is reported elsewhere
     if pattern_cost(pattern) > PATTERN_LIMIT:
-        return f"pattern has too many repetitions; use maxLength for lengths: {pattern[:100]}"
+        return gettext(
+            "pattern has too many repetitions; use maxLength for lengths: %(pattern)s"
+        ) % {"pattern": pattern[:100]}
     try:
         _pattern(pattern)
     except PatternError:
-        return f"pattern is not a regular expression without look-around: {pattern[:100]}"
+        return gettext("pattern is not a regular expression without look-around: %(pattern)s") % {
+            "pattern": pattern[:100]
+        }
     return None
 
 
@@ -208,7 +221,7 @@ def _matches(_: object, pattern: str, instance: object, __: object) -> Iterator[
         try:
             _pattern(pattern).validate_python(instance)
         except ValueError:
-            yield ValidationError("does not match the pattern")
+            yield ValidationError(gettext("does not match the pattern"))
 
 
 def _unique(
@@ -217,7 +230,7 @@ def _unique(
     if is_required and isinstance(instance, list):
         seen = {orjson.dumps(_number(item), option=orjson.OPT_SORT_KEYS) for item in instance}
         if len(seen) < len(instance):
-            yield ValidationError("has non-unique elements")
+            yield ValidationError(gettext("has non-unique elements"))
 
 
 def _number(value: object) -> object:
@@ -337,11 +350,17 @@ def _check(
         errors = prepared.validator.iter_errors(values)
         return [_problem(error) for error in islice(errors, PROBLEMS)]
     except RenderLimit:
-        return [("", "is too large")]
+        return [("", gettext("is too large"))]
     except _TooLong:
         raise
     except Exception as error:  # noqa: BLE001 (a schema stored unchecked may raise anything)
-        return [("", f"cannot be checked with the template's schema ({type(error).__name__})")]
+        return [
+            (
+                "",
+                gettext("cannot be checked with the template's schema (%(type)s)")
+                % {"type": type(error).__name__},
+            )
+        ]
     finally:
         _deadline.reset(started)
 
@@ -355,18 +374,23 @@ def _problem(error: ValidationError) -> tuple[str, str]:
         case "required":
             # One error for each name, and only its message contains the name.
             name = next(n for n in rule if error.message.startswith(repr(n)))
-            return f"{path}.{name}".removeprefix("."), "is required by the template"
+            return f"{path}.{name}".removeprefix("."), gettext("is required by the template")
         case "type":
             return (
                 path,
-                f"must be of type {rule if isinstance(rule, str) else ' or '.join(rule)}",
+                gettext("must be of type %(type)s")
+                % {"type": rule if isinstance(rule, str) else " or ".join(rule)},
             )
         case "enum":
-            return path, f"must be one of {', '.join(map(str, rule))}"[:300]
+            return path, gettext("must be one of %(values)s") % {
+                "values": ", ".join(map(str, rule))[:300]
+            }
         case "minLength" | "minItems":
-            return path, f"must have at least {rule}"
+            return path, gettext("must have at least %(rule)s") % {"rule": rule}
         case "maxLength" | "maxItems":
-            return path, f"must have at most {rule}"
+            return path, gettext("must have at most %(rule)s") % {"rule": rule}
         case "pattern":
-            return path, f"must match {rule}"[:300]
-    return path, f"does not fit the template's schema ({error.validator})"
+            return path, gettext("must match %(rule)s") % {"rule": rule[:300]}
+    return path, gettext("does not fit the template's schema (%(validator)s)") % {
+        "validator": error.validator
+    }

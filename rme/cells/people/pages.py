@@ -26,8 +26,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -45,7 +44,7 @@ from rme.tenants.organizations import latest
 ARRIVAL = "rme_arrival"
 """The key in the session of a person who came from another cell and has to log in here first."""
 ARRIVAL_SECONDS = 600
-NOT_VALID = _(
+NOT_VALID = gettext_lazy(
     "This way from the other cell is not valid any more. Log in here, or choose again there."
 )
 
