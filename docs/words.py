@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -99,26 +100,34 @@ def key(text: Any) -> str:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """Yield the names of tables and columns that have pages, each with the file of its table."""
+    """Yield texts that pages take from other places in the code, each with the file of its class:
+    the names of tables and columns that have pages, and providers with their settings.
+    """
     django.setup()
     for model in sorted(admin.site._registry, key=lambda each: each._meta.label):
         meta = model._meta
-        path = f"{model.__module__.replace('.', '/')}.py"
-        fields = (*meta.local_fields, *meta.local_many_to_many)
-        for name in (
-            meta.verbose_name,
-            meta.verbose_name_plural,
-            *(f.verbose_name for f in fields),
-        ):
-            yield path, str(name)
+        named: tuple[Any, ...] = (meta, *meta.local_fields, *meta.local_many_to_many)
+        for name in (meta.verbose_name_plural, *(each.verbose_name for each in named)):
+            yield file_of(model), str(name)
+    for provider in import_module("messaging.providers").REGISTRY.values():
+        settings = provider.Settings.model_fields
+        helps = (each.description for each in settings.values() if each.description)
+        labels = (name.replace("_", " ") for name in settings)
+        for text in filter(None, (provider.label, provider.callback_help, *labels, *helps)):
+            yield file_of(provider), text
+
+
+def file_of(kind: type) -> str:
+    """Return the file of a class, as the catalogue names it."""
+    return f"{kind.__module__.replace('.', '/')}.py"
 
 
 def collected() -> Catalog:
     """Return a catalogue of all marked strings, and of the names of tables and columns."""
     catalogue, known = Catalog(), words_of_django()
-    for path, name in names():
-        if name not in known:
-            catalogue.add(name, None, [(path, 0)])
+    for source, text in names():
+        if text not in known:
+            catalogue.add(text, None, [(source, 0)])
     for name, path in sources():
         method: Any = template_strings if path.suffix == ".html" else "python"
         with path.open("rb") as file:

@@ -19,6 +19,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 import orjson
+from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, field_validator
 
 from messaging.domain.channels import Channel
@@ -106,9 +107,9 @@ class HttpSmsSettings(http.HttpSettings):
         try:
             orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise ValueError("is no JSON") from error
+            raise ValueError(_("is no JSON")) from error
         if not http.read_object(text.encode()):
-            raise ValueError("must be an object that is not empty")
+            raise ValueError(_("must be an object that is not empty"))
         return text
 
 

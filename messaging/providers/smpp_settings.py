@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, Literal
 
+from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from rme.core.credentials import DESTINATION, CaPem, Host, Port
@@ -54,5 +55,5 @@ class SmppSettings(ProviderSettings):
     @model_validator(mode="after")
     def _password_fits(self) -> "SmppSettings":
         if not re.fullmatch(r"[\x21-\x7e]{0,64}", self.password.get_secret_value()):
-            raise ValueError("the password is longer than 64 characters, or not of ASCII")
+            raise ValueError(_("the password is longer than 64 characters, or not of ASCII"))
         return self

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Annotated
 from urllib.parse import quote
 
+from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from messaging.domain.channels import Channel
@@ -66,7 +67,7 @@ class SmtpSettings(ProviderSettings):
     @model_validator(mode="after")
     def _no_password_in_clear(self) -> "SmtpSettings":
         if self.username and self.security is MailSecurity.NONE:
-            raise ValueError("a log-in needs STARTTLS or TLS")
+            raise ValueError(_("a log-in needs STARTTLS or TLS"))
         return self
 
 

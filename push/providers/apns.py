@@ -15,7 +15,7 @@ import orjson
 import structlog
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 from pydantic import Field, SecretStr, StringConstraints, field_validator
 
 from push.providers import access_tokens, proven
@@ -163,7 +163,7 @@ def _load(pem: str) -> ec.EllipticCurvePrivateKey:
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-        raise ValueError("must be a private key on P-256 in PEM")
+        raise ValueError(gettext("must be a private key on P-256 in PEM"))
     return key
 
 

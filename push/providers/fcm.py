@@ -27,6 +27,7 @@ from urllib.parse import urlencode
 import jwt
 import orjson
 import structlog
+from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, field_validator
 
 from push.providers import access_tokens
@@ -87,14 +88,14 @@ def _service_account(text: str) -> ServiceAccount:
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) < len(ServiceAccount._fields):
         names = ", ".join(ServiceAccount._fields)
-        raise ValueError(f"must be a service account's JSON with {names}")
+        raise ValueError(_("must be a service account's JSON with %(names)s") % {"names": names})
     account = ServiceAccount(*texts)
     if not re.fullmatch(r"[a-z0-9:.-]{1,100}", account.project_id):
-        raise ValueError("its project_id is not valid")
+        raise ValueError(_("its project_id is not valid"))
     try:
         jwt.encode({}, account.private_key, algorithm="RS256")
     except (ValueError, TypeError, jwt.PyJWTError):
-        raise ValueError("its private_key is not an RSA key in PEM") from None
+        raise ValueError(_("its private_key is not an RSA key in PEM")) from None
     return account
 
 

@@ -19,6 +19,7 @@ import structlog
 from anymail.exceptions import AnymailError
 from django.core.mail import EmailMultiAlternatives
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from messaging.domain.channels import Channel
@@ -85,11 +86,16 @@ class AnymailSettings(http.HttpSettings):
         service = SERVICES[self.service]
         values = {name: _text(getattr(self, name)) for name in (*OWN, "base_url")}
         if unset := [name for name in service.needs if not values[name]]:
-            raise ValueError(f"{self.service} needs {unset[0]}")
+            raise ValueError(
+                gettext("%(service)s needs %(unset)s")
+                % {"service": self.service, "unset": unset[0]}
+            )
         if odd := [name for name in OWN if values[name] and name not in service.arguments]:
-            raise ValueError(f"{self.service} has no {odd[0]}")
+            raise ValueError(
+                gettext("%(service)s has no %(odd)s") % {"service": self.service, "odd": odd[0]}
+            )
         if not all(_KEY.fullmatch(values[name]) for name in ("api_key", *service.needs)):
-            raise ValueError("a key holds a character that no key has")
+            raise ValueError(gettext("a key holds a character that no key has"))
         self._fits_callback(self.callback_secret.get_secret_value())
         return self
 
@@ -98,13 +104,15 @@ class AnymailSettings(http.HttpSettings):
         if not secret:
             return
         if check in (NEVER, "api_key"):
-            raise ValueError(f"{self.service} has no callback_secret")
+            raise ValueError(
+                gettext("%(service)s has no callback_secret") % {"service": self.service}
+            )
         if check == BASIC and not re.fullmatch(r"[^:]+:.{16,}", secret):
-            raise ValueError("callback_secret: user:password, of 16 characters at least")
+            raise ValueError(gettext("callback_secret: user:password, of 16 characters at least"))
         if check == SVIX and receipts.svix_key(secret) is None:
-            raise ValueError("callback_secret: like whsec_…")
+            raise ValueError(gettext("callback_secret: like whsec_…"))
         if check not in (BASIC, SVIX) and not receipts.accepts_key(self.service, secret):
-            raise ValueError("callback_secret: no key that could sign")
+            raise ValueError(gettext("callback_secret: no key that could sign"))
 
 
 OWN = (
