@@ -4,8 +4,13 @@ SPF: RFC 7208; DKIM: RFC 6376; DMARC: RFC 7489. Nothing here asks a resolver.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from django.utils.translation import gettext
+
+from messaging.domain.sentences import Sentence, sentence
 
 Texts = Mapping[str, Sequence[str] | None]
 """The TXT records by name; None where no resolver answered."""
@@ -30,10 +35,19 @@ class RecordFinding:
 
     record: str
     state: RecordState
-    text: str
+    text: Sentence
 
-    def as_json(self) -> dict[str, str]:
-        return asdict(self)
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as it is stored: its text, and what translates it."""
+        text = {"text": self.text, "template": self.text.template, "values": self.text.values}
+        return {"record": self.record, "state": self.state, **text}
+
+    @classmethod
+    def of_json(cls, stored: Mapping[str, Any]) -> "RecordFinding":
+        """Return a stored finding; one of an earlier release has its text alone."""
+        template = stored.get("template") or stored["text"].replace("%", "%%")
+        text = sentence(template, **stored.get("values", {}))
+        return cls(stored["record"], RecordState(stored["state"]), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +67,25 @@ def to_publish(domain: str, spf: str, selector: str) -> list[Record]:
             "SPF",
             domain,
             f"v=spf1 {spf or 'include:…'} ~all",
-            "If there is an SPF record already, add the mechanism to it: there may be only one.",
+            gettext(
+                "If there is an SPF record already, add the mechanism to it: there may be only one."
+            ),
         ),
         Record(
             "DKIM",
             f"{selector or '…'}._domainkey.{domain}",
             "",
-            "Its value is the key that your provider shows, as TXT (v=DKIM1; p=…) or as a CNAME.",
+            gettext(
+                "Its value is the key that your provider shows, as TXT (v=DKIM1; p=…) or as a "
+                "CNAME."
+            ),
         ),
-        Record("DMARC", f"_dmarc.{domain}", "v=DMARC1; p=none", "Later p=quarantine or p=reject."),
+        Record(
+            "DMARC",
+            f"_dmarc.{domain}",
+            "v=DMARC1; p=none",
+            gettext("Later p=quarantine or p=reject."),
+        ),
     ]
 
 
@@ -80,8 +104,11 @@ def findings(domain: str, spf: str, selector: str, texts: Texts) -> list[RecordF
     ]
 
 
-_Result = tuple[RecordState, str]
-_SILENT: _Result = (RecordState.NO_ANSWER, "No resolver answered. It is asked again in a day.")
+_Result = tuple[RecordState, Sentence]
+_SILENT: _Result = (
+    RecordState.NO_ANSWER,
+    sentence("No resolver answered. rme asks again in a day."),
+)
 
 
 def _spf(texts: Sequence[str] | None, mechanism: str) -> _Result:
@@ -89,33 +116,49 @@ def _spf(texts: Sequence[str] | None, mechanism: str) -> _Result:
         return _SILENT
     records = [each for each in texts if each.lower().split(" ")[0] == "v=spf1"]
     if not records:
-        return RecordState.MISSING, "There is no SPF record."
+        return RecordState.MISSING, sentence("There is no SPF record.")
     if len(records) > 1:
-        return RecordState.WRONG, f"There are {len(records)} SPF records; there may be only one."
+        return RecordState.WRONG, sentence(
+            "There are %(count)s SPF records; there may be only one.", count=len(records)
+        )
     terms = records[0].lower().split()
     if "+all" in terms or "all" in terms:
-        return RecordState.WRONG, "The SPF record lets anybody send: it has +all."
+        return RecordState.WRONG, sentence("The SPF record lets anybody send: it has +all.")
     if not mechanism:
-        return RecordState.UNSET, "There is an SPF record. Enter the mechanism of your provider."
+        return RecordState.UNSET, sentence(
+            "There is an SPF record. Enter the mechanism of your provider."
+        )
     lacking = [each for each in mechanism.lower().split() if each not in terms]
     if lacking:
-        return RecordState.WRONG, f"The SPF record lacks {' '.join(lacking)}."
-    return RecordState.RIGHT, f"The SPF record has {mechanism}."
+        return RecordState.WRONG, sentence(
+            "The SPF record lacks %(terms)s.", terms=" ".join(lacking)
+        )
+    return RecordState.RIGHT, sentence("The SPF record has %(terms)s.", terms=mechanism)
 
 
 def _dkim(texts: Sequence[str] | None, selector: str) -> _Result:
     if not selector:
-        return RecordState.UNSET, "Enter the selector that your provider names."
+        return RecordState.UNSET, sentence("Enter the selector that your provider names.")
     if texts is None:
         return _SILENT
     keys = [tags["p"] for each in texts if "p" in (tags := _tags(each))]
     if not keys:
-        return RecordState.MISSING, f"There is no DKIM key at the selector {selector}."
+        return RecordState.MISSING, sentence(
+            "There is no DKIM key at the selector %(selector)s.", selector=selector
+        )
     if len(keys) > 1:
-        return RecordState.WRONG, f"There are {len(keys)} DKIM keys at the selector {selector}."
+        return RecordState.WRONG, sentence(
+            "There are %(count)s DKIM keys at the selector %(selector)s.",
+            count=len(keys),
+            selector=selector,
+        )
     if not keys[0]:
-        return RecordState.WRONG, f"The DKIM key of the selector {selector} was revoked."
-    return RecordState.RIGHT, f"There is a DKIM key at the selector {selector}."
+        return RecordState.WRONG, sentence(
+            "The DKIM key of the selector %(selector)s was revoked.", selector=selector
+        )
+    return RecordState.RIGHT, sentence(
+        "There is a DKIM key at the selector %(selector)s.", selector=selector
+    )
 
 
 def _dmarc(answers: Sequence[Sequence[str] | None]) -> _Result:
@@ -124,12 +167,16 @@ def _dmarc(answers: Sequence[Sequence[str] | None]) -> _Result:
             return _SILENT
         records = [tags for each in texts if (tags := _tags(each)).get("v") == "DMARC1"]
         if len(records) > 1:
-            return RecordState.WRONG, f"There are {len(records)} DMARC records; there may be one."
+            return RecordState.WRONG, sentence(
+                "There are %(count)s DMARC records; there may be one.", count=len(records)
+            )
         if records and records[0].get("p") not in ("none", "quarantine", "reject"):
-            return RecordState.WRONG, "The DMARC record has no policy (p=)."
+            return RecordState.WRONG, sentence("The DMARC record has no policy (p=).")
         if records:
-            return RecordState.RIGHT, f"The DMARC record has the policy {records[0]['p']}."
-    return RecordState.MISSING, "There is no DMARC record."
+            return RecordState.RIGHT, sentence(
+                "The DMARC record has the policy %(policy)s.", policy=records[0]["p"]
+            )
+    return RecordState.MISSING, sentence("There is no DMARC record.")
 
 
 def _dmarc_names(domain: str) -> list[str]:

@@ -13,14 +13,14 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Question, Viewer
 from messaging.console.routing import lanes
 from messaging.console.routing.domain_form import DomainForm
 from messaging.domain.channels import Channel
 from messaging.models import SenderDomain
 from messaging.policy import domain_checks, domain_records, organization_policy
-from messaging.policy.domain_records import Record, RecordState
+from messaging.policy.domain_records import Record, RecordFinding, RecordState
 from rme.core import errors
 from rme.core.http import checks
 from rme.tenants import audit
@@ -238,10 +238,12 @@ def _is_wrong(lines: Sequence[RecordLine]) -> bool:
 
 def _lines(row: SenderDomain, spf: str) -> Sequence[RecordLine]:
     """Return the records of a domain, with what the last check found."""
-    findings = {each["record"]: each for each in row.findings}
+    findings = {each["record"]: RecordFinding.of_json(each) for each in row.findings}
     lines = []
     for record in domain_records.to_publish(row.domain, spf, row.dkim_selector):
         finding = findings.get(record.kind)
-        words, colour = STATES[RecordState(finding["state"])] if finding else NOT_CHECKED
-        lines.append(RecordLine(record, words, colour, finding["text"] if finding else ""))
+        words, colour = STATES[finding.state] if finding else NOT_CHECKED
+        lines.append(
+            RecordLine(record, words, colour, wording.said(finding.text if finding else ""))
+        )
     return lines

@@ -85,7 +85,7 @@ def test_unset_records_are_asked_for(org, settings):
 def test_silent_resolver_is_reported_as_no_answer(org, settings, monkeypatch):
     monkeypatch.setattr(domain_checks, "LOOKUP_SECONDS", 0.3)
     found = checked(settings, domain(org), RIGHT, silent=["acme.example"])
-    assert found["SPF"] == ("NO_ANSWER", "No resolver answered. It is asked again in a day.")
+    assert found["SPF"] == ("NO_ANSWER", "No resolver answered. rme asks again in a day.")
     assert found["DKIM"][0] == "RIGHT"
     SenderDomain.objects.update(domain=f"{'x' * 70}.example")  # a label that no DNS has
     found = checked(settings, SenderDomain.objects.get(), {})
