@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.consent import gate_lock
 from messaging.consent.suppression_changes import ChangedSuppression, write_changes
@@ -26,7 +26,7 @@ from rme.core.addresses import Digits
 from rme.core.db import keyset
 from rme.crm.contacts import get_contacts
 
-_UNKNOWN = "There is no such suppression."
+_UNKNOWN = gettext_noop("There is no such suppression.")
 
 PROTECTED = frozenset({"COMPLAINT", "STOP"})
 """Decided by the recipient: the API never lifts these, an admin only with a reason."""
@@ -101,7 +101,7 @@ def address_problem(
     """Return why `normalize_address` rejects a text, as the end of a sentence."""
     if channel in (Channel.SMS, ALL) and addresses.phone_readings(address, region):
         return addresses.phone_problem(address, region, digits)
-    return _("not an address on the channel %(channel)s") % {"channel": channel}
+    return gettext("not an address on the channel %(channel)s") % {"channel": channel}
 
 
 def suppress(entries: Sequence[NewSuppression]) -> Change:
@@ -253,7 +253,7 @@ def lift(organization_id: str, query: SuppressionFilter) -> None:
     with transaction.atomic():
         row = _matching(organization_id, query).select_for_update().first()
         if row is None:
-            raise errors.NotFound(_UNKNOWN)
+            raise errors.NotFound(gettext(_UNKNOWN))
         if row.reason in PROTECTED:
             raise errors.SuppressionProtected
         remove(LAYERS[query.test]._default_manager.filter(pk=row.pk))
@@ -292,7 +292,7 @@ def get(organization_id: str, query: SuppressionFilter) -> Suppression:
     """Return the one entry that a filter selects. Raises NotFound."""
     row = _matching(organization_id, query).first()
     if row is None:
-        raise errors.NotFound(_UNKNOWN)
+        raise errors.NotFound(gettext(_UNKNOWN))
     return row
 
 

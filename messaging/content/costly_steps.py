@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.content import rendering
 from rme.core.process.errands import ERRANDS, Overrun
@@ -17,7 +17,7 @@ from rme.core.process.errands import ERRANDS, Overrun
 CHECK_SECONDS = 10.0
 """CPU time for all versions of one check."""
 RENDER_SECONDS = 2.0
-TOO_LONG = "takes too long to check"
+TOO_LONG = gettext_noop("takes too long to check")
 _SMALL_SCHEMA = 2_000
 _SMALL_TEXT = 20_000
 _FEW_BRACES = 100
@@ -59,7 +59,9 @@ def _is_long(sources: Sequence[str]) -> bool:
 
 
 def _too_long(texts: Mapping[str, Any]) -> rendering.TemplateProblem:
-    return rendering.TemplateProblem("mjml" if texts.get("mjml") else "variables", TOO_LONG)
+    return rendering.TemplateProblem(
+        "mjml" if texts.get("mjml") else "variables", gettext(TOO_LONG)
+    )
 
 
 def compile_mjml(organization_id: str, source: str) -> str:
@@ -67,7 +69,7 @@ def compile_mjml(organization_id: str, source: str) -> str:
     try:
         return ERRANDS.run(organization_id, CHECK_SECONDS, rendering.compile_mjml, source)
     except Overrun:
-        raise rendering.TemplateSyntax(TOO_LONG, field="mjml") from None
+        raise rendering.TemplateSyntax(gettext(TOO_LONG), field="mjml") from None
 
 
 def check_partials(
@@ -79,7 +81,7 @@ def check_partials(
     try:
         return ERRANDS.run(organization_id, CHECK_SECONDS, rendering.check_partials, partials)
     except Overrun:
-        return [[rendering.TemplateProblem("text", TOO_LONG)] for _ in partials]
+        return [[rendering.TemplateProblem("text", gettext(TOO_LONG))] for _ in partials]
 
 
 def names_of_each(

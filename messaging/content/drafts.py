@@ -7,7 +7,7 @@ from typing import TypeVar
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.models import Partial, Template, TemplateVersion, Version
 from rme.core import errors
@@ -17,7 +17,7 @@ from rme.tenants.organizations import languages
 FIELDS = TemplateVersion.TEXTS
 """The fields of a version that people write."""
 Owner = Template | Partial
-USED = (
+USED = gettext_noop(
     "A version is or was active, and messages refer to it. Archive the template, or add a pause "
     "that names it."
 )
@@ -212,5 +212,5 @@ def delete_template(template: Template) -> None:
     with transaction.atomic():
         locked = Template.objects.select_for_update().get(pk=template.pk)
         if locked.versions.exclude(state=Version.State.DRAFT).exists():
-            raise errors.InvalidPayload.at("template", USED)
+            raise errors.InvalidPayload.at("template", gettext(USED))
         locked.delete()

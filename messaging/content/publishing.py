@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.content import drafts, templates
 from messaging.content.rendering import TemplateProblem
@@ -23,8 +23,8 @@ from rme.tenants.audit import Action, Actor
 
 DUE = 200
 """The most versions that one run publishes."""
-AUTHOR = "Another person must approve it: you have written some of it."
-COMMITTED = (
+AUTHOR = gettext_noop("Another person must approve it: you have written some of it.")
+COMMITTED = gettext_noop(
     "This template sends messages, or soon will. Ask somebody who may publish templates "
     "to change its category."
 )
@@ -77,13 +77,13 @@ def publish_all(versions: Sequence[TemplateVersion], by: Actor) -> None:
                 for version in versions
                 for problem in problems.get(version.pk, ())
             ]
-            raise errors.InvalidPayload(_("The template does not parse."), details=details)
+            raise errors.InvalidPayload(gettext("The template does not parse."), details=details)
 
 
 def publish_at(version: TemplateVersion, by: Actor, at: datetime) -> None:
     """Order a version to be made active at a time. Raise InvalidPayload, DraftChanged."""
     if at <= clock.now():
-        raise errors.InvalidPayload.at("at", _("The time has passed."))
+        raise errors.InvalidPayload.at("at", gettext("The time has passed."))
     with transaction.atomic():
         drafts.lock([version])
         require_review(version, by)
@@ -105,7 +105,7 @@ def approve(versions: Sequence[Version], by: Actor) -> None:
     with transaction.atomic():
         drafts.lock(versions)
         if not all(may_review(each, by) for each in versions):
-            raise errors.InvalidPayload.at("review", AUTHOR)
+            raise errors.InvalidPayload.at("review", gettext(AUTHOR))
         _update(versions, approved_by=by.name[:150])
 
 
@@ -130,7 +130,7 @@ def change_category(template: Template, category: str, *, may_publish: bool) -> 
     with transaction.atomic():
         locked = Template.objects.select_for_update().get(pk=template.pk)
         if not may_publish and locked.versions.filter(committed | ~Q(approved_by="")).exists():
-            raise errors.InvalidPayload.at("category", COMMITTED)
+            raise errors.InvalidPayload.at("category", gettext(COMMITTED))
         Template.objects.filter(pk=template.pk).update(category=category)
     templates.forget(template)
 
@@ -182,7 +182,11 @@ def _problem(
     if its_problems := problems.get(version.pk):
         first = its_problems[0]
         return f"{first.field}, line {first.line}: {first.message}"[:500]
-    return "" if version in ready else _("It waited for a review, or a later version was due too.")
+    return (
+        ""
+        if version in ready
+        else gettext("It waited for a review, or a later version was due too.")
+    )
 
 
 def _who_ordered(version: TemplateVersion) -> Actor:
@@ -192,7 +196,7 @@ def _who_ordered(version: TemplateVersion) -> Actor:
 def require_review(version: Version, by: Actor) -> None:
     """Raise InvalidPayload if a version waits for a review that this person cannot give."""
     if not is_free(version, by):
-        raise errors.InvalidPayload.at("review", AUTHOR)
+        raise errors.InvalidPayload.at("review", gettext(AUTHOR))
 
 
 def _update(versions: Sequence[Version], **values: object) -> None:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.models import WebhookEndpoint
 from messaging.webhooks import signatures
@@ -20,9 +20,9 @@ from rme.transport.addresses import AddressPolicy, origin_of
 
 PER_ORGANIZATION = 20
 _URL = re.compile(r"[\x21-\x7e]+")
-DISABLED_BY_HAND = "By hand."
+DISABLED_BY_HAND = gettext_noop("By hand.")
 """The reason of an endpoint that was disabled in the console."""
-DISABLED_BY_APPLICATION = "By an application."
+DISABLED_BY_APPLICATION = gettext_noop("By an application.")
 ON_PURPOSE = frozenset({DISABLED_BY_HAND, DISABLED_BY_APPLICATION})
 """Reasons that are no finding."""
 OVERLAP = timedelta(hours=24)
@@ -36,12 +36,12 @@ def url_error(url: str) -> str:
     """
     origin = origin_of(url)
     if origin is None or origin.scheme not in ("http", "https") or not _URL.fullmatch(url):
-        return _("must be an address like https://hooks.example.com/rme")
+        return gettext("must be an address like https://hooks.example.com/rme")
     policy = AddressPolicy(settings.OUTBOUND_OPEN_HOSTS)
     if reason := policy.refuses(origin):
         return reason
     if _is_ip_address(origin.host) and not policy.allows(origin.host, origin.port):
-        return _("the address is not public")
+        return gettext("the address is not public")
     return ""
 
 

@@ -67,7 +67,7 @@ def middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
     return answer
 
 
-class _Page(HTMLParser):
+class Page(HTMLParser):
     """The texts and the attributes of a page that a person reads or hears."""
 
     def __init__(self, html: str) -> None:
@@ -112,7 +112,7 @@ def outside(text: str) -> str:
 
 def unmarked(html: str, data: re.Pattern[str]) -> list[str]:
     """Return the texts of a page that have words outside of brackets which are no data."""
-    texts = dict.fromkeys(" ".join(text.split()) for text in _Page(html).texts)
+    texts = dict.fromkeys(" ".join(text.split()) for text in Page(html).texts)
     return [text for text in texts if WORD.search(data.sub("", outside(text)))]
 
 

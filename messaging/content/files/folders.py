@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.content.files.archives import COUNT_LIMIT, FILE_LIMIT, UNPACKED_LIMIT
 from messaging.content.files.file_types import SUFFIX, FileProblem, FilesRefused, SourceFile
@@ -21,8 +21,12 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INNER = _FOLDER | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_FILE = "is a link or not a regular file. Put the file itself there: rme doesn't follow links."
-_NO_FOLDER = "is below a link or a file. Put a folder there: rme doesn't follow links."
+_NO_FILE = gettext_noop(
+    "is a link or not a regular file. Put the file itself there: rme doesn't follow links."
+)
+_NO_FOLDER = gettext_noop(
+    "is below a link or a file. Put a folder there: rme doesn't follow links."
+)
 
 
 def files(folder: Path) -> list[SourceFile]:
@@ -120,10 +124,10 @@ def _read(root: int, path: str) -> bytes | None:
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
             raise
-        raise _refused(path, _NO_FILE) from error
+        raise _refused(path, gettext(_NO_FILE)) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise _refused(path, _NO_FILE)
+        raise _refused(path, gettext(_NO_FILE))
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(FILE_LIMIT + 1)
     if len(content) > FILE_LIMIT:
@@ -148,7 +152,7 @@ def _parent(root: int, path: str, *, make: bool) -> Iterator[tuple[int, str]]:
             except OSError as error:
                 if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                     raise
-                raise _refused(path, _NO_FOLDER) from error
+                raise _refused(path, gettext(_NO_FOLDER)) from error
             os.close(current)
             current = inner
         yield current, name

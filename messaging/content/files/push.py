@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_noop
 
 from messaging.content import costly_steps, drafts, partials, publishing, templates
 from messaging.content.files import texts
@@ -30,7 +30,7 @@ from rme.tenants import audit
 from rme.tenants.audit import Action, Actor, NewEntry
 from rme.tenants.organizations import languages
 
-MEANWHILE = "Another person has added one of these meanwhile. Try again."
+MEANWHILE = gettext_noop("Another person has added one of these meanwhile. Try again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,14 @@ def _owner_problems(
     """Yield what is wrong with the language and the category of a file."""
     if stored_template is None:
         if not languages.is_language(file.key[1]):
-            yield FileProblem(file.path, _("There is no such language or country."), "language")
+            yield FileProblem(
+                file.path, gettext("There is no such language or country."), "language"
+            )
         if file.category not in categories:
             category_list = ", ".join(categories)
             yield file.problem(
                 "category",
-                _("There is no such category: %(category_list)s.")
+                gettext("There is no such category: %(category_list)s.")
                 % {"category_list": category_list},
             )
     elif file.category != stored_template.template.category:
@@ -216,7 +218,7 @@ def _write_partials(
             organization_id, [each.name for each in pieces if each.name not in owners]
         )
     except IntegrityError:
-        raise FilesRefused([FileProblem("partials", MEANWHILE)]) from None
+        raise FilesRefused([FileProblem("partials", gettext(MEANWHILE))]) from None
     owners |= {row.name: row for row in added}
     differing = [each for each in pieces if kinds[each.path] != "unchanged"]
     saved = partials.save_all([(owners[each.name], each.text) for each in differing], by)
@@ -261,7 +263,7 @@ def _write_drafts(
         with transaction.atomic():
             Template.objects.bulk_create(new)
     except IntegrityError:
-        raise FilesRefused([FileProblem("templates", MEANWHILE)]) from None
+        raise FilesRefused([FileProblem("templates", gettext(MEANWHILE))]) from None
     owners |= {(row.name, row.language, row.channel): row for row in new}
     differing = [each for each in template_files if kinds[each.path] != "unchanged"]
     new_texts = [(owners[each.key], each.texts) for each in differing]

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import SchemaError, ValidationError
 from pydantic import StringConstraints, TypeAdapter
@@ -49,19 +49,19 @@ QUICK_PATTERN = 1_000
 """The steps of a pattern that is compiled at once: ten milliseconds."""
 QUICK_MATCH = 200_000
 """The steps of a pattern times the characters of a text, of a match at once: a millisecond."""
-TOO_LONG = "takes too long to check with the template's schema"
+TOO_LONG = gettext_noop("takes too long to check with the template's schema")
 
 _DEPTH = 20
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFUSED = {
-    "$anchor": "references lead to a place in the schema (#/$defs/…)",
-    "$dynamicAnchor": "references lead to a place in the schema (#/$defs/…)",
-    "$dynamicRef": "references lead to a place in the schema (#/$defs/…)",
-    "$id": "a template's schema has no address",
-    "$vocabulary": "a template's schema has the standard's keywords",
-    "patternProperties": "name the properties, or use propertyNames",
-    "unevaluatedItems": "use items",
-    "unevaluatedProperties": "use additionalProperties",
+    "$anchor": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
+    "$dynamicAnchor": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
+    "$dynamicRef": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
+    "$id": gettext_noop("a template's schema has no address"),
+    "$vocabulary": gettext_noop("a template's schema has the standard's keywords"),
+    "patternProperties": gettext_noop("name the properties, or use propertyNames"),
+    "unevaluatedItems": gettext_noop("use items"),
+    "unevaluatedProperties": gettext_noop("use additionalProperties"),
 }
 _ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -131,7 +131,7 @@ def _keyword_problem(schema: dict[str, object]) -> str | None:
         for keyword in _REFUSED.keys() & subschema.keys():
             return gettext("%(keyword)s is not supported: %(refused)s") % {
                 "keyword": keyword,
-                "refused": _REFUSED[keyword],
+                "refused": gettext(_REFUSED[keyword]),
             }
         # For a schema that names its dialect jsonschema uses its own class instead of `_Validator`.
         if "$schema" in subschema and (depth or str(subschema["$schema"]).rstrip("#") != _DIALECT):
@@ -305,7 +305,7 @@ def missing_variables(
     try:
         return _check(schema, variables, seconds)
     except _TooLong:
-        return [("", TOO_LONG)]
+        return [("", gettext(TOO_LONG))]
 
 
 def quick_problems(

@@ -1,0 +1,69 @@
+"""The sentences of a module that are not marked for translation."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+from docs import words
+
+SENTENCE = re.compile(r"[A-Za-z][a-z’']*[,;:]? [a-z]")
+STRING = ast.Constant | ast.JoinedStr
+MARKS = {name for name in words.KEYWORDS if name}
+FOR_PROGRAMS = {
+    "AssertionError", "ImproperlyConfigured", "RuntimeError", "cast", "compile", "debug", "error",
+    "exception", "info", "warning",
+}  # fmt: skip
+"""Functions whose texts go to logs and developers; the last ones are methods of loggers."""
+
+
+class _Sentences(ast.NodeVisitor):
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def _visit_body(self, node: Any) -> None:
+        """Visit a body without its docstrings."""
+        for each in node.body:
+            if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)):
+                self.visit(each)
+
+    visit_Module = visit_ClassDef = _visit_body
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for each in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(each)
+        self._visit_body(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value:
+            self.visit(node.value)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = ast.unparse(node.func)
+        name = called.rpartition(".")[2]
+        if name in MARKS or (name in FOR_PROGRAMS and not called.startswith("messages.")):
+            return
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self._add(node.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self._add(
+            "".join(str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values)
+        )
+        for each in node.values:
+            if isinstance(each, ast.FormattedValue):
+                self.visit(each.value)
+
+    def _add(self, text: str) -> None:
+        if SENTENCE.match(text):
+            self.texts.append(text)
+
+
+def unmarked(path: Path) -> list[str]:
+    """Return the unmarked sentences of a module, in their order."""
+    found = _Sentences()
+    found.visit(ast.parse(path.read_text()))
+    return found.texts
