@@ -101,7 +101,7 @@ def key(text: Any) -> str:
 
 def names() -> Iterator[tuple[str, str]]:
     """Yield texts that pages take from other places in the code, each with the file of its class:
-    the names of tables and columns that have pages, and providers with their settings.
+    the names of tables and columns that have pages, and providers and CRMs with their settings.
     """
     django.setup()
     for model in sorted(admin.site._registry, key=lambda each: each._meta.label):
@@ -109,12 +109,14 @@ def names() -> Iterator[tuple[str, str]]:
         named: tuple[Any, ...] = (meta, *meta.local_fields, *meta.local_many_to_many)
         for name in (meta.verbose_name_plural, *(each.verbose_name for each in named)):
             yield file_of(model), str(name)
-    for provider in import_module("messaging.providers").REGISTRY.values():
-        settings = provider.Settings.model_fields
-        helps = (each.description for each in settings.values() if each.description)
+    providers = import_module("messaging.providers").REGISTRY.values()
+    for kind in (*providers, *import_module("rme.crm.connectors").REMOTE.values()):
+        settings = kind.Settings.model_fields
+        helps = (each.description for each in settings.values())
         labels = (name.replace("_", " ") for name in settings)
-        for text in filter(None, (provider.label, provider.callback_help, *labels, *helps)):
-            yield file_of(provider), text
+        for text in (kind.label, getattr(kind, "callback_help", ""), *labels, *helps):
+            if text:
+                yield file_of(kind), text
 
 
 def file_of(kind: type) -> str:

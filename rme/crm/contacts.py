@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
+from django.utils.translation import gettext
 
 from rme.core import errors, ids
 from rme.core.cache import TtlCache
@@ -119,5 +120,5 @@ def _unavailable(organization_id: str, error: PlatformError) -> errors.Unavailab
     log.warning("platform.failed", organization_id=organization_id, error=name)
     wait = error.retry_after if isinstance(error, PlatformLimit) else 5
     return errors.Unavailable(
-        "The organization's platform does not answer.", headers={"Retry-After": str(wait)}
+        gettext("The organization's platform does not answer."), headers={"Retry-After": str(wait)}
     )

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 KINDS: dict[str, tuple[str, ...]] = {
     "Account": ("name", "phone", "website"),
     "Contact": (
@@ -117,8 +119,8 @@ class MappingInvalid(ValueError):
 def parse(raw: object) -> dict[str, ObjectMapping]:
     """Parse a mapping as it is stored. Raise MappingInvalid with all its problems."""
     if not isinstance(raw, dict):
-        raise MappingInvalid([Problem("", "", "not an object")])
-    problems = [Problem(str(kind), "", "no such kind") for kind in raw if kind not in KINDS]
+        raise MappingInvalid([Problem("", "", _("not an object"))])
+    problems = [Problem(str(kind), "", _("no such kind")) for kind in raw if kind not in KINDS]
     problems += [Problem(kind, "object", "needed") for kind in REQUIRED if not raw.get(kind)]
     read = {kind: _object(kind, part, problems) for kind, part in raw.items() if kind in KINDS}
     if problems:
@@ -136,16 +138,16 @@ def _object(kind: str, raw: object, problems: list[Problem]) -> ObjectMapping:
 
     parts: dict[str, object] = raw if isinstance(raw, dict) else {}
     if not isinstance(raw, dict):
-        report("", "not an object")
+        report("", _("not an object"))
     for name in set(parts) - {"object", "fields", "values", "filter", "defaults"}:
-        report(str(name), "no such part")
+        report(str(name), _("no such part"))
     object_name = parts.get("object", "")
     if not isinstance(object_name, str) or (object_name and not _OBJECT.fullmatch(object_name)):
-        report("object", "not the name of an object")
+        report("object", _("not the name of an object"))
     fields = _fields(kind, parts.get("fields", {}), report)
     for name in NEEDED[kind] if object_name else ():
         if not fields.get(name) and not any(p.kind == kind and p.place == name for p in problems):
-            report(name, "needed to find records")
+            report(name, _("needed to find records"))
     return ObjectMapping(
         object=str(object_name),
         fields=fields,
@@ -158,16 +160,16 @@ def _object(kind: str, raw: object, problems: list[Problem]) -> ObjectMapping:
 def _fields(kind: str, raw: object, report: Report) -> dict[str, tuple[str, ...]]:
     fields: dict[str, tuple[str, ...]] = {}
     if not isinstance(raw, dict):
-        report("fields", "not an object")
+        report("fields", _("not an object"))
         return fields
     for name, paths in raw.items():
         candidates = [paths] if isinstance(paths, str) else paths
         if name not in KINDS[kind]:
-            report(str(name), "no such field")
+            report(str(name), _("no such field"))
         elif not isinstance(candidates, list) or len(candidates) > _MAX_PATHS:
-            report(name, f"a list of at most {_MAX_PATHS} fields")
+            report(name, _("a list of at most %(max_paths)s fields") % {"max_paths": _MAX_PATHS})
         elif bad := [path for path in candidates if not is_path(path)]:
-            report(name, f"not the name of a field: {str(bad[0])[:80]}")
+            report(name, _("not the name of a field: %(name)s") % {"name": str(bad[0])[:80]})
         elif candidates:
             fields[name] = tuple(candidates)
     return fields
@@ -189,9 +191,9 @@ def _values(kind: str, raw: object, report: Report) -> dict[str, dict[str, Scala
     values: dict[str, dict[str, Scalar]] = {}
     for name, words in raw.items() if isinstance(raw, dict) else [("values", None)]:
         if name not in KINDS[kind] or not isinstance(words, dict):
-            report(str(name), "translations are by field, and from one value to another")
+            report(str(name), _("translations are by field, and from one value to another"))
         elif not all(isinstance(k, str) and is_scalar(v) for k, v in words.items()):
-            report(name, "a translation goes from a text to a value")
+            report(name, _("a translation goes from a text to a value"))
         else:
             values[name] = dict(words)
     return values
@@ -209,7 +211,7 @@ def _filter(raw: object, report: Report) -> tuple[Condition, ...]:
         ):
             conditions.append(Condition(*term))
         else:
-            report("filter", "a condition is a field, = or !=, and a value")
+            report("filter", _("a condition is a field, = or !=, and a value"))
     return tuple(conditions)
 
 
@@ -218,7 +220,7 @@ def _defaults(raw: object, report: Report) -> dict[str, Scalar]:
         is_path(path) and "." not in path and is_scalar(value) for path, value in raw.items()
     ):
         return dict(raw)
-    report("defaults", "a default is a field and a value")
+    report("defaults", _("a default is a field and a value"))
     return {}
 
 
@@ -251,7 +253,11 @@ def problems_with(
     problems: list[Problem] = []
     for kind, mapped in mappings.items():
         if described.get(mapped.object) is None:
-            problems.append(Problem(kind, "object", f"the platform has no {mapped.object}"))
+            problems.append(
+                Problem(
+                    kind, "object", _("the platform has no %(object)s") % {"object": mapped.object}
+                )
+            )
             continue
         references = [(name, path) for name, paths in mapped.fields.items() for path in paths]
         references += [("defaults", path) for path in mapped.defaults]
@@ -269,6 +275,6 @@ def _missing_step(name: str, path: str, described: Mapping[str, Mapping[str, str
         if fields is None:
             return ""
         if step not in fields:
-            return f"{name} has no {step}"
+            return _("%(name)s has no %(step)s") % {"name": name, "step": step}
         name = fields[step]
     return ""

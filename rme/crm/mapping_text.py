@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from django.utils.translation import gettext as _
 
 from rme.crm.mapping import KINDS, MappingInvalid, Problem, Scalar
 
@@ -53,7 +54,11 @@ def read(kind: str, texts: Mapping[str, str]) -> dict[str, object]:
         if colon and equals:
             values.setdefault(name.strip(), {})[word.strip()] = _scalar(value)
         else:
-            problems.append(Problem(kind, "values", f"not like “status: Open = New”: {line}"))
+            problems.append(
+                Problem(
+                    kind, "values", _("not like “status: Open = New”: %(line)s") % {"line": line}
+                )
+            )
     conditions: list[list[Scalar]] = []
     for line in _lines_of(texts, "filter"):
         path, operator, value = (*line.split(maxsplit=2), "", "", "")[:3]
@@ -62,7 +67,11 @@ def read(kind: str, texts: Mapping[str, str]) -> dict[str, object]:
     for line in _lines_of(texts, "defaults"):
         path, equals, value = line.partition("=")
         if not equals:
-            problems.append(Problem(kind, "defaults", f"not like “LeadSource = Bot”: {line}"))
+            problems.append(
+                Problem(
+                    kind, "defaults", _("not like “LeadSource = Bot”: %(line)s") % {"line": line}
+                )
+            )
         defaults[path.strip()] = _scalar(value)
     if problems:
         raise MappingInvalid(problems)

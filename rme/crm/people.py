@@ -4,6 +4,7 @@ Names are searched in the embedded platform only: remote platforms are asked for
 """
 
 from django.db import connection
+from django.utils.translation import gettext
 
 from rme.core import addresses, errors, ids
 from rme.core.db import locks
@@ -71,7 +72,7 @@ def _by_address(organization_id: str, address: str, limit: int, kind: str) -> li
             connector, address, region=region, limit=limit, deadline=deadline
         )
     except PlatformError as error:
-        raise errors.Unavailable("The organization's platform does not answer.") from error
+        raise errors.Unavailable(gettext("The organization's platform does not answer.")) from error
 
 
 def _by_name(organization_id: str, text: str, limit: int) -> list[ContactRecord]:

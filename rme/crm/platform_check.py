@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.utils.translation import gettext, gettext_noop
+
 from rme.crm import mapping, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import (
@@ -26,11 +28,12 @@ from rme.tenants.audit import Action, Actor
 
 CHECK_SECONDS = 20.0
 _TEXTS = {
-    PlatformLimit: "The platform's quota is used up.",
-    PlatformSlow: "The platform did not answer in time.",
-    PlatformRefused: "The platform does not take these credentials.",
-    MappingWrong: "The settings or the mapping cannot be read.",
+    PlatformLimit: gettext_noop("The platform's quota is used up."),
+    PlatformSlow: gettext_noop("The platform did not answer in time."),
+    PlatformRefused: gettext_noop("The platform does not take these credentials."),
+    MappingWrong: gettext_noop("The settings or the mapping cannot be read."),
 }
+_UNREACHED = gettext_noop("The platform cannot be reached.")
 
 
 class PlatformBusy(PlatformError):
@@ -56,7 +59,7 @@ def error_text(error: PlatformError) -> str:
     """Return an error as a text for people, without the platform's own text."""
     if isinstance(error, PlatformBusy):
         return str(error)
-    return _TEXTS.get(type(error), "The platform cannot be reached.")
+    return gettext(_TEXTS.get(type(error), _UNREACHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,12 @@ def compare(organization_id: str, actor: Actor) -> Mapping[str, Any]:
     try:
         kinds = _check_kinds(platforms.of_row(row))
         complete = not any(each.problems for each in kinds)
-        has = "and has all that the mapping names" if complete else "but lacks something"
-        result = f"It answered in {time.monotonic() - began:.1f} s, {has}."
+        text = (
+            gettext("It answered in %(seconds)s s, and has all that the mapping names.")
+            if complete
+            else gettext("It answered in %(seconds)s s, but lacks something.")
+        )
+        result = text % {"seconds": f"{time.monotonic() - began:.1f}"}
     except PlatformError as error:
         result = error_text(error)
     entry = audit.about(row, Action.TESTED, organization_id, text=f"connection: {result}")

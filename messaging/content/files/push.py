@@ -170,13 +170,19 @@ def _owner_problems(
             category_list = ", ".join(categories)
             yield file.problem(
                 "category",
-                gettext("There is no such category: %(category_list)s.")
-                % {"category_list": category_list},
+                gettext("There is no such category: %(categories)s.")
+                % {"categories": category_list},
             )
     elif file.category != stored_template.template.category:
         category = stored_template.template.category
-        message = f"The template has the category {category}, which is changed on "
-        yield file.problem("category", f"{message}its page, under Languages and channels.")
+        yield file.problem(
+            "category",
+            gettext(
+                "The template has the category %(category)s, which is changed on its page, under "
+                "Languages and channels."
+            )
+            % {"category": category},
+        )
 
 
 def _check_users(organization_id: str, published: Mapping[str, PartialVersion]) -> None:

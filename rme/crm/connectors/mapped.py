@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
+from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from rme.core import addresses
@@ -60,9 +61,9 @@ class RemoteSettings(BaseModel):
     def _is_address(cls, address: str) -> str:
         origin = origin_of(address)
         if origin is None or not origin.scheme.startswith("http"):
-            raise ValueError("an address like https://acme.example")
+            raise ValueError(_("an address like https://acme.example"))
         if "/" in address.split("//", 1)[1].rstrip("/") or {"?", "#"} & set(address):
-            raise ValueError("an address without a path")
+            raise ValueError(_("an address without a path"))
         return address.rstrip("/")
 
 

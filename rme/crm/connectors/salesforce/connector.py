@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar
 
+from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, model_validator
 
 from rme.core import ids
@@ -58,9 +59,9 @@ class SalesforcePlatformSettings(RemoteSettings):
     @model_validator(mode="after")
     def _has_a_flow(self) -> "SalesforcePlatformSettings":
         if self.private_key is None and self.client_secret is None:
-            raise ValueError("A client secret or a private key is needed.")
+            raise ValueError(_("A client secret or a private key is needed."))
         if self.private_key is not None and not self.username:
-            raise ValueError("With a private key the user's name is needed.")
+            raise ValueError(_("With a private key the user's name is needed."))
         return self
 
 
