@@ -82,6 +82,12 @@ def stat_tile(tile: object) -> dict[str, object]:
     return {"tile": tile}
 
 
+@register.inclusion_tag(f"{FOLDER}spark.html")
+def spark(chart: object, label: str) -> dict[str, object]:
+    """Draw a line or bars of hours; the pointer or the arrow keys choose the hour that is told."""
+    return {"chart": chart, "label": label}
+
+
 @register.simple_block_tag
 def dialog(
     content: str, id: str, title: str, *, button: str = "", style: str = "", is_open: object = False

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
 from messaging.console import wording
 from messaging.console.access import Viewer
@@ -15,19 +18,19 @@ from messaging.domain.channels import Channel
 from messaging.domain.figures import STATUSES, Figure
 from messaging.policy import organization_policy
 from messaging.reports.health import Queue
-from messaging.statistics.figures import Figures, Statistics, TimeRange
+from messaging.statistics.figures import Figures, Statistics, TimeRange, last_hours
 
 REASONS = 8
-COLUMNS: Mapping[Figure, str] = {
-    Figure.DELIVERED: "Delivered",
-    Figure.SENT: "Sent",
-    Figure.WAITING: "Waiting",
-    Figure.FAILED: "Failed",
-    Figure.NOT_SENT: "Not sent",
-    Figure.EXPIRED: "Expired",
-    Figure.CANCELLED: "Cancelled",
+COLUMNS: Mapping[Figure, Promise] = {
+    Figure.DELIVERED: lazy("Delivered"),
+    Figure.SENT: lazy("Sent"),
+    Figure.WAITING: lazy("Waiting"),
+    Figure.FAILED: lazy("Failed"),
+    Figure.NOT_SENT: lazy("Not sent"),
+    Figure.EXPIRED: lazy("Expired"),
+    Figure.CANCELLED: lazy("Cancelled"),
 }
-SPANS = {"24h": "24 hours", "7d": "7 days"}
+SPANS = {"24h": lazy("24 hours"), "7d": lazy("7 days")}
 """The periods to choose."""
 
 
@@ -59,6 +62,8 @@ class Tile:
     note: str
     comparison: str
     url: str
+    change: str = ""
+    """How it differs from the week before; empty without a figure to compare with."""
     chart: Lines | None = None
 
 
@@ -69,6 +74,8 @@ class CountedLine:
     text: str
     count: str
     url: str
+    share: int
+    """Percent of the most frequent one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +118,22 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
             channel.label,
             _cells(lists, statistics.current.channels.get(channel, nothing), channel),
             [
-                ("Median", duration(statistics.latency(channel, 0.5))),
-                ("95th percentile", duration(statistics.latency(channel, 0.95))),
+                (_("Median"), duration(statistics.latency(channel, 0.5))),
+                (_("95th percentile"), duration(statistics.latency(channel, 0.95))),
             ],
         )
         for channel in channels
     ]
     if len(table) > 1:
-        table.append(ChannelRow("All", _cells(lists, statistics.current.total), []))
+        table.append(ChannelRow(_("All"), _cells(lists, statistics.current.total), []))
     return table
 
 
 def _cells(lists: Lists, channel_figures: Figures, channel: str = "") -> list[TableCell]:
-    cells = [_cell("Accepted", channel_figures.accepted, lists.url(channel=channel))]
+    cells = [_cell(_("Accepted"), channel_figures.accepted, lists.url(channel=channel))]
     for figure, title in COLUMNS.items():
         url = lists.url(channel=channel, status=_filter(figure))
-        cells.append(_cell(title, channel_figures.counts[figure], url))
+        cells.append(_cell(str(title), channel_figures.counts[figure], url))
     return cells
 
 
@@ -136,39 +143,32 @@ def _cell(title: str, count: int, url: str) -> TableCell:
 
 def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list[Tile]:
     """Return the tiles: accepted, succeeded, failed and waiting messages."""
-    current, week_before = statistics.current, statistics.before
-    now, then = current.total.counts, week_before.total.counts
-    accepted, accepted_before = current.total.accepted, week_before.total.accepted
-    successes = now[Figure.DELIVERED] + now[Figure.SENT]
-    tried = successes + now[Figure.FAILED]
-    tried_before = then[Figure.DELIVERED] + then[Figure.SENT] + then[Figure.FAILED]
+    now, then = statistics.current.total.counts, statistics.before.total.counts
+    tried = _tried(now)
+    shares = {"delivered": f"{now[Figure.DELIVERED]:,}", "sent": f"{now[Figure.SENT]:,}"}
     return [
+        _accepted(lists, statistics),
         Tile(
-            "Accepted",
-            f"{accepted:,}",
-            "",
-            f"{accepted_before:,} a week before" if accepted_before else "None a week before",
-            lists.url(),
-            _chart(statistics, lambda counts: sum(counts.values())),
-        ),
-        Tile(
-            "Delivered or sent",
+            _("Delivered or sent"),
             percent(figures.success(now)),
-            f"{now[Figure.DELIVERED]:,} delivered, {now[Figure.SENT]:,} sent",
+            _("%(delivered)s delivered, %(sent)s sent") % shares,
             _before(figures.success(then)),
             lists.url(status=_filter(Figure.DELIVERED)),
-            _chart(statistics, lambda counts: counts[Figure.DELIVERED] + counts[Figure.SENT]),
+            _points(figures.success(now), figures.success(then)),
+            _chart(lists, statistics, lambda each: each[Figure.DELIVERED] + each[Figure.SENT]),
         ),
         Tile(
-            "Failed",
-            percent(now[Figure.FAILED] / tried if tried else None),
-            f"{now[Figure.FAILED]:,} of {tried:,} tried",
-            _before(then[Figure.FAILED] / tried_before if tried_before else None),
+            _("Failed"),
+            percent(_failed(now)),
+            _("%(failed)s of %(tried)s tried")
+            % {"failed": f"{now[Figure.FAILED]:,}", "tried": f"{tried:,}"},
+            _before(_failed(then)),
             lists.url(status=_filter(Figure.FAILED)),
-            _chart(statistics, lambda counts: counts[Figure.FAILED]),
+            _points(_failed(now), _failed(then)),
+            _chart(lists, statistics, lambda each: each[Figure.FAILED]),
         ),
         Tile(
-            "Waiting",
+            _("Waiting"),
             f"{now[Figure.WAITING]:,}",
             _oldest(queues),
             "",
@@ -177,24 +177,65 @@ def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list
     ]
 
 
+def _accepted(lists: Lists, statistics: Statistics) -> Tile:
+    now, then = statistics.current.total.accepted, statistics.before.total.accepted
+    return Tile(
+        _("Accepted"),
+        f"{now:,}",
+        "",
+        _("%(figure)s a week before") % {"figure": f"{then:,}"}
+        if then
+        else _("None a week before"),
+        lists.url(),
+        f"{100 * (now - then) / then:+,.0f} %" if then else "",
+        _chart(lists, statistics, lambda each: sum(each.values())),
+    )
+
+
+def _tried(counts: Mapping[Figure, int]) -> int:
+    return sum(counts[each] for each in (Figure.DELIVERED, Figure.SENT, Figure.FAILED))
+
+
+def _failed(counts: Mapping[Figure, int]) -> float | None:
+    """Return the share of messages that failed among those that rme tried; None without any."""
+    tried = _tried(counts)
+    return counts[Figure.FAILED] / tried if tried else None
+
+
 def _before(share: float | None) -> str:
-    return "None a week before" if share is None else f"{percent(share)} a week before"
+    if share is None:
+        return _("None a week before")
+    return _("%(figure)s a week before") % {"figure": percent(share)}
+
+
+def _points(now: float | None, before: float | None) -> str:
+    """Return how many points of percent a share has changed."""
+    if now is None or before is None:
+        return ""
+    return _("%(points)s points") % {"points": f"{100 * (now - before):+.1f}"}
 
 
 def _oldest(queues: Sequence[Queue]) -> str:
     ready = sum(each.ready for each in queues)
     if not ready:
-        return "None ready to be sent"
+        return _("None ready to be sent")
     oldest = max(each.oldest_seconds for each in queues if each.ready)
-    return f"{ready:,} ready, the oldest for {duration(1000 * oldest)}"
+    words = {"ready": f"{ready:,}", "time": duration(1000 * oldest)}
+    return _("%(ready)s ready, the oldest for %(time)s") % words
 
 
-def _chart(statistics: Statistics, value: Callable[[Mapping[Figure, int]], int]) -> Lines | None:
+def _chart(
+    lists: Lists, statistics: Statistics, value: Callable[[Mapping[Figure, int]], int]
+) -> Lines | None:
+    """Return the lines of a figure; None if it was zero all the time."""
     current, week_before = (
-        [float(value(hour.counts)) for hour in period.hours]
+        [value(hour.counts) for hour in period.hours]
         for period in (statistics.current, statistics.before)
     )
-    return lines(current, week_before) if any(current) or any(week_before) else None
+    if not any(current) and not any(week_before):
+        return None
+    hours = last_hours(statistics.span.end, len(current))
+    return lines(hours, current, week_before, lists.viewer.zone)
 
 
 def percent(share: float | None) -> str:
@@ -230,6 +271,11 @@ def reasons(lists: Lists, statistics: Statistics) -> list[CountedLine]:
         status = _filter(reason.figure)
         url = lists.url(channel=reason.channel, status=status, reason=reason.reason)
         channel = Channel(reason.channel).label
-        text = f"{channel}, {COLUMNS[reason.figure].lower()}: {wording.reason(reason.reason)}"
-        lines_of_reasons.append(CountedLine(text, f"{reason.times:,}", url))
+        text = _("%(channel)s, %(figure)s: %(reason)s") % {
+            "channel": channel,
+            "figure": str(COLUMNS[reason.figure]).lower(),
+            "reason": wording.reason(reason.reason),
+        }
+        share = 100 * reason.times // statistics.reasons[0].times
+        lines_of_reasons.append(CountedLine(text, f"{reason.times:,}", url, share))
     return lines_of_reasons

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from django.utils import dateformat
+from django.utils.translation import gettext as _
+
 from messaging.domain.attention import BAD_RATE, GOOD_RATE
 from messaging.statistics.figures import HOURS, HourFigures
 
@@ -37,6 +40,11 @@ class Chart:
     height: int = HEIGHT
     width: int = WIDTH
 
+    @property
+    def texts(self) -> str:
+        """Return what each hour means, in a line each."""
+        return "\n".join(bar.text for bar in self.bars)
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -46,16 +54,39 @@ class Lines:
     before: str
     """Points of a polyline; empty if there is nothing to compare with."""
     box: str
+    texts: str
+    """What each hour means, in a line each."""
 
 
-def lines(current: Sequence[float], before: Sequence[float]) -> Lines:
-    """Return the lines of two series of the same length, on one scale from zero."""
+def lines(
+    hours: Sequence[datetime], current: Sequence[int], before: Sequence[int], zone: ZoneInfo
+) -> Lines:
+    """Return the lines of two series of hours, on one scale from zero."""
     highest = max(*current, *before, 0) or 1
-    box = f"0 0 {STEP * (len(current) - 1)} {HEIGHT}"
-    return Lines(_points(current, highest), _points(before, highest) if any(before) else "", box)
+    is_compared = any(before)
+    pattern = "D H:i" if len(hours) > HOURS else "H:i"
+    texts = [
+        f"{dateformat.format(at.astimezone(zone), pattern)}: {_values(value, then, is_compared)}"
+        for at, value, then in zip(hours, current, before, strict=True)
+    ]
+    return Lines(
+        _points(current, highest),
+        _points(before, highest) if is_compared else "",
+        f"0 0 {STEP * (len(current) - 1)} {HEIGHT}",
+        "\n".join(texts),
+    )
 
 
-def _points(values: Sequence[float], highest: float) -> str:
+def _values(value: int, before: int, is_compared: bool) -> str:
+    if not is_compared:
+        return f"{value:,}"
+    return _("%(value)s, a week before %(before)s") % {
+        "value": f"{value:,}",
+        "before": f"{before:,}",
+    }
+
+
+def _points(values: Sequence[int], highest: int) -> str:
     # Half a unit is left for the width of the line.
     return " ".join(
         f"{STEP * place},{round(1 + (HEIGHT - 2) * (1 - value / highest), 1)}"
@@ -69,18 +100,27 @@ def success(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
     for place, hour in enumerate(hours):
         share = hour.success
         if share is None:
-            text = f"{_time(hour.at, zone)}: no attempts"
+            text = _("%(time)s: no attempts") % {"time": _time(hour.at, zone)}
             bars.append(Bar(STEP * place, LEAST, "none", text))
             continue
-        text = f"{_time(hour.at, zone)}: {share:.0%} of {hour.answered:,} attempts accepted"
+        text = _("%(time)s: %(share)s of %(attempts)s attempts accepted") % {
+            "time": _time(hour.at, zone),
+            "share": f"{share:.0%}",
+            "attempts": f"{hour.answered:,}",
+        }
         bars.append(Bar(STEP * place, round(max(LEAST, share * HEIGHT), 1), _colour(share), text))
     tried = [(hour.success, hour) for hour in hours if hour.success is not None]
     if not tried:
-        return Chart(bars, f"No attempts in the last {HOURS} hours.")
+        return Chart(bars, _("No attempts in the last %(hours)s hours.") % {"hours": HOURS})
     share, worst = min(tried, key=lambda each: (each[0], -each[1].answered))
     if share == 1:
-        return Chart(bars, f"All {sum(h.answered for _, h in tried):,} attempts were accepted.")
-    label = f"Worst hour {_time(worst.at, zone)}: {share:.0%} of {worst.answered:,} accepted."
+        attempts = sum(hour.answered for _share, hour in tried)
+        return Chart(bars, _("All %(attempts)s attempts accepted.") % {"attempts": f"{attempts:,}"})
+    label = _("Worst hour %(time)s: %(share)s of %(attempts)s accepted.") % {
+        "time": _time(worst.at, zone),
+        "share": f"{share:.0%}",
+        "attempts": f"{worst.answered:,}",
+    }
     return Chart(bars, label)
 
 

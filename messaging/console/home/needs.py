@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
 
 from messaging.console import wording
 from messaging.console.filters.message_filter import HELD
@@ -37,32 +41,36 @@ class RepairPage:
 
     name: str
     """Of the console, or with `admin:` of the model admin."""
-    button: str
+    button: Promise
     permission: P = P.SEE_SETTINGS
     query: str = ""
     has_row: bool = False
 
 
 _PAGES = {
-    "NO_SENDER_DOMAIN": RepairPage("domains", "Add a domain"),
-    "SENDER_DOMAIN_UNVERIFIED": RepairPage("domain", "Verify domain", has_row=True),
-    "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", "See templates", P.SEE_TEMPLATES),
-    "WEBHOOK_DISABLED": RepairPage("webhook_deliveries", "See webhook", has_row=True),
-    "WEBHOOK_FAILING": RepairPage("webhook_deliveries", "See webhook", has_row=True),
-    "PROGRAM_UNCONFIRMED": RepairPage("programs", "Confirm", P.CHANGE_KEYS),
-    "HELD_UNKNOWN": RepairPage("messages", "Review messages", P.SEE_MESSAGES, f"?status={HELD}"),
+    "NO_SENDER_DOMAIN": RepairPage("domains", lazy("Add a domain")),
+    "SENDER_DOMAIN_UNVERIFIED": RepairPage("domain", lazy("Verify domain"), has_row=True),
+    "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", lazy("See templates"), P.SEE_TEMPLATES),
+    "WEBHOOK_DISABLED": RepairPage("webhook_deliveries", lazy("See webhook"), has_row=True),
+    "WEBHOOK_FAILING": RepairPage("webhook_deliveries", lazy("See webhook"), has_row=True),
+    "PROGRAM_UNCONFIRMED": RepairPage("programs", lazy("Confirm"), P.CHANGE_KEYS),
+    "HELD_UNKNOWN": RepairPage(
+        "messages", lazy("Review messages"), P.SEE_MESSAGES, f"?status={HELD}"
+    ),
     "BACKLOG_LATE": RepairPage(
-        "messages", "See messages", P.SEE_MESSAGES, f"?status={Status.ACCEPTED}"
+        "messages", lazy("See messages"), P.SEE_MESSAGES, f"?status={Status.ACCEPTED}"
     ),
     "PRIVACY_REQUEST_OVERDUE": RepairPage(
-        "privacy", "See requests", P.SEE_PEOPLE, "?state=OVERDUE"
+        "privacy", lazy("See requests"), P.SEE_PEOPLE, "?state=OVERDUE"
     ),
-    "REVIEW_WAITING": RepairPage("templates", "Review", P.SEE_TEMPLATES, "?state=review"),
-    "PAUSED": RepairPage("admin:messaging_pause_change", "End pause", has_row=True),
-    "IMPORT_REJECTED": RepairPage("admin:{kind}_import", "See import", P.SEE_PEOPLE, has_row=True),
+    "REVIEW_WAITING": RepairPage("templates", lazy("Review"), P.SEE_TEMPLATES, "?state=review"),
+    "PAUSED": RepairPage("admin:messaging_pause_change", lazy("End pause"), has_row=True),
+    "IMPORT_REJECTED": RepairPage(
+        "admin:{kind}_import", lazy("See import"), P.SEE_PEOPLE, has_row=True
+    ),
 }
-_ACCOUNT = RepairPage("provider", "See account", has_row=True)
-_ACCOUNTS = RepairPage("providers", "Add a provider")
+_ACCOUNT = RepairPage("provider", lazy("See account"), has_row=True)
+_ACCOUNTS = RepairPage("providers", lazy("Add a provider"))
 """Of findings without a row: a channel has no account that sends."""
 _NAMING_FILES = {"IMPORT_REJECTED"}
 """Findings that name a file of people: only who may see people sees them."""
@@ -97,7 +105,7 @@ def _button(finding: Finding, permissions: frozenset[P]) -> tuple[str, str]:
         url = reverse(page.name.format(kind=f"{app}_{finding.kind.lower()}"), args=row_id)
     else:
         url = reverse(f"console:{page.name}", args=[finding.organization_id, *row_id])
-    return f"{url}{page.query}", page.button
+    return f"{url}{page.query}", str(page.button)
 
 
 def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> list[Need]:
@@ -107,11 +115,11 @@ def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> 
         shown.pop("scheduler", None)  # it follows from the workers
     messages = reverse("console:messages", args=[organization_id])
     home = f"{reverse('admin:index')}?organization={organization_id}"
-    stopped = (f"{messages}?status={Status.ACCEPTED}", "See waiting messages")
+    stopped = (f"{messages}?status={Status.ACCEPTED}", _("See waiting messages"))
     return [
         Need(
             _sentence(name, wording.said(check.detail or "")),
-            *(stopped if name in ("workers", "scheduler") else (home, "Reload")),
+            *(stopped if name in ("workers", "scheduler") else (home, _("Reload"))),
             severe=check.status == checks.DOWN,
             is_note=check.status == checks.OK,
         )
@@ -136,9 +144,9 @@ def elsewhere(organizations: Mapping[str, str], organization_id: str) -> Sequenc
     problems = Counter(f.organization_id for f in findings if f.severity == Severity.ERROR)
     return [
         Need(
-            f"{organizations[each]}: {_problems(problems[each])}.",
+            _problems(organizations[each], problems[each]),
             f"{reverse('admin:index')}?organization={each}",
-            f"Open {organizations[each]}",
+            _("Open %(organization)s") % {"organization": organizations[each]},
             severe=True,
         )
         for each in others
@@ -146,5 +154,10 @@ def elsewhere(organizations: Mapping[str, str], organization_id: str) -> Sequenc
     ]
 
 
-def _problems(count: int) -> str:
-    return "1 problem stops sending" if count == 1 else f"{count} problems stop sending"
+def _problems(organization: str, count: int) -> str:
+    text = ngettext(
+        "%(organization)s: %(count)s problem stops sending.",
+        "%(organization)s: %(count)s problems stop sending.",
+        count,
+    )
+    return text % {"organization": organization, "count": count}

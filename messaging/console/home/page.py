@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer, viewer_of
@@ -94,12 +96,18 @@ def _needs(viewer: Viewer, state: health.OrganizationHealth) -> list[Need]:
 def _state(problems: Sequence[Need]) -> tuple[str, str]:
     """Return whether everything is all right, in a sentence, and the name of its colour."""
     if severe := sum(need.severe for need in problems):
-        verb = "problem stops or delays" if severe == 1 else "problems stop or delay"
-        return f"{severe} {verb} messages.", "bad"
+        text = ngettext(
+            "%(count)s problem stops or delays messages.",
+            "%(count)s problems stop or delay messages.",
+            severe,
+        )
+        return text % {"count": severe}, "bad"
     if warnings := sum(not need.is_note for need in problems):
-        noun = "thing needs" if warnings == 1 else "things need"
-        return f"{warnings} {noun} attention.", "warn"
-    return "Everything is working.", "good"
+        text = ngettext(
+            "%(count)s thing needs attention.", "%(count)s things need attention.", warnings
+        )
+        return text % {"count": warnings}, "warn"
+    return _("Everything is working."), "good"
 
 
 def _figures(

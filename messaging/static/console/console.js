@@ -118,6 +118,43 @@ function offerCopies(root) {
   }
 }
 
+// A line or bars of hours tell the hour under the pointer, or the one that the arrow keys choose.
+function tellHour(spark, place) {
+  const texts = spark.dataset.texts.split("\n");
+  const chosen = Math.max(0, Math.min(texts.length - 1, place));
+  const label = spark.querySelector(".c-spark-text") || spark.appendChild(document.createElement("span"));
+  label.className = "c-spark-text";
+  label.textContent = texts[chosen];
+  spark.dataset.place = chosen;
+  spark.style.setProperty("--at", chosen / Math.max(1, texts.length - 1));
+  // A slider's value is read aloud whenever it changes.
+  const states = { role: "slider", "aria-valuemin": 0, "aria-valuemax": texts.length - 1, "aria-valuenow": chosen, "aria-valuetext": texts[chosen] };
+  for (const [name, value] of Object.entries(states)) spark.setAttribute(name, value);
+}
+
+function tellHourUnderPointer(event) {
+  const spark = event.target.closest?.("[data-texts]");
+  if (!spark) return;
+  const { left, width } = spark.getBoundingClientRect();
+  const last = spark.dataset.texts.split("\n").length - 1;
+  tellHour(spark, Math.round(last * (event.clientX - left) / width));
+}
+
+function tellNextHour(event) {
+  const spark = event.target.closest("[data-texts]");
+  const last = spark?.dataset.texts.split("\n").length - 1;
+  const place = Number(spark?.dataset.place ?? last);
+  const places = { ArrowLeft: place - 1, ArrowDown: place - 1, ArrowRight: place + 1, ArrowUp: place + 1, Home: 0, End: last };
+  if (!spark || !(event.key in places)) return;
+  event.preventDefault();
+  tellHour(spark, places[event.key]);
+}
+
+function tellLastHour(event) {
+  const spark = event.target.closest("[data-texts]");
+  if (spark && !spark.dataset.place) tellHour(spark, Infinity);
+}
+
 // A form with `data-warns` asks before the person leaves the page without what they typed.
 function warnOfLoss(form) {
   let isChanged = form.querySelector("[role=alert]") !== null;
@@ -172,6 +209,9 @@ document.addEventListener("DOMContentLoaded", () => {
   setTimeout(showProgress, 1000);
   offerCopies(document);
   document.addEventListener("keydown", focusSearch);
+  document.addEventListener("pointermove", tellHourUnderPointer);
+  document.addEventListener("keydown", tellNextHour);
+  document.addEventListener("focusin", tellLastHour);
   for (const each of document.querySelectorAll("select[data-goes]")) {
     each.addEventListener("change", () => { window.location.href = each.value; });
   }
