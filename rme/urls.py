@@ -11,6 +11,7 @@ from messaging.console.studio import template_files
 from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probe_views
+from rme.components import style_guide
 from rme.tenants.access import acting, logins
 from rme.tenants.access import pages as access_pages
 from rme.tenants.admin import role_page
@@ -76,6 +77,11 @@ urlpatterns = [
         "admin/first-steps/<str:organization_id>/",
         admin.site.admin_view(first_steps.show),
         name="first_steps",
+    ),
+    *(
+        [path("admin/style-guide/", admin.site.admin_view(style_guide.show))]
+        if settings.DEBUG
+        else []
     ),
     path("admin/", admin.site.urls),
 ]
