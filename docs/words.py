@@ -105,6 +105,8 @@ def names() -> Iterator[tuple[str, str]]:
     """
     django.setup()
     for model in sorted(admin.site._registry, key=lambda each: each._meta.label):
+        if model.__module__.partition(".")[0] not in CODE:
+            continue
         meta = model._meta
         named: tuple[Any, ...] = (meta, *meta.local_fields, *meta.local_many_to_many)
         for name in (meta.verbose_name_plural, *(each.verbose_name for each in named)):

@@ -118,7 +118,7 @@ class DuplicateAddress(ApiError):
 
 
 class NotFound(ApiError):
-    code, status, default = "NOT_FOUND", 404, translatable("There is no such thing here.")
+    code, status, default = "NOT_FOUND", 404, translatable("Not found.")
 
     @classmethod
     def at(cls, field: str, message: str) -> "NotFound":

@@ -77,7 +77,7 @@ def test_the_audit_can_be_read_while_acting(tab, olga, live_server):
             "dark => document.documentElement.classList.toggle('dark', dark)", scheme == "dark"
         )
         expect(banner).to_be_visible()
-        expect(tab.locator("tbody tr").first).to_contain_text("Began to act as")
+        expect(tab.locator("tbody tr").first).to_contain_text("Started acting as")
         found += [(width, scheme, "scrolls")] if scrolls_sideways(tab) else []
         for context in ("#content", ".c-acting"):
             found += [(width, scheme, *each) for each in violations(tab, context)]

@@ -4,10 +4,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from django.utils.translation import gettext as _
-
 from messaging.content.rendering.rendered import RenderedEmail, RenderedSms
 from messaging.content.rendering.segments import non_gsm_characters
+from messaging.domain.sentences import sentence
 
 SUBJECT_LENGTH = 78
 """Characters that a line should not exceed (RFC 5322 §2.1.1); clients show even fewer."""
@@ -29,23 +28,27 @@ def advise_email(email: RenderedEmail) -> list[Advice]:
     """Return warnings about an email's subject, images and size."""
     advice = []
     if not email.subject:
-        advice.append(Advice("subject", _("is empty")))
+        advice.append(Advice("subject", sentence("is empty")))
     elif len(email.subject) > SUBJECT_LENGTH:
-        message = _("has %(count)s characters; more than %(subject_length)s are cut off") % {
-            "count": len(email.subject),
-            "subject_length": SUBJECT_LENGTH,
-        }
+        message = sentence(
+            "has %(count)s characters; more than %(subject_length)s are cut off",
+            count=len(email.subject),
+            subject_length=SUBJECT_LENGTH,
+        )
         advice.append(Advice("subject", message))
     bare = sum(not _ALT.search(image[1]) for image in _IMAGE.finditer(email.html))
     if bare:
-        advice.append(Advice("html", _("%(bare)s image(s) without alt") % {"bare": bare}))
+        advice.append(Advice("html", sentence("%(bare)s image(s) without alt", bare=bare)))
     size = len(email.html.encode(errors="replace"))
     if size > HTML_SIZE:
         advice.append(
             Advice(
                 "html",
-                _("has %(size)s bytes; Gmail cuts it after %(html_size)s")
-                % {"size": size, "html_size": HTML_SIZE},
+                sentence(
+                    "has %(size)s bytes; Gmail cuts it after %(html_size)s",
+                    size=size,
+                    html_size=HTML_SIZE,
+                ),
             )
         )
     return advice
@@ -56,7 +59,7 @@ def advise_sms(sms: RenderedSms) -> list[Advice]:
     advice = []
     if sms.size.segments > 1:
         advice.append(
-            Advice("text", _("takes %(segments)s segments") % {"segments": sms.size.segments})
+            Advice("text", sentence("takes %(segments)s segments", segments=sms.size.segments))
         )
     if sms.size.encoding == "UCS-2":
         characters = non_gsm_characters(sms.text)
@@ -64,8 +67,9 @@ def advise_sms(sms: RenderedSms) -> list[Advice]:
         advice.append(
             Advice(
                 "text",
-                _("goes as UCS-2, with 70 units a segment, because of: %(sample)s")
-                % {"sample": sample},
+                sentence(
+                    "goes as UCS-2, with 70 units a segment, because of: %(sample)s", sample=sample
+                ),
             )
         )
     return advice
@@ -78,7 +82,7 @@ def advise_variables(
     properties = schema.get("properties")
     used_names = {*names, *(properties if isinstance(properties, dict) else ())}
     return [
-        Advice(f"variables.{name}", _("is not used by the template"))
+        Advice(f"variables.{name}", sentence("is not used by the template"))
         for name in sorted(variable_names)
         if name not in used_names and None not in used_names
     ]

@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import orjson
-from django.utils.translation import gettext as _
 
 from messaging.content.rendering import liquid
 from messaging.content.rendering.errors import (
@@ -27,6 +26,7 @@ from messaging.content.rendering.segments import segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
 from messaging.content.rendering.variables import schema_problem
+from messaging.domain.sentences import sentence
 from rme.core import push_data
 
 SINGLE_LINE_FIELDS = ("subject", "title", "image", "link")
@@ -266,7 +266,7 @@ def _check_compiled(html: str, partials: Mapping[str, str]) -> None:
         liquid.parse(html, html=True, partials=partials)
     except TemplateSyntax as error:
         raise TemplateSyntax(
-            _("once it is compiled: %(message)s") % {"message": error.message}
+            sentence("once it is compiled: %(message)s", message=error.message)
         ) from error
 
 
@@ -315,7 +315,7 @@ def render_email(
     if html and not text.strip():
         text = from_html(html)
     if not text.strip() and not html.strip():
-        raise RenderFailed(_("the email is empty: there is neither text nor HTML"))
+        raise RenderFailed(sentence("the email is empty: there is neither text nor HTML"))
     return RenderedEmail(subject, text, html, render.missing)
 
 
@@ -326,7 +326,7 @@ def render_sms(
     render = _Rendering(data, limits)
     text = render.text(compiled.texts.get("text")).replace("\r\n", "\n").strip()
     if not text:
-        raise RenderFailed(_("the text is empty"))
+        raise RenderFailed(sentence("the text is empty"))
     return RenderedSms(text, segments(text), render.missing)
 
 
@@ -356,5 +356,5 @@ _RENDERERS: Mapping[str, Callable[[Compiled, Mapping[str, object], Limits], Cont
 
 def _address(name: str, address: str) -> str:
     if url_schemes.scheme(address) in url_schemes.ACTIVE:
-        raise RenderFailed(_("%(name)s: an address that runs a script") % {"name": name})
+        raise RenderFailed(sentence("%(name)s: an address that runs a script", name=name))
     return address

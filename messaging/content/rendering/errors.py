@@ -1,6 +1,6 @@
 """The exceptions of rendering. It raises no others."""
 
-from django.utils.translation import gettext as _
+from messaging.domain.sentences import sentence
 
 
 class TemplateSyntax(Exception):
@@ -11,7 +11,7 @@ class TemplateSyntax(Exception):
         super().__init__(message, line, column, field)
 
     def __str__(self) -> str:
-        place = _("line %(line)s, column %(column)s") % {"line": self.line, "column": self.column}
+        place = sentence("line %(line)s, column %(column)s", line=self.line, column=self.column)
         return (
             f"{self.field}, {place}: {self.message}" if self.field else f"{place}: {self.message}"
         )

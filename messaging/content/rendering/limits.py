@@ -18,9 +18,8 @@ fuel instead of time, so it is the same on any machine.
 import time
 from dataclasses import dataclass
 
-from django.utils.translation import gettext as _
-
 from messaging.content.rendering.errors import RenderLimit
+from messaging.domain.sentences import sentence
 
 SOURCE_LIMIT = 500_000
 """Characters of one field's source."""
@@ -82,20 +81,20 @@ class Meter:
     def refuel(self) -> None:
         """Read the clock, if time counts. Raises RenderLimit if all is used up."""
         if not self.reads_clock or time.thread_time() > self.deadline:
-            raise RenderLimit(_("the template takes too long"))
+            raise RenderLimit(sentence("the template takes too long"))
         self.fuel = _FUEL
 
     def iterate(self, iterations: int) -> None:
         """Charge the iterations of a loop before the first. Raises RenderLimit."""
         self.iterations -= iterations
         if self.iterations < 0:
-            raise RenderLimit(_("the template's loops have too many turns"))
+            raise RenderLimit(sentence("the template's loops have too many turns"))
 
     def write(self, length: int) -> None:
         """Charge output. Raises RenderLimit."""
         self.output -= length
         if self.output < 0:
-            raise RenderLimit(_("the output is too long"))
+            raise RenderLimit(sentence("the output is too long"))
         self.fuel -= 1 + (
             length >> 8
         )  # as `spend` does, but without a call: this step is the most frequent
@@ -106,4 +105,4 @@ class Meter:
         """Charge what a variable holds; a negative weight is a refund. Raises RenderLimit."""
         self.memory -= weight
         if self.memory < 0:
-            raise RenderLimit(_("the template's own variables are too large"))
+            raise RenderLimit(sentence("the template's own variables are too large"))

@@ -9,10 +9,9 @@ HTML (`html/places.py`) and MJML (`mjml/compiler.py`).
 import re
 from typing import NamedTuple
 
-from django.utils.translation import gettext as _
-
 from messaging.content.rendering.errors import syntax_at
 from messaging.content.rendering.limits import SOURCE_LIMIT
+from messaging.domain.sentences import sentence
 
 PIECE_LIMIT = 5_000
 """Liquid tags and outputs in one source."""
@@ -57,7 +56,9 @@ def pieces(source: str) -> list[Piece]:
     """
     if len(source) > SOURCE_LIMIT:
         raise syntax_at(
-            _("longer than %(source_limit)s characters") % {"source_limit": SOURCE_LIMIT}, source, 0
+            sentence("longer than %(source_limit)s characters", source_limit=SOURCE_LIMIT),
+            source,
+            0,
         )
     result: list[Piece] = []
     position = comments = comment = total = 0
@@ -77,9 +78,9 @@ def pieces(source: str) -> list[Piece]:
             result.append(piece)
             total += piece.end - piece.start
         if len(result) > PIECE_LIMIT or total > TOTAL_LIMIT:
-            raise syntax_at(_("too much Liquid in one text"), source, piece.start)
+            raise syntax_at(sentence("too much Liquid in one text"), source, piece.start)
     if comments:
-        raise syntax_at(_("'{% comment %}' is never ended"), source, comment)
+        raise syntax_at(sentence("'{%% comment %%}' is never ended"), source, comment)
     return result
 
 
@@ -88,18 +89,20 @@ def _piece(source: str, start: int) -> Piece:
     close = source.find("}}" if output else "%}", start + 2)
     if close < 0:
         raise syntax_at(
-            _("'%(source)s' is never closed") % {"source": source[start : start + 2]}, source, start
+            sentence("'%(source)s' is never closed", source=source[start : start + 2]),
+            source,
+            start,
         )
     inside = source[start + 2 : close]
     match = _NAME.match(inside)
     if not output and not match:
-        raise syntax_at(_("a tag without a name"), source, start)
+        raise syntax_at(sentence("a tag without a name"), source, start)
     name = "{{" if output or not match else match[1]
     _check_length(source, start, inside, name)
     if name == "raw" and not _RAW.match(inside):
-        raise syntax_at(_("'raw' takes no arguments"), source, start)
+        raise syntax_at(sentence("'raw' takes no arguments"), source, start)
     if name == "doc":  # python-liquid's own tag, whose end its lexer would look for
-        raise syntax_at(_("unexpected tag 'doc'"), source, start)
+        raise syntax_at(sentence("unexpected tag 'doc'"), source, start)
     return Piece(start, close + 2, name)
 
 
@@ -107,17 +110,19 @@ def _check_length(source: str, start: int, inside: str, name: str) -> None:
     lines = inside.split("\n") if name == "liquid" else [inside]
     if len(inside) > LIQUID_LIMIT or max(map(len, lines)) > EXPRESSION_LIMIT:
         raise syntax_at(
-            _("more than %(expression_limit)s characters in one tag")
-            % {"expression_limit": EXPRESSION_LIMIT},
+            sentence(
+                "more than %(expression_limit)s characters in one tag",
+                expression_limit=EXPRESSION_LIMIT,
+            ),
             source,
             start,
         )
     if len(inside) >= 100 and _GAP.search(inside):
-        raise syntax_at(_("a hundred spaces in a tag"), source, start)
+        raise syntax_at(sentence("a hundred spaces in a tag"), source, start)
 
 
 def _end_of_raw(source: str, piece: Piece) -> int:
     end = _END_RAW.search(source, piece.end)
     if end is None:
-        raise syntax_at(_("'{% raw %}' is never ended"), source, piece.start)
+        raise syntax_at(sentence("'{%% raw %%}' is never ended"), source, piece.start)
     return end.end()

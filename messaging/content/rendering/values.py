@@ -11,12 +11,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.utils.translation import gettext as _
 from liquid.undefined import Undefined
 from markupsafe import Markup, escape
 
 from messaging.content.rendering.errors import RenderFailed, RenderLimit
 from messaging.content.rendering.limits import DATA_LIMIT, LIST_LIMIT, NUMBER_LIMIT
+from messaging.domain.sentences import sentence
 
 _DEPTH = 12
 _EACH = 8
@@ -43,11 +43,11 @@ class _Copy:
     def _pay(self, weight: int) -> None:
         self.left -= weight
         if self.left < 0:
-            raise RenderLimit(_("the data is too large"))
+            raise RenderLimit(sentence("the data is too large"))
 
     def mapping(self, source: Mapping[Any, Any], depth: int) -> dict[str, object]:
         if depth > _DEPTH:
-            raise RenderLimit(_("the data is nested too deep"))
+            raise RenderLimit(sentence("the data is nested too deep"))
         copied: dict[str, object] = {}
         weight = 0
         for name, value in source.items():
@@ -80,7 +80,7 @@ class _Copy:
 
     def _sequence(self, source: Sequence[object] | Set[object], depth: int) -> list[object]:
         if depth > _DEPTH:
-            raise RenderLimit(_("the data is nested too deep"))
+            raise RenderLimit(sentence("the data is nested too deep"))
         self._pay(len(source) * _EACH)
         return [self.value(item, depth + 1) for item in source]
 
@@ -88,13 +88,13 @@ class _Copy:
         if isinstance(key, str | int):
             return str.__str__(key) if isinstance(key, str) else str(int(key))
         raise RenderFailed(
-            _("a %(type)s cannot be a name in the data") % {"type": type(key).__name__}
+            sentence("a %(type)s cannot be a name in the data", type=type(key).__name__)
         )
 
     def _atom(self, value: object) -> object:
         if isinstance(value, int):
             if abs(value) > NUMBER_LIMIT:
-                raise RenderLimit(_("a number in the data is too great"))
+                raise RenderLimit(sentence("a number in the data is too great"))
             return int(value)
         if isinstance(value, float):
             return float(value)
@@ -104,7 +104,7 @@ class _Copy:
             self._pay(40)
             return str(value)
         raise RenderFailed(
-            _("a %(type)s cannot be used in a template") % {"type": type(value).__name__}
+            sentence("a %(type)s cannot be used in a template", type=type(value).__name__)
         )
 
 
@@ -129,7 +129,7 @@ def weigh(value: object, limit: int) -> int:
             pending.extend(item)
             pending.extend(item.values())
         if total > limit:
-            raise RenderLimit(_("a value is too large"))
+            raise RenderLimit(sentence("a value is too large"))
     return total
 
 
@@ -156,7 +156,7 @@ def joined(items: Sequence[object], glue: str) -> str:
         piece = text_of(item)
         room -= len(piece) + len(glue)
         if room < 0:
-            raise RenderLimit(_("a list that joins to too long a text"))
+            raise RenderLimit(sentence("a list that joins to too long a text"))
         pieces.append(piece)
     return glue.join(pieces)
 
@@ -183,5 +183,5 @@ def flatten(value: object) -> list[object]:
         else:
             items.append(item)
         if len(items) > LIST_LIMIT:
-            raise RenderLimit(_("a list of more than %(list_limit)s") % {"list_limit": LIST_LIMIT})
+            raise RenderLimit(sentence("a list of more than %(list_limit)s", list_limit=LIST_LIMIT))
     return items

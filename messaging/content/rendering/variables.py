@@ -19,7 +19,6 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from django.utils.translation import gettext, gettext_noop
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import SchemaError, ValidationError
 from pydantic import StringConstraints, TypeAdapter
@@ -37,6 +36,7 @@ from messaging.content.rendering.schema_cost import (
     pattern_cost,
 )
 from messaging.content.rendering.values import weigh
+from messaging.domain.sentences import sentence
 
 SIZE_LIMIT = 50_000
 SECONDS = 0.25
@@ -49,19 +49,19 @@ QUICK_PATTERN = 1_000
 """The steps of a pattern that is compiled at once: ten milliseconds."""
 QUICK_MATCH = 200_000
 """The steps of a pattern times the characters of a text, of a match at once: a millisecond."""
-TOO_LONG = gettext_noop("takes too long to check with the template's schema")
+TOO_LONG = sentence("takes too long to check with the template's schema")
 
 _DEPTH = 20
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFUSED = {
-    "$anchor": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
-    "$dynamicAnchor": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
-    "$dynamicRef": gettext_noop("references lead to a place in the schema (#/$defs/…)"),
-    "$id": gettext_noop("a template's schema has no address"),
-    "$vocabulary": gettext_noop("a template's schema has the standard's keywords"),
-    "patternProperties": gettext_noop("name the properties, or use propertyNames"),
-    "unevaluatedItems": gettext_noop("use items"),
-    "unevaluatedProperties": gettext_noop("use additionalProperties"),
+    "$anchor": sentence("references lead to a place in the schema (#/$defs/…)"),
+    "$dynamicAnchor": sentence("references lead to a place in the schema (#/$defs/…)"),
+    "$dynamicRef": sentence("references lead to a place in the schema (#/$defs/…)"),
+    "$id": sentence("a template's schema has no address"),
+    "$vocabulary": sentence("a template's schema has the standard's keywords"),
+    "patternProperties": sentence("name the properties, or use propertyNames"),
+    "unevaluatedItems": sentence("use items"),
+    "unevaluatedProperties": sentence("use additionalProperties"),
 }
 _ONE = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -82,24 +82,24 @@ class _TooLong(Exception):
 def schema_problem(schema: object) -> str | None:
     """Return why a schema cannot be used, or None."""
     if not isinstance(schema, dict):
-        return gettext("must be an object")
+        return sentence("must be an object")
     try:
         if len(orjson.dumps(schema)) > SIZE_LIMIT:
-            return gettext("larger than %(size_limit)s bytes") % {"size_limit": SIZE_LIMIT}
+            return sentence("larger than %(size_limit)s bytes", size_limit=SIZE_LIMIT)
         wrong = _keyword_problem(schema) or _cost_problem(schema)
         if not wrong:
             Draft202012Validator.check_schema(schema, format_checker=None)
             wrong = _default_problem(schema)
     except (TypeError, RecursionError):
-        return gettext("is not JSON, or nested too deep")
+        return sentence("is not JSON, or nested too deep")
     except SchemaError as error:
-        return gettext("is not JSON Schema: %(message)s") % {"message": error.message[:200]}
+        return sentence("is not JSON Schema: %(message)s", message=error.message[:200])
     return wrong
 
 
 def _cost_problem(schema: dict[str, Any]) -> str | None:
     if evaluations(schema, _resolver(schema)) > EVALUATIONS_LIMIT:
-        return gettext(
+        return sentence(
             "looks at one value too often: nested anyOf, oneOf, allOf and $ref multiply. Name each "
             "case once"
         )
@@ -111,10 +111,7 @@ def _default_problem(schema: dict[str, object]) -> str | None:
     default_values = defaults(schema)
     for path, message in missing_variables(schema, {}) if default_values else ():
         if _head(path) in default_values:
-            return gettext("the default of %(path)s %(message)s") % {
-                "path": path,
-                "message": message,
-            }
+            return sentence("the default of %(path)s %(message)s", path=path, message=message)
     return None
 
 
@@ -126,16 +123,17 @@ def _keyword_problem(schema: dict[str, object]) -> str | None:
     """Check all subschemas for keywords that are not supported or would be misread."""
     nested = list(_schemas(schema))
     if any(depth > _DEPTH for _, depth in nested):
-        return gettext("is nested too deep")
+        return sentence("is nested too deep")
     for subschema, depth in nested:
         for keyword in _REFUSED.keys() & subschema.keys():
-            return gettext("%(keyword)s is not supported: %(refused)s") % {
-                "keyword": keyword,
-                "refused": gettext(_REFUSED[keyword]),
-            }
+            return sentence(
+                "%(keyword)s is not supported: %(refused)s",
+                keyword=keyword,
+                refused=_REFUSED[keyword],
+            )
         # For a schema that names its dialect jsonschema uses its own class instead of `_Validator`.
         if "$schema" in subschema and (depth or str(subschema["$schema"]).rstrip("#") != _DIALECT):
-            return gettext("$schema must be %(dialect)s, at the top") % {"dialect": _DIALECT}
+            return sentence("$schema must be %(dialect)s, at the top", dialect=_DIALECT)
         if (wrong := _pattern_problem(subschema.get("pattern"))) is not None:
             return wrong
     return _reference_problem(schema, [subschema for subschema, _ in nested])
@@ -151,9 +149,10 @@ def _reference_problem(schema: dict[str, Any], subschemas: list[dict[str, Any]])
             continue
         target = resolve(reference) if isinstance(reference, str) else None
         if not isinstance(target, bool) and id(target) not in identities:
-            return gettext("$ref leads to no schema in it (#/$defs/…): %(reference)s") % {
-                "reference": str(reference)[:100]
-            }
+            return sentence(
+                "$ref leads to no schema in it (#/$defs/…): %(reference)s",
+                reference=str(reference)[:100],
+            )
     return None
 
 
@@ -191,15 +190,17 @@ def _pattern_problem(pattern: object) -> str | None:
     if not isinstance(pattern, str):
         return None  # absent, or not JSON Schema, which is reported elsewhere
     if pattern_cost(pattern) > PATTERN_LIMIT:
-        return gettext(
-            "pattern has too many repetitions; use maxLength for lengths: %(pattern)s"
-        ) % {"pattern": pattern[:100]}
+        return sentence(
+            "pattern has too many repetitions; use maxLength for lengths: %(pattern)s",
+            pattern=pattern[:100],
+        )
     try:
         _pattern(pattern)
     except PatternError:
-        return gettext("pattern is not a regular expression without look-around: %(pattern)s") % {
-            "pattern": pattern[:100]
-        }
+        return sentence(
+            "pattern is not a regular expression without look-around: %(pattern)s",
+            pattern=pattern[:100],
+        )
     return None
 
 
@@ -221,7 +222,7 @@ def _matches(_: object, pattern: str, instance: object, __: object) -> Iterator[
         try:
             _pattern(pattern).validate_python(instance)
         except ValueError:
-            yield ValidationError(gettext("does not match the pattern"))
+            yield ValidationError(sentence("does not match the pattern"))
 
 
 def _unique(
@@ -230,7 +231,7 @@ def _unique(
     if is_required and isinstance(instance, list):
         seen = {orjson.dumps(_number(item), option=orjson.OPT_SORT_KEYS) for item in instance}
         if len(seen) < len(instance):
-            yield ValidationError(gettext("has non-unique elements"))
+            yield ValidationError(sentence("has non-unique elements"))
 
 
 def _number(value: object) -> object:
@@ -305,7 +306,7 @@ def missing_variables(
     try:
         return _check(schema, variables, seconds)
     except _TooLong:
-        return [("", gettext(TOO_LONG))]
+        return [("", TOO_LONG)]
 
 
 def quick_problems(
@@ -350,15 +351,17 @@ def _check(
         errors = prepared.validator.iter_errors(values)
         return [_problem(error) for error in islice(errors, PROBLEMS)]
     except RenderLimit:
-        return [("", gettext("is too large"))]
+        return [("", sentence("is too large"))]
     except _TooLong:
         raise
     except Exception as error:  # noqa: BLE001 (a schema stored unchecked may raise anything)
         return [
             (
                 "",
-                gettext("cannot be checked with the template's schema (%(type)s)")
-                % {"type": type(error).__name__},
+                sentence(
+                    "cannot be checked with the template's schema (%(type)s)",
+                    type=type(error).__name__,
+                ),
             )
         ]
     finally:
@@ -374,23 +377,25 @@ def _problem(error: ValidationError) -> tuple[str, str]:
         case "required":
             # One error for each name, and only its message contains the name.
             name = next(n for n in rule if error.message.startswith(repr(n)))
-            return f"{path}.{name}".removeprefix("."), gettext("is required by the template")
+            return f"{path}.{name}".removeprefix("."), sentence("is required by the template")
         case "type":
             return (
                 path,
-                gettext("must be of type %(type)s")
-                % {"type": rule if isinstance(rule, str) else " or ".join(rule)},
+                sentence(
+                    "must be of type %(type)s",
+                    type=rule if isinstance(rule, str) else " or ".join(rule),
+                ),
             )
         case "enum":
-            return path, gettext("must be one of %(values)s") % {
-                "values": ", ".join(map(str, rule))[:300]
-            }
+            return path, sentence(
+                "must be one of %(values)s", values=", ".join(map(str, rule))[:300]
+            )
         case "minLength" | "minItems":
-            return path, gettext("must have at least %(rule)s") % {"rule": rule}
+            return path, sentence("must have at least %(rule)s", rule=rule)
         case "maxLength" | "maxItems":
-            return path, gettext("must have at most %(rule)s") % {"rule": rule}
+            return path, sentence("must have at most %(rule)s", rule=rule)
         case "pattern":
-            return path, gettext("must match %(rule)s") % {"rule": rule[:300]}
-    return path, gettext("does not fit the template's schema (%(validator)s)") % {
-        "validator": error.validator
-    }
+            return path, sentence("must match %(rule)s", rule=rule[:300])
+    return path, sentence(
+        "does not fit the template's schema (%(validator)s)", validator=error.validator
+    )

@@ -49,7 +49,7 @@ def test_images_without_alt_are_counted(html, count):
 
 def test_html_longer_than_gmail_shows_is_a_warning():
     assert email(html="é" * 51_200) == []
-    expected = "has 102402 bytes; Gmail cuts it after 102400"
+    expected = "has 102,402 bytes; Gmail cuts it after 102,400"
     assert email(html="é" * 51_201) == [Advice("html", expected)]
 
 
