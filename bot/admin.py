@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from bot import actions
@@ -30,7 +31,7 @@ class BotKeyForm(ApiKeyForm):
         choices=[(name, name) for name in actions.ALL],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="Actions that the key may use. No selection allows all.",
+        help_text=_("Actions that the key may use. No selection allows all."),
     )
 
 

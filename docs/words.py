@@ -119,6 +119,10 @@ def names() -> Iterator[tuple[str, str]]:
         for text in (kind.label, getattr(kind, "callback_help", ""), *labels, *helps):
             if text:
                 yield file_of(kind), text
+    form = import_module("rme.crm.admin.platform_form")
+    for kind in import_module("rme.crm.mapping").KINDS:
+        for name in form.mapping_names(kind):
+            yield file_of(form.PlatformForm), name.removeprefix("find_").replace("_", " ")
 
 
 def file_of(kind: type) -> str:

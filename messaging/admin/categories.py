@@ -7,6 +7,8 @@ from django.contrib import admin
 from django.db.models import CharField, Count, Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from messaging.admin.policy import PolicyAdmin
@@ -30,7 +32,7 @@ def newly_reachable(organization_id: str, category: str) -> str:
     One statement; contacts of a remote platform are not counted.
     """
     if platforms.get(organization_id).kind != platforms.EMBEDDED:
-        return "everybody on the platform who has neither agreed nor objected"
+        return gettext("everybody on the platform who has neither agreed nor objected")
     devices = Device.objects.filter(
         organization_id=organization_id, contact_id=_CONTACT_ID, active=True
     )
@@ -47,7 +49,10 @@ def newly_reachable(organization_id: str, category: str) -> str:
             for channel, has_address in addresses.items()
         }
     )
-    return ", ".join(f"{count:,} people by {channel}" for channel, count in counts.items())
+    return ", ".join(
+        gettext("%(count)s people by %(channel)s") % {"count": f"{count:,}", "channel": channel}
+        for channel, count in counts.items()
+    )
 
 
 def _decided(organization_id: str, channel: str, category: str) -> Exists:
@@ -67,10 +72,12 @@ class CategoryForm(TenantForm):
     owned: ClassVar[QuerySet[Organization]] = Organization.objects.none()
     """The organizations whose settings the person may change."""
     accept_effect = forms.BooleanField(
-        label="Write to people who have not agreed",
+        label=_("Write to people who have not agreed"),
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="Needed when a category becomes opt-out. The form first shows how many they are.",
+        help_text=_(
+            "Needed when a category becomes opt-out. The form first shows how many they are."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -82,13 +89,16 @@ class CategoryForm(TenantForm):
         if not organization_policy.of(organization.pk).rules(name).opt_in:
             return cleaned
         if not self.owned.filter(pk=organization.pk).exists():
-            self.add_error("regime", "Only an owner lets messages leave without consent.")
+            self.add_error("regime", gettext("Only an owner lets messages leave without consent."))
         elif not cleaned.get("accept_effect"):
             reached = newly_reachable(organization.pk, name)
             self.add_error(
                 "accept_effect",
-                f"Messages of {name} may then reach {reached}, who have not agreed. Nothing is "
-                "saved yet: switch this on to save.",
+                gettext(
+                    "Messages of %(name)s may then reach %(reached)s, who have not agreed. "
+                    "Nothing is saved yet: switch this on to save."
+                )
+                % {"name": name, "reached": reached},
             )
         return cleaned
 

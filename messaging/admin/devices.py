@@ -10,6 +10,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
 
 from messaging.webhooks import device_events
 from push import device_tokens
@@ -40,7 +41,7 @@ class DeviceForm(TenantForm):
                 organization=organization, token_digest=self.instance.token_digest
             )
             if same_token.exists():
-                self.add_error("token", forms.ValidationError("This token is registered."))
+                self.add_error("token", forms.ValidationError(_("This token is registered.")))
         return cleaned
 
 

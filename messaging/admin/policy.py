@@ -9,6 +9,8 @@ from django.core.validators import MinValueValidator
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.admin.quiet_hours import QuietHoursInput
 from messaging.models import Pause, SendingRules
@@ -53,7 +55,9 @@ class SendingRulesForm(TenantForm):
         super().__init__(*args, **kwargs)
         if quiet_hours := self.fields.get("quiet_hours"):
             quiet_hours.widget = QuietHoursInput()
-            quiet_hours.help_text = "In the recipient's time zone. What is due in between waits."
+            quiet_hours.help_text = gettext(
+                "In the recipient's time zone. What is due in between waits."
+            )
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:
                 self.fields[name].validators.append(MinValueValidator(1))
@@ -62,7 +66,9 @@ class SendingRulesForm(TenantForm):
         """Check the quiet hours: for each channel two different times of day, or none."""
         periods: dict[str, dict[str, str]] = self.cleaned_data["quiet_hours"] or {}
         if not all(map(_is_period, periods.values())):
-            raise forms.ValidationError("Choose two different times for each channel, or none.")
+            raise forms.ValidationError(
+                gettext("Choose two different times for each channel, or none.")
+            )
         return periods
 
 
@@ -74,7 +80,7 @@ def _is_period(period: dict[str, str]) -> bool:
 TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
-DOUBLE_OPT_IN = (
+DOUBLE_OPT_IN = _(
     "When people opt in to email on the preference page, rme mails them a link. The opt-in counts "
     "once they follow it."
 )
@@ -106,7 +112,7 @@ class PauseForm(TenantForm):
             and category
             and category not in organization_policy.of(organization.pk).categories
         ):
-            self.add_error("category", "There is no such category.")
+            self.add_error("category", gettext("There is no such category."))
         return cleaned
 
 

@@ -146,7 +146,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     # A person has one connection: to the account with which it comes, instead of a former one.
     former = [each.cell for each in elsewhere.organizations_elsewhere(request) if each.connected]
     if request.method != "POST":
-        context = {**admin.site.each_context(request), "title": "Connect your accounts"}
+        context = {**admin.site.each_context(request), "title": gettext("Connect your accounts")}
         context |= {"arrival": arrival, "former": former}
         return render(request, "account/cells_connect.html", context)
     user = request.user

@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 
 import orjson
 from django import forms
+from django.utils.functional import lazy
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
@@ -25,22 +29,44 @@ from rme.tenants.admin.form_fields import SecretTextarea
 
 _LONG = frozenset({"private_key", "ca_pem"})
 _HELP = {
-    "object": "The platform's object. Below are its fields: of several between commas the first "
-    "that is not empty counts.",
-    "values": "From its values to ours, a line each: status: Open = New. * is any other.",
-    "filter": "What every record must have, a line each: IsActive = true.",
-    "defaults": "What new records get, a line each: LeadSource = Bot.",
-    "phones": "All of them are searched and compared.",
+    "object": _(
+        "The platform's object. Below are its fields: of several between commas the first "
+        "that is not empty counts."
+    ),
+    "values": _("From its values to ours, a line each: status: Open = New. * is any other."),
+    "filter": _("What every record must have, a line each: IsActive = true."),
+    "defaults": _("What new records get, a line each: LeadSource = Bot."),
+    "phones": _("All of them are searched and compared."),
 }
 
 
-_KEEP_HINT = "Leave empty to keep what is stored. "
-_LABELS = {"ca_pem": "Certificates to trust", "api_key": "API key", "api_version": "API version"}
+_NEEDED = _("Needed.")
+_KEEP_HINT = _("Leave empty to keep what is stored.")
+_LABELS = {
+    "ca_pem": _("Certificates to trust"),
+    "api_key": _("API key"),
+    "api_version": _("API version"),
+}
 
 
-def label_of(name: str) -> str:
-    """Return the label of a field."""
-    return _LABELS.get(name, name.replace("find_", "searched for ").replace("_", " ").capitalize())
+def _label(name: str) -> str:
+    if name in _LABELS:
+        return str(_LABELS[name])
+    words = gettext(name.removeprefix("find_").replace("_", " "))
+    if name.startswith("find_"):
+        return gettext("Searched for %(name)s") % {"name": words}
+    return str(capfirst(words))
+
+
+label_of = lazy(_label, str)
+"""Returns the label of a field."""
+
+
+def _join(*hints: object) -> str:
+    return " ".join(str(each) for each in hints if each)
+
+
+_hints = lazy(_join, str)
 
 
 def setting_name(kind: str, name: str) -> str:
@@ -70,12 +96,13 @@ def _setting_field(name: str, info: FieldInfo) -> forms.Field:
         widget = widgets.UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
     else:
         widget = widgets.UnfoldAdminTextInputWidget()
-    hint = _KEEP_HINT if secret else ""
+    needed = _NEEDED if info.is_required() else ""
+    about = gettext_lazy(info.description) if info.description else ""
     return forms.CharField(
         label=label_of(name),
         required=False,
         initial="" if info.is_required() or secret else info.default,
-        help_text=f"{'Needed. ' if info.is_required() else ''}{hint}{info.description or ''}",
+        help_text=_hints(needed, _KEEP_HINT if secret else "", about),
         widget=widget,
     )
 
@@ -92,10 +119,9 @@ def _mapping_field(kind: str, name: str) -> forms.Field:
         if multiline
         else widgets.UnfoldAdminTextInputWidget()
     )
-    needed = "Needed. " if name in mapping.NEEDED[kind] else ""
-    return forms.CharField(
-        label=label_of(name), required=False, help_text=needed + _HELP.get(name, ""), widget=widget
-    )
+    needed = _NEEDED if name in mapping.NEEDED[kind] else ""
+    help_text = _hints(needed, _HELP.get(name, ""))
+    return forms.CharField(label=label_of(name), required=False, help_text=help_text, widget=widget)
 
 
 def _fields() -> dict[str, forms.Field]:
@@ -131,27 +157,29 @@ class _PlatformForm(TenantForm):
     to_describe: platforms.PlatformRecord | None = None
 
     kind = forms.ChoiceField(
-        label="Platform",
+        label=_("Platform"),
         choices=lambda: [
-            (platforms.EMBEDDED, "Embedded: records are kept here"),
+            (platforms.EMBEDDED, gettext("Embedded: records are kept here")),
             *((kind, connector.label) for kind, connector in REMOTE.items()),
         ],
         widget=widgets.UnfoldAdminSelectWidget(),
     )
     preset = forms.ChoiceField(
-        label="Start from a preset",
+        label=_("Start from a preset"),
         required=False,
         choices=[
-            ("", "– the mapping below –"),
+            ("", _("– the mapping below –")),
             *((name, preset.label) for name, preset in PRESETS.items()),
         ],
-        help_text="Takes the place of the mapping below.",
+        help_text=_("Takes the place of the mapping below."),
         widget=widgets.UnfoldAdminSelectWidget(),
     )
     unchecked = forms.BooleanField(
-        label="Save without asking the platform",
+        label=_("Save without asking the platform"),
         required=False,
-        help_text="For a platform that cannot be reached yet: names are not compared with its own.",
+        help_text=_(
+            "For a platform that cannot be reached yet: names are not compared with its own."
+        ),
         widget=widgets.UnfoldBooleanSwitchWidget(),
     )
 
@@ -164,7 +192,7 @@ class _PlatformForm(TenantForm):
         if self.instance._state.adding:
             for name in SECRET_FIELDS & set(self.fields):
                 field = self.fields[name]
-                field.help_text = str(field.help_text).replace(_KEEP_HINT, "")
+                field.help_text = str(field.help_text).replace(str(_KEEP_HINT), "")
             return
         for name, value in stored_settings(self.instance).items():
             full = setting_name(self.instance.kind, name)
@@ -216,7 +244,7 @@ class _PlatformForm(TenantForm):
     def _mapping(self, kind: str, cleaned: Mapping[str, Any]) -> dict[str, object]:
         if preset := cleaned.get("preset"):
             if PRESETS[preset].kind != kind:
-                self.add_error("preset", "This is a preset of another platform.")
+                self.add_error("preset", gettext("This is a preset of another platform."))
             return PRESETS[preset].mapping
         raw: dict[str, Any] = {}
         problems: list[mapping.Problem] = []

@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import errors
 from rme.core.http import checks
@@ -143,7 +145,7 @@ class PlatformAdmin(TenantAdmin):
         for organization_id in organizations:
             platforms.forget(organization_id)
 
-    @action(description="Test connection", url_path="test-connection", permissions=["change"])
+    @action(description=_("Test connection"), url_path="test-connection", permissions=["change"])
     def test_connection(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Compare the mapping with the platform's description, and show the result."""
         row = self.get_object(request, object_id)
@@ -155,13 +157,13 @@ class PlatformAdmin(TenantAdmin):
                 checks.start(request, organization_id, _CHECK, work, *arguments)
                 return HttpResponseRedirect(request.path)
             except errors.RateLimited as refusal:
-                problem = f"Not done. {refusal.message}"
+                problem = gettext("Not done. %(message)s") % {"message": refusal.message}
         elif row.kind not in REMOTE:
-            problem = "Records are kept here: there is nothing to connect to."
+            problem = gettext("Records are kept here: there is nothing to connect to.")
         check = checks.find(row.organization_id, _CHECK)
         result = check.result if check else {}
         context = {
-            "title": "Test connection",
+            "title": gettext("Test connection"),
             "is_running": bool(check and check.is_running),
             "result": problem or (check and check.problem) or result.get("text", ""),
             "found": [KindCheck(**each) for each in result.get("kinds", ())],

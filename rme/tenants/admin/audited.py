@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
 
 from rme.tenants import audit
 from rme.tenants.audit import Values
@@ -152,7 +153,7 @@ class AuditedPage:
             request,
             "history",
             row,
-            title=f"History: {_named(row)}",
+            title=gettext("History: %(name)s") % {"name": _named(row)},
             lines=audit.history(self.opts.label_lower, key, limit=HISTORY),
             former=[(each, audit.describe_log_entry(each)) for each in former],
         )
@@ -168,5 +169,5 @@ def _named(row: object) -> str:
     """
     name = str(row)
     if isinstance(row, Model) and _ID.search(name):
-        return f"this {row._meta.verbose_name}"
+        return gettext("this %(name)s") % {"name": row._meta.verbose_name}
     return name

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, ForeignKey, JSONField, Model, QuerySet
 from django.forms import ModelChoiceField, ModelForm
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from rme.core.http.json_field import JsonField
 from rme.tenants import organizations
@@ -33,9 +34,9 @@ class TenantForm(ModelForm):
         for name, value in list(cleaned.items()):
             foreign = isinstance(value, Model) and getattr(value, "organization_id", None)
             if organization and foreign and foreign != organization.pk:
-                self.add_error(name, "This belongs to another organization.")
+                self.add_error(name, _("This belongs to another organization."))
             elif foreign and not organizations.is_served(foreign):
-                self.add_error(name, "This belongs to an organization that is served elsewhere.")
+                self.add_error(name, _("This belongs to an organization that is served elsewhere."))
         return cleaned
 
 
@@ -94,7 +95,7 @@ class OwnChoices:
     ) -> object:
         """Preselect only a declared default; the theme would preselect the first choice."""
         if not db_field.has_default():
-            blank = [("", "Select value")]
+            blank = [("", _("Select value"))]
             kwargs.setdefault("choices", db_field.get_choices(blank_choice=blank))
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 

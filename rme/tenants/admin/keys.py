@@ -14,6 +14,8 @@ from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from oauth2_provider import models as toolkit
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -60,7 +62,7 @@ for model in (
         admin.site.unregister(model)
 
 
-FORMER_VALID = (
+FORMER_VALID = _(
     "The secret that was replaced before is still accepted. Go back and press End the former "
     "secret first, or end both at once here."
 )
@@ -76,12 +78,12 @@ class NewSecretForm(forms.Form):
     """How long the present secret is accepted beside the new one."""
 
     ends = forms.TypedChoiceField(
-        label="The present secret ends",
+        label=_("The current secret expires"),
         choices=[
-            ("24", "In 24 hours"),
-            ("1", "In an hour"),
-            ("168", "In 7 days"),
-            ("0", "At once, with all access tokens"),
+            ("24", _("In 24 hours")),
+            ("1", _("In an hour")),
+            ("168", _("In 7 days")),
+            ("0", _("At once, with all access tokens")),
         ],
         coerce=lambda hours: timedelta(hours=int(hours)),
         widget=UnfoldAdminSelectWidget(),
@@ -99,7 +101,7 @@ class ApplicationForm(ProgramForm):
         choices=Application.Permission.choices,
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        help_text="Permissions besides sending. You can only grant what your role includes.",
+        help_text=_("Permissions besides sending. You can only grant what your role includes."),
     )
 
     def clean_send_categories(self) -> list[str]:
@@ -107,7 +109,10 @@ class ApplicationForm(ProgramForm):
         names = [each.strip().upper() for each in self.cleaned_data["send_categories"]]
         for name in names:
             if name != ANY_CATEGORY and not _CATEGORY.fullmatch(name):
-                raise forms.ValidationError(f"{name} is not a category. Write {_CATEGORIES}.")
+                raise forms.ValidationError(
+                    gettext("%(name)s is not a category. Write %(categories)s.")
+                    % {"name": name, "categories": _CATEGORIES}
+                )
         return [ANY_CATEGORY] if ANY_CATEGORY in names else sorted(set(names))
 
     def clean_user(self) -> User | None:
@@ -118,8 +123,10 @@ class ApplicationForm(ProgramForm):
             others = Application.objects.filter(user=user).exclude(organization=organization)
             if others.exists():
                 raise forms.ValidationError(
-                    "This user runs applications of another organization. Leave the field empty "
-                    "for a user of its own."
+                    gettext(
+                        "This user runs applications of another organization. Leave the field "
+                        "empty for a user of its own."
+                    )
                 )
         return user
 
@@ -175,9 +182,9 @@ class ApplicationAdmin(ProgramAdmin):
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         if db_field.name == "user":
             field.queryset = self._users(request)
-            field.help_text = (
-                f"A member of the group {INTEGRATION_GROUP}. Leave it empty for a user of its own."
-            )
+            field.help_text = gettext(
+                "A member of the group %(integration_group)s. Leave it empty for a user of its own."
+            ) % {"integration_group": INTEGRATION_GROUP}
             field.required = False
         return field
 
@@ -219,7 +226,9 @@ class ApplicationAdmin(ProgramAdmin):
         if formset.deleted_objects or replaced:
             applications.revoke_tokens(form.instance)
             self.message_user(
-                request, f"A key is gone. {applications.REVOCATION}", messages.WARNING
+                request,
+                gettext("A key is gone. %(revocation)s") % {"revocation": applications.REVOCATION},
+                messages.WARNING,
             )
 
     def first_request(self, row: Any, since: datetime | None) -> RequestLogEntry | None:
@@ -227,9 +236,11 @@ class ApplicationAdmin(ProgramAdmin):
 
     def response_add(self, request: HttpRequest, obj: Application, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret
-        return self.show_once(request, obj, ("Client id", obj.client_id), ("Secret", secret))
+        return self.show_once(
+            request, obj, (gettext("Client id"), obj.client_id), (gettext("Secret"), secret)
+        )
 
-    @action(description="New secret", permissions=["change"])
+    @action(description=_("New secret"), permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Set a new secret, beside which the present one is accepted for a time that is chosen."""
         row = self.get_object(request, object_id)
@@ -248,30 +259,38 @@ class ApplicationAdmin(ProgramAdmin):
                 )
                 self.note(request, row, text, audit.Action.KEY_ROTATED)
                 return self.show_once(
-                    request, row, ("Client id", row.client_id), ("Secret", secret)
+                    request, row, (gettext("Client id"), row.client_id), (gettext("Secret"), secret)
                 )
-        question = (
-            f"Create a new secret for {row.name}? Access tokens that were issued before end with "
-            f"the present secret. At once means: {applications.REVOCATION}"
+        question = gettext(
+            "Create a new secret for %(name)s? Existing tokens stop working when the current "
+            "secret expires. At once means: %(revocation)s"
+        ) % {"name": row.name, "revocation": applications.REVOCATION}
+        return self.show(
+            request, "ask", row, title=gettext("New secret"), question=question, form=form
         )
-        return self.show(request, "ask", row, title="New secret", question=question, form=form)
 
-    @action(description="End the former secret", permissions=["revoke"])
+    @action(description=_("End the former secret"), permissions=["revoke"])
     def end_former(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """End the secret that was replaced, after confirmation, and with it all access tokens."""
         row = self.get_object(request, object_id)
         if row.former_until is None:
-            messages.info(request, "There is no former secret: none is accepted but the newest.")
+            messages.info(
+                request, gettext("There is no former secret: none is accepted but the newest.")
+            )
             return HttpResponseRedirect(reverse("admin:tenants_application_change", args=[row.pk]))
         if request.method != "POST":
-            used = f"last used {iso(row.former_used_at)}" if row.former_used_at else "never used"
-            question = (
-                f"End the former secret of {row.name} now ({used})? {applications.REVOCATION}"
+            used = (
+                gettext("last used %(time)s") % {"time": iso(row.former_used_at)}
+                if row.former_used_at
+                else gettext("never used")
             )
-            return self.ask(request, "End the former secret", question)
+            question = gettext(
+                "End the former secret of %(name)s now (%(used)s)? %(revocation)s"
+            ) % {"name": row.name, "used": used, "revocation": applications.REVOCATION}
+            return self.ask(request, gettext("End the former secret"), question)
         applications.end_former_secret(row)
         self.note(request, row, "former secret", audit.Action.KEY_REVOKED)
-        messages.success(request, "The former secret has ended.")
+        messages.success(request, gettext("The former secret has ended."))
         return HttpResponseRedirect(reverse("admin:tenants_application_change", args=[row.pk]))
 
 
@@ -288,7 +307,9 @@ class NetworksField(forms.CharField):
             try:
                 networks.append(str(ip_network(text)))
             except ValueError as error:
-                raise forms.ValidationError(f"Not a network: {error}.") from error
+                raise forms.ValidationError(
+                    gettext("Not a network: %(error)s.") % {"error": error}
+                ) from error
         return networks
 
     def has_changed(self, initial: object, data: object) -> bool:
@@ -304,14 +325,16 @@ class ApiKeyForm(ProgramForm):
     networks = NetworksField(
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="From where the key may come, a line each, like 192.0.2.0/24; none: everywhere.",
+        help_text=_(
+            "From where the key may come, a line each, like 192.0.2.0/24; none: everywhere."
+        ),
     )
 
     def clean_actions(self) -> list[str]:
         """Return the actions. Raise ValidationError unless they are a list of names."""
         actions = self.cleaned_data["actions"] or []
         if not isinstance(actions, list) or not all(isinstance(name, str) for name in actions):
-            raise forms.ValidationError('A list of actions, like ["Confirm_Contact"].')
+            raise forms.ValidationError(gettext('A list of actions, like ["Confirm_Contact"].'))
         return actions
 
     def clean(self) -> dict[str, Any]:
@@ -336,7 +359,7 @@ class ApiKeyAdmin(ProgramAdmin):
 
     @admin.display(description="key")
     def shown(self, row: ApiKey) -> str:
-        return f"rme_{row.public_id}_…" if row.public_id else "shown once, after saving"
+        return f"rme_{row.public_id}_…" if row.public_id else gettext("shown once, after saving")
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         maker = cast(User, request.user).person
@@ -358,27 +381,33 @@ class ApiKeyAdmin(ProgramAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, *_: object) -> HttpResponse:
         secret = cast(_RequestWithSecret, request)._secret
-        return self.show_once(request, obj, ("API key", secret))
+        return self.show_once(request, obj, (gettext("API key"), secret))
 
-    @action(description="Rotate", permissions=["change"])
+    @action(description=_("Rotate"), permissions=["change"])
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Issue a key with the same restrictions after confirmation; the old one expires later."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
-            question = f"Issue a new key like {row.name}? The present one goes on for "
-            return self.ask(request, "Rotate", f"{question}{api_keys.OVERLAP.days} days.")
+            question = gettext(
+                "Issue a new key like %(name)s? The current one works for %(days)s more days."
+            ) % {"name": row.name, "days": api_keys.OVERLAP.days}
+            return self.ask(request, gettext("Rotate"), question)
         new_key, text = api_keys.rotate(row, cast(User, request.user).person)
         self.note(request, row, f"{new_key} takes its place", audit.Action.KEY_ROTATED)
         self.note(request, new_key, f"in place of {row}", audit.Action.KEY_CREATED)
-        return self.show_once(request, new_key, ("API key", text))
+        return self.show_once(request, new_key, (gettext("API key"), text))
 
-    @action(description="Revoke", permissions=["revoke"])
+    @action(description=_("Revoke"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Revoke the key, after confirmation."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
-            return self.ask(request, "Revoke", f"Revoke {row.name}? It stops working at once.")
+            return self.ask(
+                request,
+                gettext("Revoke"),
+                gettext("Revoke %(name)s? It stops working at once.") % {"name": row.name},
+            )
         api_keys.revoke(row)
         self.note(request, row, "", audit.Action.KEY_REVOKED)
-        messages.success(request, f"{row.name} is revoked.")
+        messages.success(request, gettext("%(name)s is revoked.") % {"name": row.name})
         return HttpResponseRedirect(reverse("admin:tenants_apikey_change", args=[row.pk]))

@@ -8,6 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
@@ -29,7 +31,10 @@ class ProgramForm(TenantForm):
         organization = self.own_organization()
         lacking = makers.missing_rights(self.user, organization.pk, needed) if organization else []
         if lacking:
-            self.add_error(field, f"Your role doesn't include: {listed(lacking)}.")
+            self.add_error(
+                field,
+                gettext("Your role doesn't include: %(rights)s.") % {"rights": listed(lacking)},
+            )
 
 
 def listed(rights: Sequence[Permission]) -> str:
@@ -79,34 +84,41 @@ class ProgramAdmin(ShownOnce):
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         if lacking := self._missing(request, context.get("original")):
-            text = "You can't change this. It has rights that your role doesn't include:"
-            messages.warning(request, f"{text} {listed(lacking)}.")
+            text = gettext(
+                "You can't change this. It has rights that your role doesn't include: %(rights)s."
+            )
+            messages.warning(request, text % {"rights": listed(lacking)})
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response
 
-    @admin.display(description="made or confirmed by")
+    @admin.display(description=_("made or confirmed by"))
     def made_by(self, row: Any) -> str:
         """Return the maker of a program, and the rights that this person has lost."""
         if row.maker is None:
             return "–"
         person = User.objects.filter(person=row.maker).first()
-        name = person.get_username() if person else "a deleted account"
+        name = person.get_username() if person else gettext("a deleted account")
         unbacked = makers.unbacked_programs([row.organization_id])
         lost_rights = next((each.missing for each in unbacked if each.row == row), [])
-        lost = (
-            f", who has lost these rights: {listed(lost_rights)}. Confirm, or remove permissions."
-        )
-        return f"{name}{lost if lost_rights else ''}"
+        if not lost_rights:
+            return name
+        return gettext(
+            "%(name)s, who has lost these rights: %(rights)s. Confirm, or remove permissions."
+        ) % {"name": name, "rights": listed(lost_rights)}
 
-    @action(description="Confirm", permissions=["change"])
+    @action(description=_("Confirm"), permissions=["change"])
     def confirm(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation, then make the person the program's maker."""
         row = self.get_object(request, object_id)
         if request.method != "POST":
-            return self.ask(request, "Confirm", f"Let {row.name} keep all its permissions?")
+            return self.ask(
+                request,
+                gettext("Confirm"),
+                gettext("Let %(name)s keep all its permissions?") % {"name": row.name},
+            )
         makers.confirm(row, cast(User, request.user))
         self.note(request, row, "confirmed", audit.Action.CHANGED)
-        messages.success(request, f"You have confirmed {row.name}.")
+        messages.success(request, gettext("You have confirmed %(name)s.") % {"name": row.name})
         return HttpResponseRedirect(
             reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 
 from rme.tenants.access.roles import PERMISSIONS, Permission, Role
 from rme.tenants.models import User
@@ -58,7 +59,7 @@ def show(request: HttpRequest) -> HttpResponse:
     memberships = list(rows_of_user.values_list("role", "organization__name"))
     context = {
         **admin.site.each_context(request),
-        "title": "What roles may do",
+        "title": gettext("What roles may do"),
         "roles": columns(memberships),
         "rows": rows(),
     }
