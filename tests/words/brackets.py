@@ -20,6 +20,7 @@ LANGUAGE = "en-zz"
 OPEN, CLOSE = "⟦", "⟧"
 QUOTED = {"script", "style", "code", "pre", "kbd", "samp", "textarea", "svg", "template"}
 """Elements whose text is meant for programs, or was written by a person."""
+ICON = "material-symbols-outlined"
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 ATTRIBUTES = {"title", "placeholder", "aria-label", "aria-description", "alt", "label", "summary"}
 WORD = re.compile(r"(?<![\w@./:#+%{-])[A-Za-zÀ-ž][a-zÀ-ž]+(?:['’][a-z]+)?(?![\w@/:}]|[.-]\w)")
@@ -73,6 +74,7 @@ class Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        """The open elements; an icon counts as quoted, since its text is a name."""
         self.texts: list[str] = []
         self.feed(html)
 
@@ -85,9 +87,12 @@ class Page(HTMLParser):
             told = (value for name, value in values.items() if name.startswith("data-"))
             self.texts += [value for value in told if SENTENCE.match(outside(value))]
         if tag not in VOID:
-            self.open.append(tag)
+            self.open.append("svg" if ICON in values.get("class", "") else tag)
 
     def handle_endtag(self, tag: str) -> None:
+        if self.open and self.open[-1] == "svg":
+            self.open.pop()
+            return
         while tag in self.open and self.open.pop() != tag:
             pass
 

@@ -67,3 +67,16 @@ def unmarked(path: Path) -> list[str]:
     found = _Sentences()
     found.visit(ast.parse(path.read_text()))
     return found.texts
+
+
+SCRIPT_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`|\'((?:[^\'\\\n]|\\.)*)\'')
+SCRIPT_WORDS = re.compile(r"[A-Z][a-z]+([ .:]|$)|.*\b[a-z]{2,} [a-z]+ [a-z]{2,}\b")
+KEYS = {"Backspace", "Delete", "End", "Enter", "Escape", "Home", "Tab"}
+"""Keys of a keyboard."""
+
+
+def in_script(source: str) -> list[str]:
+    """Return the words for people in a script."""
+    code = re.sub(r"(^|\s)//.*", "", source)
+    texts = (next(filter(None, found.groups()), "") for found in SCRIPT_STRING.finditer(code))
+    return [text for text in texts if SCRIPT_WORDS.match(text) and text not in KEYS]
