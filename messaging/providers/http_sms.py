@@ -57,37 +57,52 @@ class HttpSmsSettings(http.HttpSettings):
     format: Literal["JSON", "FORM", "QUERY"] = "JSON"
     parameters_json: str = '{"to": "{to}", "from": "{sender}", "text": "{text}"}'
     authorization: SecretStr = Field(
-        default=SecretStr(""), description="The header: Bearer …, or Basic …"
+        default=SecretStr(""), description="The Authorization header, like Bearer … or Basic …."
     )
     sender: Annotated[str, Field(max_length=20)] = ""
-    id_path: str = Field(default="id", description="Like messages.0.id")
-    code_path: str = Field(default="", description="Like error.code; empty: the HTTP status.")
-    dead_codes: Words = Field(default=[], description="The number does not exist.")
+    id_path: str = Field(
+        default="id", description="Where the answer has the message's id, like messages.0.id."
+    )
+    code_path: str = Field(
+        default="",
+        description="Where the answer has its code, like error.code. Empty: the HTTP status.",
+    )
+    dead_codes: Words = Field(default=[], description="Codes that mean: the number doesn't exist.")
     stop_codes: Words = Field(
-        default=[], description="This recipient wrote STOP to the service: suppresses them."
+        default=[],
+        description="Codes that mean: the recipient replied STOP.",
     )
-    recipient_codes: Words = Field(default=[], description="This recipient cannot be reached.")
-    content_codes: Words = Field(default=[], description="The text is refused.")
-    sender_codes: Words = Field(default=[], description="The service refuses the sender.")
+    recipient_codes: Words = Field(
+        default=[], description="Codes that mean: the recipient can't be reached."
+    )
+    content_codes: Words = Field(default=[], description="Codes that mean: the text was rejected.")
+    sender_codes: Words = Field(default=[], description="Codes that mean: the sender was rejected.")
     route_codes: Words = Field(
-        default=[], description="The account does not send there; another account may."
+        default=[], description="Codes that mean: this account can't send there, but another may."
     )
-    account_codes: Words = Field(default=[], description="The account's settings are wrong.")
-    later_codes: Words = Field(default=[], description="Not taken; another try may work.")
+    account_codes: Words = Field(
+        default=[], description="Codes that mean: the account's settings are wrong."
+    )
+    later_codes: Words = Field(
+        default=[], description="Codes that mean: not accepted, retry later."
+    )
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
-        default=SecretStr(""), description="Signs {callback}; calls with it as their key count too."
+        default=SecretStr(""),
+        description="Signs {callback}. rme also accepts calls that have it as their key.",
     )
     status_field: str = "status"
-    reference_field: str = Field(default="reference", description="Where {id} comes back.")
+    reference_field: str = Field(
+        default="reference", description="The field of a receipt that has {id}."
+    )
     sent_words: Words = ["sent"]
     delivered_words: Words = ["delivered"]
     failed_words: Words = ["failed", "undelivered", "expired", "rejected"]
     dead_words: Words = []
     stop_words: Words = Field(
-        default=[], description="Failed words that mean: the recipient wrote STOP to the service."
+        default=[], description="Failed words that mean: the recipient replied STOP."
     )
     soft_words: Words = Field(
-        default=["expired"], description="Failed words that mean: unreachable for now."
+        default=["expired"], description="Failed words that mean: unreachable right now."
     )
     quiet_words: Words = Field(
         default=["queued", "accepted"], description="Words that report nothing new."
@@ -98,7 +113,8 @@ class HttpSmsSettings(http.HttpSettings):
         default="", description="The field of an inbound SMS that says STOP or START."
     )
     inbound_id_field: str = Field(
-        default="", description="Where an inbound SMS has an id, so that repeated calls are known."
+        default="",
+        description="The field of an inbound SMS with its id, by which rme knows repeated calls.",
     )
 
     @field_validator("parameters_json")
@@ -119,8 +135,8 @@ class HttpSms(Provider):
     kind = "http_sms"
     label = "SMS by HTTP"
     callback_help = (
-        "Set it as the address for receipts and inbound SMS, with ?key= and the callback secret "
-        "behind it."
+        "Enter this URL as the address for receipts and inbound SMS, followed by ?key= and the "
+        "callback secret."
     )
     channels = frozenset({Channel.SMS})
     Settings = HttpSmsSettings

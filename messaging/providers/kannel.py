@@ -65,14 +65,15 @@ class KannelSettings(http.HttpSettings):
     username: Annotated[str, Field(min_length=1, max_length=100)]
     password: SecretStr
     smsc: Annotated[str, Field(max_length=100)] = Field(
-        default="", description="The link to use; empty: as Kannel routes."
+        default="", description="The SMSC to use. Leave empty to let Kannel route."
     )
     sender: Annotated[str, Field(max_length=20)] = ""
     max_messages: Annotated[int, Field(ge=1, le=255)] = Field(
-        default=10, description="As set for the sendsms-user: Kannel cuts off longer texts."
+        default=10, description="The value of your sendsms-user. Kannel cuts off longer texts."
     )
     callback_secret: Annotated[SecretStr, Field(max_length=200)] = Field(
-        default=SecretStr(""), description="Signs the receipts' URLs; without it none is requested."
+        default=SecretStr(""),
+        description="Signs the URLs of receipts. Without it, rme requests none.",
     )
 
 
@@ -82,8 +83,8 @@ class Kannel(Provider):
     kind = "kannel"
     label = "Kannel"
     callback_help = (
-        "Nothing for receipts: each message names the URL. For inbound SMS set it as the "
-        "post-url of a sms-service, with ?key= and the callback secret behind it."
+        "Receipts need no setup: each message carries the URL. For inbound SMS, enter it as the "
+        "post-url of an sms-service, followed by ?key= and the callback secret."
     )
     channels = frozenset({Channel.SMS})
     Settings = KannelSettings

@@ -74,13 +74,13 @@ class SesSettings(http.HttpSettings):
     access_key_id: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{16,128}$")]
     secret_access_key: SecretStr
     configuration_set: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{0,64}$")] = Field(
-        default="", description="Needed for receipts: they come through it."
+        default="", description="Needed for receipts."
     )
     topic_arn: Annotated[str, StringConstraints(pattern=_ARN)] = Field(
-        default="", description="The SNS topic of the receipts; no other is accepted."
+        default="", description="The SNS topic of receipts. rme accepts no other."
     )
-    base_url: http.Url | None = Field(default=None, description="Another address of SES.")
-    sns_url: http.Url | None = Field(default=None, description="Another address of SNS.")
+    base_url: http.Url | None = Field(default=None, description="Only for another endpoint of SES.")
+    sns_url: http.Url | None = Field(default=None, description="Only for another endpoint of SNS.")
 
     @field_validator("base_url", "sns_url", mode="before")
     @classmethod
@@ -110,8 +110,8 @@ class Ses(Provider):
     kind = "ses"
     label = "Amazon SES"
     callback_help = (
-        "Subscribe it, by HTTPS, to the SNS topic to which the configuration set reports; the "
-        "subscription is confirmed by itself."
+        "Subscribe this URL over HTTPS to the SNS topic of your configuration set. rme confirms "
+        "the SNS subscription automatically."
     )
     channels = frozenset({Channel.EMAIL})
     Settings = SesSettings

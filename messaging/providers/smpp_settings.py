@@ -17,7 +17,7 @@ Ascii = r"^[\x21-\x7e]*$"
 class SmppSettings(ProviderSettings):
     """The bind, the form of messages, and how receipts are read."""
 
-    host: Host = Field(description="Without TLS it must stand in OUTBOUND_OPEN_HOSTS.")
+    host: Host = Field(description="Without TLS, it must be in OUTBOUND_OPEN_HOSTS.")
     port: Port = 2775
     tls: Annotated[bool, DESTINATION] = False
     ca_pem: CaPem = ""
@@ -28,9 +28,9 @@ class SmppSettings(ProviderSettings):
     address_range: Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$", max_length=40)] = ""
     sender: Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$", max_length=20)] = ""
     source_ton: Ton | None = Field(
-        default=None, description="Empty: 5 for a name, 1 for a number, 3 for a short one."
+        default=None, description="Leave empty for 5 (name), 1 (number) or 3 (short number)."
     )
-    source_npi: Ton | None = Field(default=None, description="Empty: 1 for a number, else 0.")
+    source_npi: Ton | None = Field(default=None, description="Leave empty for 1 (number) or 0.")
     window: Annotated[int, Field(ge=1, le=500)] = Field(
         default=10, description="Messages that may be in flight at once, in each process."
     )
@@ -46,10 +46,10 @@ class SmppSettings(ProviderSettings):
         description="Some SMSCs write ids in hexadecimal in one place and in decimal in another.",
     )
     dead_errors: list[Annotated[str, Field(max_length=10)]] = Field(
-        default=[], description="`err` of receipts that mean a dead number, like 001."
+        default=[], description="Values of `err` that mean a dead number, like 001."
     )
     stop_errors: list[Annotated[str, Field(max_length=10)]] = Field(
-        default=[], description="`err` of receipts whose recipient wrote STOP to the operator."
+        default=[], description="Values of `err` that mean: the recipient replied STOP."
     )
 
     @model_validator(mode="after")

@@ -56,11 +56,11 @@ class SmtpSettings(ProviderSettings):
     username: str = ""
     password: SecretStr = SecretStr("")
     helo: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.-]*$", max_length=253)] = Field(
-        default="", description="The name in EHLO; empty: this machine's."
+        default="", description="The name in EHLO. Leave empty for this machine's name."
     )
     bounce_address: Annotated[
         str, StringConstraints(pattern=r"^([\x21-\x3b=\x3f-\x7e]+@[A-Za-z0-9.-]+)?$")
-    ] = Field(default="", description="Where bounces go; empty: the sender's address.")
+    ] = Field(default="", description="Where bounces go. Leave empty for the sender's address.")
     ca_pem: CaPem = ""
     timeout: Annotated[float, Field(gt=0, le=25)] = 20.0
 

@@ -125,7 +125,7 @@ class TwilioSettings(http.HttpSettings):
     """The log-in and the sender."""
 
     account_sid: Annotated[str, StringConstraints(pattern=r"^AC[0-9a-fA-F]{32}$")]
-    auth_token: SecretStr = Field(description="It signs receipts too.")
+    auth_token: SecretStr = Field(description="Also signs receipts.")
     api_key_sid: Annotated[str, StringConstraints(pattern=r"^(SK[0-9a-fA-F]{32})?$")] = ""
     api_key_secret: SecretStr = SecretStr("")
     sender: Annotated[str, Field(max_length=34)] = Field(
@@ -133,8 +133,8 @@ class TwilioSettings(http.HttpSettings):
     )
     status_by: Literal["CALLBACK", "POLL"] = Field(
         default="CALLBACK",
-        description="POLL: ask Twilio for receipts, where it cannot call this service; inbound "
-        "SMS are not received then.",
+        description="POLL: rme asks Twilio for receipts, if Twilio can't call this service. You "
+        "then receive no inbound SMS.",
     )
     base_url: http.Url = "https://api.twilio.com"
 
@@ -145,8 +145,8 @@ class Twilio(Provider):
     kind = "twilio"
     label = "Twilio"
     callback_help = (
-        "Nothing for receipts: each message names the URL. For inbound SMS set it as the webhook "
-        "of your number or messaging service, A message comes in, by POST."
+        "Receipts need no setup: each message carries the URL. For inbound SMS, enter it as the "
+        "webhook of your number or messaging service under A message comes in, with POST."
     )
     channels = frozenset({Channel.SMS})
     # https://www.twilio.com/docs/glossary/what-alphanumeric-sender-id

@@ -88,7 +88,7 @@ class VonageSettings(http.HttpSettings):
     api_secret: SecretStr
     signature_secret: SecretStr = Field(
         default=SecretStr(""),
-        description="Checks receipts and inbound SMS; without it none is accepted.",
+        description="Checks receipts and inbound SMS. Without it, rme accepts none.",
     )
     sender: Annotated[str, Field(max_length=15)] = Field(
         default="", description="A number without + or a sender id."
@@ -102,8 +102,8 @@ class Vonage(Provider):
     kind = "vonage"
     label = "Vonage"
     callback_help = (
-        "Nothing for receipts: each message names the URL, if it is https. For inbound SMS set "
-        "it as the inbound URL of your application, Messages capability."
+        "Receipts need no setup: each message carries the URL, if it is https. For inbound SMS, "
+        "enter it as the inbound URL of your application's Messages capability."
     )
     channels = frozenset({Channel.SMS})
     Settings = VonageSettings

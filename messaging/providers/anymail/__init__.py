@@ -55,30 +55,32 @@ class AnymailSettings(http.HttpSettings):
     """The service and the log-in. A setting that the service does not have is refused."""
 
     service: Annotated[ServiceName, DESTINATION] = Field(
-        description="scaleway sends no receipts: what it accepts stays SENT. sendgrid: its support "
-        "by django-anymail has ended; it is tested by its documentation alone."
+        description="scaleway sends no receipts, so its messages stay SENT. django-anymail no "
+        "longer supports sendgrid; rme tests it against its documentation only."
     )
-    api_key: SecretStr = Field(description="The API key or token; for Postmark the server token.")
+    api_key: SecretStr = Field(description="The API key or token. For Postmark, the server token.")
     secret_key: SecretStr = Field(default=SecretStr(""), description="Mailjet: the second key.")
     sender_domain: Name = Field(
-        default="", description="Mailgun: the sending domain; empty: that of the sender."
+        default="", description="Mailgun: the sending domain. Leave empty for the sender's."
     )
-    message_stream: Name = Field(default="", description="Postmark: empty for its default.")
+    message_stream: Name = Field(
+        default="", description="Postmark: leave empty for the default stream."
+    )
     subaccount: Name = Field(default="", description="SparkPost.")
     project_id: Name = Field(default="", description="Scaleway.")
     region: Annotated[Name, DESTINATION] = Field(
-        default="", description="Scaleway: empty for fr-par."
+        default="", description="Scaleway: leave empty for fr-par."
     )
     callback_secret: SecretStr = Field(
         default=SecretStr(""),
-        description="Checks receipts: its signing key, or user:password as in the callback"
-        " URL that it was given. Without it no receipt is accepted.",
+        description="Checks receipts: the signing key, or user:password as in the callback URL. "
+        "Without it, rme accepts no receipts.",
     )
     base_url: Annotated[str, DESTINATION] = Field(
         default="",
         pattern=r"^(https?://[\x21-\x7a\x7c\x7e]+)?$",
         max_length=500,
-        description="The API's URL, if not the usual one: another region, an own server.",
+        description="The API's URL, for another region or your own server.",
     )
 
     @model_validator(mode="after")
@@ -95,7 +97,7 @@ class AnymailSettings(http.HttpSettings):
                 gettext("%(service)s has no %(odd)s") % {"service": self.service, "odd": odd[0]}
             )
         if not all(_KEY.fullmatch(values[name]) for name in ("api_key", *service.needs)):
-            raise ValueError(gettext("a key holds a character that no key has"))
+            raise ValueError(gettext("a key has a character that isn't allowed"))
         self._fits_callback(self.callback_secret.get_secret_value())
         return self
 
@@ -108,11 +110,13 @@ class AnymailSettings(http.HttpSettings):
                 gettext("%(service)s has no callback_secret") % {"service": self.service}
             )
         if check == BASIC and not re.fullmatch(r"[^:]+:.{16,}", secret):
-            raise ValueError(gettext("callback_secret: user:password, of 16 characters at least"))
+            raise ValueError(
+                gettext("callback_secret must be user:password, of 16 characters or more")
+            )
         if check == SVIX and receipts.svix_key(secret) is None:
-            raise ValueError(gettext("callback_secret: like whsec_…"))
+            raise ValueError(gettext("callback_secret must be like whsec_…"))
         if check not in (BASIC, SVIX) and not receipts.accepts_key(self.service, secret):
-            raise ValueError(gettext("callback_secret: no key that could sign"))
+            raise ValueError(gettext("callback_secret isn't a signing key"))
 
 
 OWN = (
@@ -148,8 +152,8 @@ class Anymail(Provider):
     kind = "anymail"
     label = "Email service (django-anymail)"
     callback_help = (
-        "Set it as the address of the service's webhook for delivery events. Where it asks for a "
-        "user and a password, write https://user:password@…, as in the callback secret."
+        "Enter this URL as the service's webhook for delivery events. If it asks for a user and a "
+        "password, write https://user:password@…, as in the callback secret."
     )
     channels = frozenset({Channel.EMAIL})
     Settings = AnymailSettings
