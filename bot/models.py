@@ -26,8 +26,8 @@ class BotSettings(models.Model):
         _("always 200"),
         default=False,
         help_text=_(
-            "Always respond with HTTP status 200, for bot builders that cannot read "
-            "another. The code in the body does not change."
+            "Always respond with HTTP status 200, for bot builders that can't read "
+            "others. The code in the body doesn't change."
         ),
     )
     max_records = models.PositiveSmallIntegerField(

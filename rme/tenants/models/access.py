@@ -54,9 +54,7 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         max_length=64,
         default="UTC",
         validators=[validate_zone],
-        help_text=_(
-            "IANA time zone, like Europe/Zurich: for recipients whose own zone is unknown."
-        ),
+        help_text=_("For recipients whose own time zone is unknown, like Europe/Zurich."),
     )
     language = models.CharField(
         max_length=16,
@@ -67,11 +65,11 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         max_length=2,
         default="US",
         validators=[RegexValidator(r"^[A-Z]{2}$")],
-        help_text=_("ISO 3166 country that reads phone numbers without a country code."),
+        help_text=_("The country of phone numbers without a country code, like CH."),
     )
     locale_fallback = models.BooleanField(
         default=False,
-        help_text=_("Let a template in en serve en_GB, and then the organization's language."),
+        help_text=_("If a template lacks en_GB, use en, and then the organization's language."),
     )
     brand_color = models.CharField(
         max_length=7,
@@ -84,7 +82,7 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         default=100,
         db_default=100,
         validators=[MinValueValidator(1)],
-        help_text=_("API calls a second."),
+        help_text=_("API calls per second."),
     )
     calls_per_day = models.PositiveIntegerField(
         default=1_000_000,
@@ -95,15 +93,15 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
     simulator = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=_("The simulator, which delivers nothing, serves channels without an account."),
+        help_text=_("Channels without a provider use the simulator, which delivers nothing."),
     )
     second_factor_required = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=_("People of the organization set a second factor up before they see any page."),
+        help_text=_("People must set up a second factor before they can see any page."),
     )
     is_active = models.BooleanField(
-        default=True, help_text=_("Off: no token or key of the organization is accepted.")
+        default=True, help_text=_("If it is off, rme accepts no token or key of the organization.")
     )
     demo_part = models.CharField(
         max_length=8, editable=False, blank=True, default="", db_default=""
@@ -216,7 +214,7 @@ class Application(AbstractApplication):
         default=any_category,
         db_default=[ANY_CATEGORY],
         blank=True,
-        help_text=_("The categories of messages that it may send; * for all."),
+        help_text=_("The categories that it may send. * stands for all."),
     )
     maker = models.UUIDField(null=True, editable=False)
     """The `User.person` who made or confirmed it; None: it is older than this column."""
@@ -286,10 +284,12 @@ class ApiKey(models.Model):
     public_id = models.CharField(max_length=32, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     actions = models.JSONField(
-        default=list, blank=True, help_text=_("Allowed actions; none listed: all.")
+        default=list, blank=True, help_text=_("Allowed actions. Leave it empty to allow all.")
     )
     networks = models.JSONField(
-        default=list, blank=True, help_text=_('Allowed networks, like ["192.0.2.0/24"]; none: all.')
+        default=list,
+        blank=True,
+        help_text=_('Allowed networks, like ["192.0.2.0/24"]. Empty: all.'),
     )
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
