@@ -6,6 +6,7 @@ folder is a language, such as `locale/de`: `make words ARGS=de` begins one.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -130,6 +131,12 @@ def file_of(kind: type) -> str:
     return f"{kind.__module__.replace('.', '/')}.py"
 
 
+def keywords(source: str) -> dict[str, Any]:
+    """Return the functions that mark a string in a file, also by the names that it gives them."""
+    aliases = re.findall(r"\b(\w*gettext\w*) as (\w+)", source)
+    return KEYWORDS | {alias: KEYWORDS[name] for name, alias in aliases}
+
+
 def collected() -> Catalog:
     """Return a catalogue of all marked strings, and of the names of tables and columns."""
     catalogue, known = Catalog(), words_of_django()
@@ -139,9 +146,12 @@ def collected() -> Catalog:
     for name, path in sources():
         method: Any = template_strings if path.suffix == ".html" else "python"
         with path.open("rb") as file:
-            for _line, text, comments, context in extract(method, file, KEYWORDS, [HINT]):
-                if not (name.startswith("unfold/") and key(text) in known):
-                    catalogue.add(text, None, [(name, 0)], auto_comments=comments, context=context)
+            marks = keywords(path.read_text())
+            for _line, message, comments, context in extract(method, file, marks, [HINT]):
+                if not (name.startswith("unfold/") and key(message) in known):
+                    catalogue.add(
+                        message, None, [(name, 0)], auto_comments=comments, context=context
+                    )
     return catalogue
 
 

@@ -4,15 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('bot', '0002_plain_texts'),
+        ("bot", "0002_plain_texts"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='botsettings',
-            name='always_200',
-            field=models.BooleanField(default=False, help_text="Always respond with HTTP status 200, for bot builders that can't read others. The code in the body doesn't change.", verbose_name='always 200'),
+            model_name="botsettings",
+            name="always_200",
+            field=models.BooleanField(
+                default=False,
+                help_text="Always respond with HTTP status 200, for bot builders that can't read others. The code in the body doesn't change.",
+                verbose_name="always 200",
+            ),
         ),
     ]

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from docs import words
 
 SENTENCE = re.compile(r"[A-Za-z][a-z’']*[,;:]? [a-z]")
 STRING = ast.Constant | ast.JoinedStr
-MARKS = {name for name in words.KEYWORDS if name}
 FOR_PROGRAMS = {
     "AssertionError", "ImproperlyConfigured", "RuntimeError", "cast", "compile", "debug", "error",
     "exception", "info", "warning",
@@ -18,8 +18,8 @@ FOR_PROGRAMS = {
 
 
 class _Sentences(ast.NodeVisitor):
-    def __init__(self) -> None:
-        self.texts: list[str] = []
+    def __init__(self, marks: Collection[str]) -> None:
+        self.marks, self.texts = marks, list[str]()
 
     def _visit_body(self, node: Any) -> None:
         """Visit a body without its docstrings."""
@@ -41,7 +41,7 @@ class _Sentences(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
         name = called.rpartition(".")[2]
-        if name in MARKS or (name in FOR_PROGRAMS and not called.startswith("messages.")):
+        if name in self.marks or (name in FOR_PROGRAMS and not called.startswith("messages.")):
             return
         self.generic_visit(node)
 
@@ -64,8 +64,9 @@ class _Sentences(ast.NodeVisitor):
 
 def unmarked(path: Path) -> list[str]:
     """Return the unmarked sentences of a module, in their order."""
-    found = _Sentences()
-    found.visit(ast.parse(path.read_text()))
+    source = path.read_text()
+    found = _Sentences(words.keywords(source))
+    found.visit(ast.parse(source))
     return found.texts
 
 

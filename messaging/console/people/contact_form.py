@@ -6,6 +6,8 @@ from zoneinfo import available_timezones
 from django import forms
 from django.db.models import Q
 from django.http import QueryDict
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from rme.core import ids
 from rme.crm.folding import account_name
@@ -20,7 +22,7 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
     """A contact. The account is typed: an organization may have a million."""
 
     account = forms.CharField(
-        required=False, max_length=255, help_text="The name or id of one of your accounts."
+        required=False, max_length=255, help_text=_("The name or id of one of your accounts.")
     )
 
     class Meta:
@@ -29,8 +31,8 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
             *("first_name", "last_name", "email", "mobile", "phone"),
             *("language", "zone", "account"),
         )
-        labels = {"zone": "Time zone"}
-        help_texts = {"mobile": "For SMS.", "phone": "", "language": ""}
+        labels = {"zone": _("Time zone")}
+        help_texts = {"mobile": _("For SMS."), "phone": "", "language": ""}
         widgets = {"language": LongSelect(), "zone": LongSelect()}
 
     def __init__(self, data: QueryDict | None, row: Contact) -> None:
@@ -42,7 +44,7 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
             rare = [] if stored in dict(choices) else [(stored, stored)]
             widget = self.fields[name].widget
             assert isinstance(widget, LongSelect)
-            widget.choices = [("", "The organization's"), *filter(all, rare), *choices]
+            widget.choices = [("", gettext("The organization's")), *filter(all, rare), *choices]
 
     def clean_account(self) -> Account | None:
         """Return the account that was typed, if any."""
@@ -55,9 +57,11 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
         rows = Account.objects.filter(condition, organization_id=self.instance.organization_id)
         accounts = list(rows[:2])
         if not accounts:
-            raise forms.ValidationError("No account has this name. Add the account first.")
+            raise forms.ValidationError(gettext("No account has this name. Add the account first."))
         if len(accounts) > 1:
-            raise forms.ValidationError("Several accounts have this name. Type the id of one.")
+            raise forms.ValidationError(
+                gettext("Several accounts have this name. Type the id of one.")
+            )
         return accounts[0]
 
 

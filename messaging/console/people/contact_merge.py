@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from messaging.consent import gate_lock, ledger, suppressions
 from messaging.domain.channels import ALL, Channel
@@ -74,7 +75,7 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
     """Merge a contact into another of its organization. The statements do not grow with rows."""
     organization_id = stays.organization_id
     if goes.organization_id != organization_id or goes.pk == stays.pk:
-        raise ValueError("Two contacts of one organization are merged.")
+        raise ValueError(gettext("Two contacts of one organization are merged."))
     of_contact_fields = {"organization_id": organization_id, "contact_id": str(goes.pk)}
     with transaction.atomic():
         gate_lock.take_exclusive([organization_id])

@@ -3,11 +3,13 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, gettext_noop
+
 from messaging.console.access import Viewer
 from rme.core import errors
 from rme.crm.contacts import get_contacts
 
-GONE = "a contact that is gone"
+GONE = gettext_noop("a contact that is gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,9 @@ class Names:
 
     def of(self, contact_id: str) -> str:
         """Return a person's name, or words that stand for it."""
-        return self.by_id.get(contact_id) or ("a contact" if self.problem else GONE)
+        return self.by_id.get(contact_id) or (
+            gettext("a contact") if self.problem else gettext(GONE)
+        )
 
 
 def read(viewer: Viewer, contact_ids: Collection[str]) -> Names:
@@ -32,7 +36,10 @@ def read(viewer: Viewer, contact_ids: Collection[str]) -> Names:
     except errors.Unavailable as error:
         return Names({}, error.message)
     labels = {
-        key: each.name or viewer.shown(each.email) or viewer.shown(each.mobile) or "no name"
+        key: each.name
+        or viewer.shown(each.email)
+        or viewer.shown(each.mobile)
+        or gettext("no name")
         for key, each in contacts.items()
     }
     return Names(labels)

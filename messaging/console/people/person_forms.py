@@ -1,7 +1,13 @@
 """Forms of a person's page: a decision with its evidence."""
 
+from typing import Any
+
 from django import forms
 from django.http import QueryDict
+from django.utils.functional import lazy
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT
@@ -13,7 +19,11 @@ from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
 
-CHANNELS = [(ALL, "All channels"), *((each.value, each.label) for each in Channel)]
+_label = lazy(wording.channel, str)
+CHANNELS: list[tuple[str, Any]] = [
+    (ALL, _("All channels")),
+    *((each.value, _label(each)) for each in Channel),
+]
 _FIELDS = {"occurredAt": "occurred_at", "contactId": None}
 
 
@@ -27,22 +37,22 @@ class DecisionForm(forms.Form):
     category = forms.ChoiceField()
     evidence = forms.CharField(
         max_length=2000,
-        label="Evidence",
-        help_text="For example: by phone on 3 May, asked by Sam.",
+        label=_("Evidence"),
+        help_text=_("For example: by phone on 3 May, asked by Sam."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    kind = forms.ChoiceField(label="Kind of evidence")
+    kind = forms.ChoiceField(label=_("Kind of evidence"))
     url = forms.URLField(
         required=False,
         max_length=2000,
-        label="Address of the form or document",
+        label=_("Address of the form or document"),
         assume_scheme="https",
         widget=forms.URLInput(attrs={"autocomplete": "off"}),
     )
-    ip = forms.GenericIPAddressField(required=False, label="IP address of the person")
+    ip = forms.GenericIPAddressField(required=False, label=_("IP address of the person"))
     occurred_at = forms.DateTimeField(
         required=False,
-        label="Date (now if empty)",
+        label=_("Date (now if empty)"),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
     )
@@ -51,19 +61,24 @@ class DecisionForm(forms.Form):
         super().__init__(data, auto_id=f"{self.status.lower()}_%s", label_suffix="")
         self.viewer = viewer
         names = sorted(organization_policy.of(viewer.organization_id).categories)
-        for name, every in (("channel", CHANNELS[0]), ("category", (ALL, "All categories"))):
+        categories = [(each, each.capitalize()) for each in names]
+        choices = {
+            "channel": (CHANNELS[0], CHANNELS[1:]),
+            "category": ((ALL, gettext("All categories")), categories),
+        }
+        for name, (every, options) in choices.items():
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            options = (
-                CHANNELS[1:] if name == "channel" else [(each, each.capitalize()) for each in names]
-            )
             field.choices = self.offered(every, options)
 
         kind = self.fields["kind"]
         assert isinstance(kind, forms.ChoiceField)
         kind.required = self.kind_needed
-        kinds = [(code, words.capitalize()) for code, words in wording.EVIDENCE_KINDS.items()]
-        kind.choices = [("", "Choose" if self.kind_needed else "Not stated"), *kinds]
+        kinds = [(code, capfirst(wording.evidence_kind(code))) for code in wording.EVIDENCE_KINDS]
+        kind.choices = [
+            ("", gettext("Choose") if self.kind_needed else gettext("Not stated")),
+            *kinds,
+        ]
 
     def offered(
         self, every: tuple[str, str], options: list[tuple[str, str]]
@@ -125,4 +140,4 @@ class OptInForm(DecisionForm):
     def offered(
         self, every: tuple[str, str], options: list[tuple[str, str]]
     ) -> list[tuple[str, str]]:
-        return [("", "Choose"), *options, every]
+        return [("", gettext("Choose")), *options, every]

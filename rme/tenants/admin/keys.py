@@ -142,7 +142,7 @@ class ApplicationForm(ProgramForm):
 
 
 _CATEGORY = re.compile("[A-Z][A-Z0-9_]{0,63}")
-_CATEGORIES = "names like TRANSACTIONAL, MARKETING, or * for all"
+_CATEGORIES = _("names like TRANSACTIONAL, MARKETING, or * for all")
 
 
 @admin.register(Application)

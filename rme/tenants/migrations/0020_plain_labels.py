@@ -2,66 +2,108 @@
 
 import django.contrib.postgres.fields
 import django.core.validators
+from django.db import migrations, models
+
 import rme.core.zones
 import rme.tenants.models.access
-from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('tenants', '0019_demo_part'),
+        ("tenants", "0019_demo_part"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='apikey',
-            name='actions',
-            field=models.JSONField(blank=True, default=list, help_text='Allowed actions. Leave it empty to allow all.'),
+            model_name="apikey",
+            name="actions",
+            field=models.JSONField(
+                blank=True, default=list, help_text="Allowed actions. Leave it empty to allow all."
+            ),
         ),
         migrations.AlterField(
-            model_name='apikey',
-            name='networks',
-            field=models.JSONField(blank=True, default=list, help_text='Allowed networks, like ["192.0.2.0/24"]. Empty: all.'),
+            model_name="apikey",
+            name="networks",
+            field=models.JSONField(
+                blank=True,
+                default=list,
+                help_text='Allowed networks, like ["192.0.2.0/24"]. Empty: all.',
+            ),
         ),
         migrations.AlterField(
-            model_name='application',
-            name='send_categories',
-            field=django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), blank=True, db_default=['*'], default=rme.tenants.models.access.any_category, help_text='The categories that it may send. * stands for all.', size=None),
+            model_name="application",
+            name="send_categories",
+            field=django.contrib.postgres.fields.ArrayField(
+                base_field=models.CharField(max_length=64),
+                blank=True,
+                db_default=["*"],
+                default=rme.tenants.models.access.any_category,
+                help_text="The categories that it may send. * stands for all.",
+                size=None,
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='calls_per_second',
-            field=models.PositiveIntegerField(db_default=100, default=100, help_text='API calls per second.', validators=[django.core.validators.MinValueValidator(1)]),
+            model_name="organization",
+            name="calls_per_second",
+            field=models.PositiveIntegerField(
+                db_default=100,
+                default=100,
+                help_text="API calls per second.",
+                validators=[django.core.validators.MinValueValidator(1)],
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='is_active',
-            field=models.BooleanField(default=True, help_text='If it is off, rme accepts no token or key of the organization.'),
+            model_name="organization",
+            name="is_active",
+            field=models.BooleanField(
+                default=True,
+                help_text="If it is off, rme accepts no token or key of the organization.",
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='locale_fallback',
-            field=models.BooleanField(default=False, help_text="If a template lacks en_GB, use en, and then the organization's language."),
+            model_name="organization",
+            name="locale_fallback",
+            field=models.BooleanField(
+                default=False,
+                help_text="If a template lacks en_GB, use en, and then the organization's language.",
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='region',
-            field=models.CharField(default='US', help_text='The country of phone numbers without a country code, like CH.', max_length=2, validators=[django.core.validators.RegexValidator('^[A-Z]{2}$')]),
+            model_name="organization",
+            name="region",
+            field=models.CharField(
+                default="US",
+                help_text="The country of phone numbers without a country code, like CH.",
+                max_length=2,
+                validators=[django.core.validators.RegexValidator("^[A-Z]{2}$")],
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='second_factor_required',
-            field=models.BooleanField(db_default=False, default=False, help_text='People must set up a second factor before they can see any page.'),
+            model_name="organization",
+            name="second_factor_required",
+            field=models.BooleanField(
+                db_default=False,
+                default=False,
+                help_text="People must set up a second factor before they can see any page.",
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='simulator',
-            field=models.BooleanField(db_default=False, default=False, help_text='Channels without a provider use the simulator, which delivers nothing.'),
+            model_name="organization",
+            name="simulator",
+            field=models.BooleanField(
+                db_default=False,
+                default=False,
+                help_text="Channels without a provider use the simulator, which delivers nothing.",
+            ),
         ),
         migrations.AlterField(
-            model_name='organization',
-            name='zone',
-            field=models.CharField(default='UTC', help_text='For recipients whose own time zone is unknown, like Europe/Zurich.', max_length=64, validators=[rme.core.zones.validate_zone]),
+            model_name="organization",
+            name="zone",
+            field=models.CharField(
+                default="UTC",
+                help_text="For recipients whose own time zone is unknown, like Europe/Zurich.",
+                max_length=64,
+                validators=[rme.core.zones.validate_zone],
+            ),
         ),
     ]
