@@ -4,7 +4,7 @@ Other packages import the models from here, and use `endpoints` and `delivery_in
 """
 
 from messaging.models.archive import ArchiveErasure, ArchiveFile, ArchiveProgress
-from messaging.models.console import BulkAction, SavedFilter
+from messaging.models.console import BulkAction, ListColumns, SavedFilter
 from messaging.models.endpoints import WebhookDelivery, WebhookEndpoint
 from messaging.models.messages import (
     PARTITIONED,
@@ -57,6 +57,7 @@ __all__ = [
     "IdempotencyKey",
     "InboundSmsParts",
     "LedgerCheck",
+    "ListColumns",
     "Message",
     "MessageContent",
     "MinuteCount",

@@ -104,3 +104,21 @@ class SavedFilter(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ListColumns(models.Model):
+    """The columns that a person has chosen for a list of an organization, by their names."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_id, editable=False)
+    organization = models.ForeignKey(Organization, models.CASCADE)
+    user = models.ForeignKey(User, models.CASCADE)
+    page = models.CharField(max_length=30)
+    names = ArrayField(models.CharField(max_length=30), default=list)
+
+    class Meta:
+        constraints: ClassVar[list[Any]] = [
+            # its index is read by the lists, from the organization
+            models.UniqueConstraint(
+                fields=["organization", "user", "page"], name="list_columns_once"
+            )
+        ]

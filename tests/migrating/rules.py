@@ -37,7 +37,15 @@ SMALL = {
     "crm": {"platform"},
     "messaging": {
         *("archivefile", "archiveerasure", "archiveprogress", "category", "circuitchange"),
-        *("counteduntil", "ledgercheck", "partial", "pause", "privacyrequest", "provideraccount"),
+        *(
+            "counteduntil",
+            "ledgercheck",
+            "listcolumns",
+            "partial",
+            "pause",
+            "privacyrequest",
+            "provideraccount",
+        ),
         *("savedfilter", "senderdomain", "sendingrules", "suppressionimport", "template"),
         *("templateversion", "webhookendpoint"),
     },

@@ -25,7 +25,8 @@ SELECT DISTINCT u.id, u.username, u.person FROM tenants_user u
 WHERE u.id IN (SELECT user_id FROM tenants_membership WHERE organization_id = %(organization)s
   UNION SELECT user_id FROM tenants_application WHERE organization_id = %(organization)s
   UNION SELECT invited_by_id FROM tenants_invitation WHERE organization_id = %(organization)s
-  UNION SELECT user_id FROM messaging_savedfilter WHERE organization_id = %(organization)s)
+  UNION SELECT user_id FROM messaging_savedfilter WHERE organization_id = %(organization)s
+  UNION SELECT user_id FROM messaging_listcolumns WHERE organization_id = %(organization)s)
 ORDER BY u.id
 """
 _THERE = """

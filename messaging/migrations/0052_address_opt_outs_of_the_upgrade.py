@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # when no process of the release before runs any more
 
-    dependencies = [("messaging", "0050_account_kind")]
+    dependencies = [("messaging", "0051_list_columns")]
 
     operations = [
         migrations.RunPython(earlier.cover_addresses, migrations.RunPython.noop, elidable=True)
