@@ -74,7 +74,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "rme.tenants.access.pages.frame",
                 "rme.sidebar.frame",
             ],
-            "builtins": ["rme.components.tags"],
+            "builtins": ["rme.components.tags", "rme.components.list_tags"],
         },
     }
 ]

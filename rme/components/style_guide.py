@@ -5,8 +5,9 @@ page shows what it draws, and its source.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace as Sample
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -14,7 +15,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import get_template
 
-from rme.components import tags
+from rme.components import list_tags, tables, tags
+from rme.components.tables import Cell, Column, Table, Target
 from rme.core.db import clock
 
 EXAMPLES = {
@@ -36,6 +38,8 @@ EXAMPLES = {
     "form_row": "Form row",
     "combobox": "Search while typing",
     "skeleton": "Skeleton",
+    "filter_bar": "Filters of a list",
+    "data_table": "Table of a list",
 }
 """The titles of the examples, by the names of their templates."""
 COLOURS = (
@@ -83,9 +87,29 @@ def show(request: HttpRequest) -> HttpResponse:
 def _example(name: str, title: str, request: HttpRequest) -> Example:
     template = get_template(f"components/examples/{name}.html")
     source: str = template.template.source  # type: ignore[attr-defined]  # of Django's own engine
-    purpose = getattr(tags, name, None)
+    purpose = getattr(tags, name, None) or getattr(list_tags, name, None)
     text = (purpose.__doc__ or "").partition("\n")[0] if purpose else ""
     return Example(name, title, text, source.strip(), template.render(_samples(), request))
+
+
+def _table(now: datetime) -> Table:
+    """Return a table with a link, a note, states and times."""
+    columns: list[Column[Any]] = [
+        Column("who", "Recipient", lambda line: Cell(line.name, line.email), "wide"),
+        Column("status", "Status", lambda line: Cell(line.status, colour=line.colour)),
+        Column("sent", "Sent", lambda line: Cell(at=line.at), "small"),
+        Column("provider", "Provider", lambda line: Cell("Postmark"), is_shown=False),
+    ]
+    olivia = Sample(name="Olivia", email="olivia@example.com", status="Delivered", colour="good")
+    lines = [
+        Sample(**vars(olivia), at=now - timedelta(minutes=4)),
+        Sample(name="Adam", email="adam@example.com", status="Failed", colour="bad", at=now),
+    ]
+    return tables.build(
+        *("Messages", columns, lines),
+        lambda line: Target("#data_table", f"message to {line.name}", line.at, line.name),
+        ticks="row",
+    )
 
 
 def _samples() -> dict[str, object]:
@@ -126,6 +150,13 @@ def _samples() -> dict[str, object]:
             ),
             Sample(at=now - timedelta(minutes=6), title="Accepted", text="", colour="muted"),
         ],
+        "table": _table(now),
+        "filters": Sample(
+            search=SampleForm(auto_id="filter_%s")["person"],
+            chips=[Sample(label="Status", text="Failed", query="", error=False)],
+            menu=[SampleForm(auto_id="filter_%s")["channel"]],
+            query="status=FAILED",
+        ),
         "payload": '{\n  "type": "message.delivered",\n  "id": "0199"\n}',
         "steps": ["File", "Columns", "Check", "Import"],
         "links": [
