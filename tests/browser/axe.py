@@ -8,8 +8,11 @@ from playwright.sync_api import Page
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 BY_COLOUR = ["color-contrast", "link-in-text-block"]
 """The rules whose result depends on the colours, and so on light and dark."""
-_RUN = """async ([context, only]) => {
-  const options = { runOnly: only, resultTypes: ["violations"] };
+EXPERIMENTAL = ["label-content-name-mismatch", "target-size"]
+"""Rules of these levels that axe doesn't run unless they are named."""
+_RUN = """async ([context, only, named]) => {
+  const rules = Object.fromEntries(named.map((each) => [each, { enabled: true }]));
+  const options = { runOnly: only, rules, resultTypes: ["violations"] };
   const found = await axe.run(context || document, options);
   return found.violations.map(
     (each) => [each.id, each.nodes.slice(0, 3).map((node) => node.target.join(" ") + " " +
@@ -24,7 +27,8 @@ def violations(page: Page, context: Any = None, *, colours_only: bool = False) -
     only = (
         {"type": "rule", "values": BY_COLOUR} if colours_only else {"type": "tag", "values": WCAG}
     )
-    found: list[Any] = page.evaluate(_RUN, [context, only])
+    named = [] if colours_only else EXPERIMENTAL
+    found: list[Any] = page.evaluate(_RUN, [context, only, named])
     return found
 
 
