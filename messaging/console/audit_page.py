@@ -3,19 +3,27 @@
 Each organization has its own, for who may SEE_AUDIT there; superusers have that of the deployment.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import ClassVar
+from uuid import UUID
 
 from django import forms
 from django.apps import apps
 from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
 from django.urls import NoReverseMatch, reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import View, Viewer
+from messaging.console.filters import list_page
 from messaging.console.filters.filter_form import FilterForm, MomentField
 from messaging.models import BulkAction, ConsentEntry, Message, Suppression
+from rme.components.tables import Cell, Column, Target
 from rme.core import csv_lines, ids
 from rme.core.db.clock import iso
 from rme.core.http import downloads
@@ -44,30 +52,36 @@ _HEADER = (
 
 
 class AuditFilterForm(FilterForm):
+    search_name: ClassVar[str] = "person"
     person = forms.CharField(
         required=False,
         max_length=150,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "User name"}),
+        label=_("Person"),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("User name")}),
     )
-    action = forms.ChoiceField(required=False, choices=[("", "Any action"), *Action.choices])
-    kind = forms.ChoiceField(required=False, label="Kind of object")
+    action = forms.ChoiceField(
+        required=False,
+        label=_("Action"),
+        choices=[
+            ("", _("Any action")),
+            *((code, capfirst(words)) for code, words in Action.choices),
+        ],
+    )
+    kind = forms.ChoiceField(required=False, label=_("Kind of object"))
     object = forms.CharField(
         required=False,
         max_length=255,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Name or id"}),
+        label=_("Object"),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("Name or id")}),
     )
-    since = MomentField(required=False, label="From")
-    until = MomentField(required=False, label="Until")
+    since = MomentField(required=False, label=_("From"))
+    until = MomentField(required=False, label=_("Until"))
 
     def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
         kinds = {model._meta.label_lower for model in admin.site._registry} | _PAGES.keys()
-        self.offer("kind", [("", "Any kind"), *sorted((kind, _noun(kind)) for kind in kinds)])
-
-    @property
-    def in_words(self) -> str:
-        """Return the filters that are set as a text."""
-        return ", ".join(f"{name}: {value}" for name, value in self.typed.items())
+        words = sorted((capfirst(_noun(kind)), kind) for kind in kinds)
+        self.offer("kind", [("", gettext("Any kind")), *((kind, noun) for noun, kind in words)])
 
     def read(self, organization_id: str | None) -> AuditFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
@@ -91,6 +105,47 @@ class ShownLine:
         self.url = _url(line.entry.kind, line.entry.object_id, organization_id)
         self.label = line.values.label if line.values else ""
 
+    @property
+    def action(self) -> str:
+        """Return what was done, such as `Changed`."""
+        return capfirst(self.entry.action_words)
+
+    @property
+    def object(self) -> Cell:
+        """Return to what it was done."""
+        label = self.label or self.entry.object_id
+        return Cell(capfirst(self.kind), label) if self.kind else Cell(label)
+
+    @property
+    def who(self) -> str:
+        """Return the actor, and the user whom the actor acted as."""
+        names = {"actor": self.entry.actor_name or gettext("unknown")}
+        if not self.entry.acting_as_name:
+            return names["actor"]
+        names["user"] = self.entry.acting_as_name
+        return gettext("%(actor)s acting as %(user)s") % names
+
+    @property
+    def details(self) -> Cell:
+        """Return the values before and after, and whether they are as they were recorded."""
+        if self.line.is_erased:
+            return Cell(gettext("Erased with the person whom it described"))
+        altered = [(gettext("Changed in the database"), "bad")] if self.line.is_altered else []
+        text = self.line.values.text if self.line.values else ""
+        return Cell("; ".join(filter(None, [text, *self.line.lines])), pills=altered)
+
+
+COLUMNS: list[Column[ShownLine]] = [
+    Column("action", _("Action"), lambda line: Cell(line.action)),
+    Column("object", _("Object"), lambda line: line.object, "wide"),
+    Column("details", _("Details"), lambda line: line.details, "wide"),
+    Column("who", _("Who"), lambda line: Cell(line.who)),
+    Column("address", _("IP address"), lambda line: Cell(line.entry.address)),
+    Column("browser", _("Browser"), lambda line: Cell(line.entry.user_agent), is_shown=False),
+    Column("request", _("Request id"), lambda line: Cell(line.entry.request_id), is_shown=False),
+    Column("at", _("Time"), lambda line: Cell(at=line.entry.at), "small"),
+]
+
 
 def _url(kind: str, object_id: str, organization_id: str | None) -> str:
     """Return the page of an object; empty if its kind has no page."""
@@ -105,11 +160,19 @@ def _url(kind: str, object_id: str, organization_id: str | None) -> str:
 
 
 @access.page
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the audit of an organization."""
     viewer.require(Permission.SEE_AUDIT)
-    return _show(request, viewer, viewer.organization_id, viewer.organization.name)
+    return _show(request, viewer, viewer.organization_id)
+
+
+@access.page
+@require_GET
+def show_one(request: HttpRequest, viewer: Viewer, audited_id: UUID) -> HttpResponseBase:
+    """Return the page of an entry of an organization's audit."""
+    viewer.require(Permission.SEE_AUDIT)
+    return _show_one(request, viewer, viewer.organization_id, audited_id)
 
 
 @access.page
@@ -125,13 +188,13 @@ def export(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     return downloads.file(request, name, downloads.CSV, _csv, form.read(viewer.organization_id))
 
 
-def _superusers(view: Callable[[HttpRequest], HttpResponseBase]) -> View:
+def _superusers(view: View) -> View:
     """Return a view of the deployment's audit, which is there for superusers alone."""
 
-    def enter(request: HttpRequest) -> HttpResponseBase:
+    def enter(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         if not request.user.is_superuser:
             raise Http404
-        return view(request)
+        return view(request, **kwargs)
 
     guarded: View = admin.site.admin_view(enter)
     return guarded
@@ -141,7 +204,14 @@ def _superusers(view: Callable[[HttpRequest], HttpResponseBase]) -> View:
 @require_GET
 def of_deployment(request: HttpRequest) -> HttpResponseBase:
     """Return the audit of what concerns no organization."""
-    return _show(request, None, None, "the deployment")
+    return _show(request, None, None)
+
+
+@_superusers
+@require_GET
+def one_of_deployment(request: HttpRequest, audited_id: UUID) -> HttpResponseBase:
+    """Return the page of an entry that concerns no organization."""
+    return _show_one(request, None, None, audited_id)
 
 
 @_superusers
@@ -156,21 +226,46 @@ def export_of_deployment(request: HttpRequest) -> HttpResponseBase:
 
 
 def _show(
-    request: HttpRequest, viewer: Viewer | None, organization_id: str | None, name: str
+    request: HttpRequest, viewer: Viewer | None, organization_id: str | None
 ) -> HttpResponseBase:
     form = AuditFilterForm(request.GET)
     cursor = ids.parse(request.GET.get("after", ""))
     entries, following = audit.find(form.read(organization_id), before=cursor, limit=PAGE)
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "audit",
-        f"Audit of {name}",
-        form=form,
+        gettext("Audit") if viewer else gettext("Audit of the deployment"),
+        columns=COLUMNS,
         lines=[ShownLine(line, organization_id) for line in entries],
+        target=partial(_target, organization_id),
+        form=form,
         following=following,
         sees_deployment=request.user.is_superuser,
     )
+
+
+def _target(organization_id: str | None, line: ShownLine) -> Target:
+    name = gettext("entry: %(action)s by %(who)s") % {"action": line.action, "who": line.who}
+    if organization_id is None:
+        url = reverse("console:deployment_audit_entry", args=[line.entry.pk])
+    else:
+        url = reverse("console:audit_entry", args=[organization_id, line.entry.pk])
+    return Target(url, name, line.entry.at)
+
+
+def _show_one(
+    request: HttpRequest, viewer: Viewer | None, organization_id: str | None, audited_id: UUID
+) -> HttpResponseBase:
+    audit_line = audit.get(organization_id, audited_id)
+    if audit_line is None:
+        raise Http404
+    line = ShownLine(audit_line, organization_id)
+    links = [(line.url, gettext("Open object"))] if line.url else []
+    page = "console:audit" if viewer else "console:deployment_audit"
+    back = reverse(page, args=[organization_id] if viewer else []), gettext("All entries")
+    title = gettext("Audit entry")
+    return list_page.show_row(request, viewer, title, COLUMNS, line, links=links, back=back)
 
 
 def _csv(filters: AuditFilter) -> Iterator[str]:

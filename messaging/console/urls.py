@@ -13,12 +13,13 @@ from messaging.console.developers import (
     webhook_pages,
 )
 from messaging.console.filters import saved_filters
-from messaging.console.messages import message_list, message_page
+from messaging.console.messages import message_list, message_page, message_peek
 from messaging.console.people import (
     contact_list,
     contact_pages,
     entries_in_test,
     person_page,
+    person_peek,
     suppression_pages,
 )
 from messaging.console.routing import (
@@ -65,6 +66,7 @@ _MESSAGES = [
     path("", message_list.show, name="messages"),
     path("export/", message_list.export, name="export"),
     path("<uuid:message_id>/", message_page.show, name="message"),
+    path("<uuid:message_id>/peek/", message_peek.show, name="message_peek"),
     path("<uuid:message_id>/record/", message_page.record, name="message_record"),
     path("<uuid:message_id>/<int:position>.html", message_page.html, name="html"),
 ]
@@ -142,17 +144,20 @@ _ORGANIZATION: list[URLPattern | URLResolver] = [
     path("domains/new/", domain_page.add, name="new_domain"),
     path("domains/<int:domain_id>/", domain_page.show_one, name="domain"),
     path("contacts/", include(_CONTACTS)),
+    path("people/<path:contact_id>/peek/", person_peek.show, name="person_peek"),
     path("people/<path:contact_id>/", person_page.show, name="person"),
     path("suppressions/", include(_SUPPRESSIONS)),
     path("test-entries/", entries_in_test.show, name="test_entries"),
     path("consent/", include(_CONSENT)),
     path("privacy/", include(_PRIVACY)),
     path("requests/", request_pages.show, name="requests"),
+    path("requests/<uuid:logged_id>/", request_pages.show_one, name="request"),
     path("webhooks/", include(_WEBHOOKS)),
     path("compose/", compose_pages.show, name="compose"),
     path("programs/", program_pages.show, name="programs"),
     path("audit/", audit_page.show, name="audit"),
     path("audit/export/", audit_page.export, name="audit_export"),
+    path("audit/<uuid:audited_id>/", audit_page.show_one, name="audit_entry"),
 ]
 urlpatterns = [
     *(
@@ -161,6 +166,7 @@ urlpatterns = [
     ),
     path("search/", search.show, name="search"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
+    path("-/audit/<uuid:audited_id>/", audit_page.one_of_deployment, name="deployment_audit_entry"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),
     path("<str:organization_id>/", include(_ORGANIZATION)),
 ]

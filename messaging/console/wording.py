@@ -158,8 +158,23 @@ def evidence_kind(code: str) -> str:
 
 
 def channel(code: str, every: str = "") -> str:
-    """Return a channel as a label; `every` is the label of all of them."""
-    return every if code == ALL else said(Channel(code).label)
+    """Return a channel as a label; `every` is the label of all of them, if not the usual one."""
+    if code == ALL:
+        return every or gettext("All channels")
+    return said(Channel(code).label) if code in Channel.__members__ else code
+
+
+def channels(*, with_all: bool = False) -> dict[str, str]:
+    """Return the channels by code as labels, after what stands for all of them if asked for."""
+    codes = [ALL, *Channel] if with_all else [*Channel]
+    return {str(code): channel(code) for code in codes}
+
+
+def category(code: str) -> str:
+    """Return a category as a label, such as `Order updates` for ORDER_UPDATES."""
+    if code == ALL:
+        return gettext("All categories")
+    return code.replace("_", " ").capitalize()
 
 
 def _word(table: Mapping[str, str], code: str) -> str:

@@ -148,7 +148,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 "Request log",
                 "lists",
                 (
-                    _console("API requests", P.SEE_SETTINGS, "requests"),
+                    _console("API requests", P.SEE_SETTINGS, "requests", "request"),
                     _console("Compose a request", P.SEE_SETTINGS, "compose"),
                 ),
             ),
@@ -210,7 +210,10 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 "Audit",
                 "manage_search",
                 (
-                    _console("Audit", P.SEE_AUDIT, "audit", "deployment_audit"),
+                    _console(
+                        *("Audit", P.SEE_AUDIT, "audit", "audit_entry"),
+                        *("deployment_audit", "deployment_audit_entry"),
+                    ),
                     Page(
                         *("Former change log", P.DEPLOYMENT, "admin:admin_logentry_changelist"),
                         models=("admin.LogEntry",),

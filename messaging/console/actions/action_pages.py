@@ -11,15 +11,17 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedi
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions, tasks
 from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import message_filter
 from messaging.console.filters.message_filter import MessageFilterForm
-from messaging.models import BulkAction, Pause
+from messaging.models import BulkAction, Delivery, Pause
 from messaging.reports import delivery_list
 from messaging.store.reports.deliveries import DeliveryFilter
 from rme.core import ids
@@ -28,34 +30,45 @@ from rme.tenants.audit import Action
 
 LISTED = 50
 QUESTIONS = {
-    ActionKind.CANCEL: ("Cancel", "Stops {} scheduled {}. They are not sent."),
-    ActionKind.RESEND: ("Send again", "Sends {} {} again, with all checks, as new messages."),
+    ActionKind.CANCEL: (
+        _("Cancel"),
+        ngettext_lazy(
+            "Cancel %(number)s scheduled send?", "Cancel %(number)s scheduled sends?", "count"
+        ),
+        _("They are not sent."),
+    ),
+    ActionKind.RESEND: (
+        _("Send again"),
+        ngettext_lazy("Resend %(number)s message?", "Resend %(number)s messages?", "count"),
+        _("They go out as new messages and pass all checks."),
+    ),
     ActionKind.LIFT: (
-        "Lift suppressions",
-        "Takes {} {} off the list. Messages may go there again.",
+        _("Lift suppressions"),
+        ngettext_lazy("Lift %(number)s suppression?", "Lift %(number)s suppressions?", "count"),
+        _("Messages may go there again."),
     ),
     ActionKind.SEND_AGAIN: (
-        "Send again",
-        "Hands {} {} to the provider once more. If it accepted them the first time, their "
-        "recipients get them twice. Consent, suppressions and pauses are checked again, and the "
-        "time after which they expire starts again.",
+        _("Send again"),
+        ngettext_lazy("Send %(number)s message again?", "Send %(number)s messages again?", "count"),
+        _(
+            "rme hands them to the provider once more. If it accepted them the first time, their "
+            "recipients get them twice. rme checks consent, suppressions and pauses again, and "
+            "the time until they expire starts anew."
+        ),
     ),
     ActionKind.GIVE_UP: (
-        "Give up",
-        "Ends {} {} as failed. They are not sent again. They may have arrived nevertheless: a "
-        "late receipt still makes them delivered.",
+        _("Give up"),
+        ngettext_lazy("Give %(number)s message up?", "Give %(number)s messages up?", "count"),
+        _(
+            "They end as failed and are not sent again. They may have arrived: a late receipt "
+            "still makes them delivered."
+        ),
     ),
 }
-"""The button of each action, and what it will do."""
-NOUNS = {
-    ActionKind.CANCEL: ("send", "sends"),
-    ActionKind.RESEND: ("message", "messages"),
-    ActionKind.LIFT: ("suppression", "suppressions"),
-    ActionKind.SEND_AGAIN: ("message", "messages"),
-    ActionKind.GIVE_UP: ("message", "messages"),
-}
-DECISION_REASON = (
-    "Kept in the audit and in the message's history, which your programs read. Name no recipient."
+"""The button of each action, its question, and its effect."""
+DECISION_REASON = _(
+    "The audit and the message's history keep it, and your programs can read it. Don't name the "
+    "recipient."
 )
 PAUSABLE = frozenset({"channel", "category", "template"})
 """What a pause can name."""
@@ -66,7 +79,7 @@ class ActionReasonForm(forms.Form):
 
     # Not `reason`, which is a filter of the same page.
     why = forms.CharField(
-        max_length=500, label="Why?", widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=500, label=_("Why?"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
 
@@ -110,19 +123,21 @@ def choose(request: HttpRequest, viewer: Viewer, kind: str) -> HttpResponseBase:
         tasks.request_work()
         url = reverse("console:action", args=[viewer.organization_id, action.pk])
         return HttpResponseRedirect(url)
-    button, effect = QUESTIONS[chosen_kind]
+    button, question, effect = QUESTIONS[chosen_kind]
     count = len(choice.targets)
     return access.show(
         request,
         viewer,
         "action_choose",
-        f"{button}?",
+        str(button),
         form=form,
         button=button,
         choice=choice,
         count=count,
-        effect=effect.format(f"{count:,}", NOUNS[chosen_kind][count != 1]),
+        question=question % {"count": count, "number": f"{count:,}"},
+        effect=effect,
         hidden=_hidden(data),
+        ticked=_ticked(data),
     )
 
 
@@ -136,6 +151,8 @@ def _kind(text: str) -> ActionKind:
 def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     """Return the rows that filters, or a message's id, mean for an action."""
     contact_id = ""
+    if ticked := _ticked(data):
+        return _of_ticked(viewer, kind, ticked)
     if message_id := ids.parse(data.get("message", "")):
         delivery_filter, scope = DeliveryFilter(message_id=message_id), f"message {message_id}"
         limit = message_filter.RECIPIENTS
@@ -180,6 +197,30 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     return ActionChoice(targets, scope, rows.following is not None, contact_id)
 
 
+def _ticked(data: QueryDict) -> list[UUID]:
+    """Return the ids of the deliveries that were ticked in a list."""
+    parsed = [ids.parse(each) for each in data.getlist(bulk_actions.TICKED)]
+    return [each for each in parsed if each][: bulk_actions.TICKED_LIMIT]
+
+
+def _of_ticked(viewer: Viewer, kind: ActionKind, ticked: Sequence[UUID]) -> ActionChoice:
+    """Return those of the ticked deliveries that an action is for; two queries at most."""
+    rows = Delivery.objects.filter(
+        organization_id=viewer.organization_id,
+        pk__in=ticked,
+        status__in=bulk_actions.STATUSES[kind],
+    )
+    if kind is ActionKind.LIFT:
+        rows = rows.filter(reason="SUPPRESSED")
+    if kind in bulk_actions.DECISIONS:
+        rows = rows.filter(due_at__isnull=True)
+    targets = list(rows.order_by("pk").values_list("pk", flat=True))
+    if kind is ActionKind.LIFT:
+        targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
+    scope = ngettext("%(number)s ticked message", "%(number)s ticked messages", len(ticked))
+    return ActionChoice(targets, scope % {"number": len(ticked)}, is_cut=False)
+
+
 def _shown_at(data: QueryDict) -> datetime:
     """Return when the page with the number was shown; now, if it is shown now."""
     text = data.get("shown_at", "")
@@ -209,16 +250,20 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         reason = form.cleaned_data["why"]
         row = Pause.objects.create(organization_id=viewer.organization_id, reason=reason, **scope)
         note(viewer, Action.PAUSED, row, changes=access.values(**scope), reason=reason)
-        messages.success(request, f"{row} has begun. It lasts until somebody ends it.")
+        messages.success(request, gettext("Paused. It lasts until somebody ends it."))
         return HttpResponseRedirect(reverse("admin:messaging_pause_change", args=[row.pk]))
-    words = " ".join(filter(None, scope.values())) or "everything"
+    words = (
+        wording.channel(scope["channel"]),
+        scope["category"] and wording.category(scope["category"]),
+        scope["template"],
+    )
     return access.show(
         request,
         viewer,
         "pause",
-        "Pause?",
+        gettext("Pause"),
         form=form,
-        scope=words,
+        scope=", ".join(filter(None, words)) or gettext("Everything"),
         unknown=unknown,
         hidden=cleaned.items() if not unknown else [],
     )
@@ -244,5 +289,9 @@ def history(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the latest actions of an organization."""
     rows = BulkAction.objects.filter(organization_id=viewer.organization_id).defer("targets")
     return access.show(
-        request, viewer, "actions", "Actions", actions=list(rows.order_by("-pk")[:LISTED])
+        request,
+        viewer,
+        "actions",
+        gettext("Bulk actions"),
+        actions=list(rows.order_by("-pk")[:LISTED]),
     )

@@ -41,6 +41,9 @@ from rme.tenants.audit import Action, Actor
 from rme.tenants.oauth.authentication import Caller
 
 ActionKind = BulkAction.Kind
+TICKED = "row"
+"""The field of a list's boxes, by which ticked deliveries are chosen."""
+TICKED_LIMIT = 100
 SLICE = 100
 TARGETS_LIMIT = 10_000
 """The most rows of one action."""

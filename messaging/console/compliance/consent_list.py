@@ -1,23 +1,31 @@
 """The entries of the consent ledger: by person, channel, category, decision and source."""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 from uuid import UUID
 
 from django import forms
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from messaging.consent import entries
 from messaging.consent.entries import LedgerFilter
 from messaging.console import access, wording
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import FilterForm, search_field
+from messaging.console.filters import list_page
+from messaging.console.filters.filter_form import FilterForm, person_field
 from messaging.console.messages import explanations
 from messaging.console.people import names
-from messaging.domain.channels import ALL, Channel
+from messaging.domain.channels import ALL
 from messaging.models import ConsentEntry
 from messaging.policy import organization_policy
+from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
@@ -32,26 +40,20 @@ CURRENT = "current"
 
 
 class ConsentFilterForm(FilterForm):
-    person = search_field("Email, phone, name or id")
-    channel = forms.ChoiceField(
-        required=False,
-        choices=[("", "Any channel"), *((each, each) for each in Channel), (ALL, "All channels")],
-    )
-    category = forms.ChoiceField(required=False)
+    search_name: ClassVar[str] = "person"
+    person = person_field()
+    channel = forms.ChoiceField(required=False, label=_("Channel"))
+    category = forms.ChoiceField(required=False, label=_("Category"))
     status = forms.ChoiceField(
         required=False,
-        label="Decision",
-        choices=[("", "Any decision"), *ConsentEntry.Status.choices],
+        label=_("Decision"),
+        choices=[("", _("Any decision")), *ConsentEntry.Status.choices],
     )
-    source = forms.ChoiceField(
-        required=False,
-        choices=[
-            ("", "Any source"),
-            *((code, words.capitalize()) for code, words in wording.SOURCES.items()),
-        ],
-    )
+    source = forms.ChoiceField(required=False, label=_("Source"))
     entries = forms.ChoiceField(
-        required=False, choices=[("", "Every entry"), (CURRENT, "What counts now")]
+        required=False,
+        label=_("Entries"),
+        choices=[("", _("All entries")), (CURRENT, _("Current decisions"))],
     )
 
     def __init__(self, viewer: Viewer, data: QueryDict) -> None:
@@ -59,8 +61,12 @@ class ConsentFilterForm(FilterForm):
         categories = sorted(organization_policy.of(viewer.organization_id).categories)
         if (category := data.get("category", "")) and category not in (*categories, ALL):
             categories.append(category)  # a category that is gone still has entries
-        options = [(each, each) for each in categories]
-        self.offer("category", [("", "Any category"), *options, (ALL, "All categories")])
+        options = [(each, wording.category(each)) for each in (*categories, ALL)]
+        self.offer("category", [("", gettext("Any category")), *options])
+        channels = wording.channels(with_all=True).items()
+        self.offer("channel", [("", gettext("Any channel")), *channels])
+        sources = [(each, capfirst(wording.source(each))) for each in wording.SOURCES]
+        self.offer("source", [("", gettext("Any source")), *sources])
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +84,39 @@ class ConsentLine:
         """Return where the decision was made, and who recorded it."""
         return ", ".join(filter(None, [self.source, self.entry.recorded_by]))
 
+    @property
+    def decision(self) -> str:
+        """Return what was decided, such as `Opted out of marketing email`."""
+        entry = self.entry
+        return wording.decision(entry.status, entry.channel, entry.category)
+
+    @property
+    def colour(self) -> str:
+        return "good" if self.entry.status == ConsentEntry.Status.OPTED_IN else "warn"
+
+
+COLUMNS: list[Column[ConsentLine]] = [
+    Column("person", _("Person"), lambda line: Cell(line.person)),
+    Column("decision", _("Decision"), lambda line: Cell(line.decision, colour=line.colour), "wide"),
+    Column("source", _("Source"), lambda line: Cell(str(capfirst(line.source)))),
+    Column("recorded_by", _("Recorded by"), lambda line: Cell(line.entry.recorded_by)),
+    Column("evidence", _("Evidence"), lambda line: Cell(line.evidence), "wide"),
+    Column("decided", _("Decided"), lambda line: Cell(at=line.entry.occurred_at), "small"),
+    Column(
+        *("recorded", _("Recorded"), lambda line: Cell(at=line.entry.recorded_at)),
+        is_shown=False,
+    ),
+]
+
+
+def _target(viewer: Viewer, line: ConsentLine) -> Target:
+    url = reverse("console:consent_entry", args=[viewer.organization_id, line.entry.pk])
+    name = gettext("consent entry of %(person)s") % {"person": line.person}
+    return Target(url, name, line.entry.occurred_at)
+
 
 @access.page_for(Permission.SEE_PEOPLE)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the ledger, and the people whom the filter names."""
     form = ConsentFilterForm(viewer, request.GET)
@@ -88,17 +124,19 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     ledger_filter = _filter(form, contacts, request.GET.get("after", ""))
     rows, following = entries.page(viewer.organization_id, ledger_filter)
     contact_names = names.read(viewer, {row.contact_id for row in rows})
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "compliance/consent",
-        "Consent",
+        gettext("Consent"),
+        columns=COLUMNS,
+        lines=[_line(viewer, row, contact_names) for row in rows],
+        target=partial(_target, viewer),
         form=form,
         problem=problem or contact_names.problem,
         people=[
             (explanations.person_url(viewer, each.id), _label(viewer, each)) for each in contacts
         ],
-        lines=[_line(viewer, row, contact_names) for row in rows],
         following=following,
     )
 
@@ -114,7 +152,7 @@ def show_one(request: HttpRequest, viewer: Viewer, entry_id: UUID) -> HttpRespon
         request,
         viewer,
         "compliance/entry",
-        "Consent entry",
+        gettext("Consent entry"),
         problem=contact_names.problem,
         line=_line(viewer, row, contact_names),
     )
@@ -157,5 +195,5 @@ def _line(viewer: Viewer, entry: ConsentEntry, contact_names: names.Names) -> Co
         contact_names.of(entry.contact_id),
         explanations.person_url(viewer, entry.contact_id),
         wording.evidence(entry.evidence, in_full=viewer.sees_addresses),
-        wording.SOURCES.get(entry.source, entry.source),
+        wording.source(entry.source),
     )

@@ -5,15 +5,18 @@ from dataclasses import dataclass, replace
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import PrivacyRequestFilter
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.compliance.request_forms import NewRequestForm, PrivacyFilterForm
+from messaging.console.filters import list_page
 from messaging.console.people import names
 from messaging.models import PrivacyRequest
+from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
 from rme.tenants.access.roles import Permission
 
@@ -44,11 +47,32 @@ def line(viewer: Viewer, row: PrivacyRequest, contact_names: names.Names) -> Pri
 def _whom(viewer: Viewer, row: PrivacyRequest, contact_names: names.Names) -> str:
     if row.contact_id:
         return contact_names.of(row.contact_id)
-    return viewer.shown(row.address) or "an address, which is deleted"
+    return viewer.shown(row.address) or gettext("a deleted address")
+
+
+def _state(line: PrivacyRequestLine) -> Cell:
+    overdue = [(gettext("Overdue"), "bad")] if line.is_overdue else []
+    return Cell(line.row.get_state_display(), colour=line.colour, pills=overdue)
+
+
+COLUMNS: list[Column[PrivacyRequestLine]] = [
+    Column("who", _("Who"), lambda line: Cell(line.whom), "wide"),
+    Column("request", _("Request"), lambda line: Cell(line.row.get_kind_display())),
+    Column("state", _("State"), _state),
+    Column("requested", _("Requested"), lambda line: Cell(at=line.row.requested_at)),
+    Column("deadline", _("Deadline"), lambda line: Cell(at=line.row.due_at)),
+    Column("recorded_by", _("Recorded by"), lambda line: Cell(line.row.recorded_by)),
+    Column("note", _("How it was requested"), lambda line: Cell(line.row.note), is_shown=False),
+]
+
+
+def _target(line: PrivacyRequestLine) -> Target:
+    words = {"kind": line.row.get_kind_display(), "whom": line.whom}
+    return Target(line.url, gettext("%(kind)s of %(whom)s") % words, line.row.requested_at)
 
 
 @access.page_for(Permission.SEE_PEOPLE)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of requests, newest first."""
     form = PrivacyFilterForm(request.GET)
@@ -60,14 +84,16 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     request_filter = replace(request_filter, cursor=ids.parse(request.GET.get("after", "")))
     rows, following = requests.page(viewer.organization_id, request_filter, limit=PAGE)
     contact_names = names.read(viewer, {row.contact_id for row in rows})
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "compliance/requests",
-        "Privacy requests",
+        gettext("Privacy requests"),
+        columns=COLUMNS,
+        lines=[line(viewer, row, contact_names) for row in rows],
+        target=_target,
         form=form,
         problem=problem or contact_names.problem,
-        lines=[line(viewer, row, contact_names) for row in rows],
         following=following,
     )
 
@@ -87,6 +113,6 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "compliance/new_request",
-        "New privacy request",
+        gettext("New privacy request"),
         form=form,
     )

@@ -3,17 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
+from typing import ClassVar
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLResolver, get_resolver
+from django.shortcuts import get_object_or_404
+from django.urls import URLResolver, get_resolver, reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer
+from messaging.console.filters import list_page
 from messaging.console.filters.filter_form import FilterForm, MomentField
+from messaging.console.messages import explanations
+from rme.components.tables import Cell, Column, Target
 from rme.core import ids
 from rme.core.http.request_records import REST_PREFIX, template_of
 from rme.tenants.access.roles import Permission
@@ -38,35 +46,38 @@ def routes() -> tuple[str, ...]:
 
 
 class RequestFilterForm(FilterForm):
+    search_name: ClassVar[str] = "request_id"
     request_id = forms.UUIDField(
         required=False,
-        label="Request id",
-        widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off"}),
+        label=_("Request id"),
+        widget=forms.TextInput(
+            attrs={"type": "search", "autocomplete": "off", "placeholder": _("Request id")}
+        ),
     )
     status_class = forms.TypedChoiceField(
         required=False,
-        label="Status",
+        label=_("Status"),
         empty_value=None,
         coerce=int,
         choices=[
-            ("", "Any status"),
-            ("2", "2xx: done"),
-            ("4", "4xx: refused"),
-            ("5", "5xx: failed"),
+            ("", _("Any status")),
+            ("2", _("2xx: done")),
+            ("4", _("4xx: refused")),
+            ("5", _("5xx: failed")),
         ],
     )
-    route = forms.ChoiceField(required=False)
+    route = forms.ChoiceField(required=False, label=_("Route"))
     application_id = forms.TypedChoiceField(
-        required=False, label="Application", empty_value=None, coerce=int
+        required=False, label=_("Application"), empty_value=None, coerce=int
     )
-    since = MomentField(required=False, label="From")
-    until = MomentField(required=False, label="Until")
+    since = MomentField(required=False, label=_("From"))
+    until = MomentField(required=False, label=_("Until"))
 
     def __init__(self, data: Mapping[str, str], applications: Mapping[int, str]) -> None:
         super().__init__(data)
-        self.offer("route", [("", "Any route"), *((each, each) for each in routes())])
+        self.offer("route", [("", gettext("Any route")), *((each, each) for each in routes())])
         options = [(str(key), name) for key, name in applications.items()]
-        self.offer("application_id", [("", "Any application"), *options])
+        self.offer("application_id", [("", gettext("Any application")), *options])
 
     def read(self) -> RequestFilter:
         """Return what the form means; a form that is not valid filters by its valid fields."""
@@ -90,8 +101,12 @@ class RequestLine:
         return COLOURS.get(self.row.status // 100, "muted")
 
     @property
-    def milliseconds(self) -> float:
-        return self.row.microseconds / 1000
+    def duration(self) -> str:
+        return gettext("%(number).1f ms") % {"number": self.row.microseconds / 1000}
+
+    @property
+    def request(self) -> str:
+        return f"{self.row.method} {self.row.route}"
 
     @property
     def error(self) -> str:
@@ -99,28 +114,71 @@ class RequestLine:
         return wording.error(self.row.code)
 
 
+COLUMNS: list[Column[RequestLine]] = [
+    Column("request", _("Request"), lambda line: Cell(line.request), "wide"),
+    Column(
+        *("answer", _("Answer")),
+        lambda line: Cell(str(line.row.status), line.error or line.row.code, line.colour),
+        "wide",
+    ),
+    Column("code", _("Error code"), lambda line: Cell(line.row.code), is_shown=False),
+    Column("duration", _("Duration"), lambda line: Cell(line.duration), "small"),
+    Column(
+        "application", _("Application"), lambda line: Cell(line.application or gettext("Deleted"))
+    ),
+    Column("id", _("Request id"), lambda line: Cell(str(line.row.request_id)), "wide"),
+    Column("answered", _("Time"), lambda line: Cell(at=line.answered_at), "small"),
+]
+
+
 @access.page_for(Permission.SEE_SETTINGS)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the log."""
-    programs = Application.objects.filter(organization_id=viewer.organization_id).order_by(
-        "name", "pk"
-    )
-    applications = dict(programs.values_list("pk", "name"))
+    applications = _applications(viewer)
     form = RequestFilterForm(request.GET, applications)
     cursor = ids.parse(request.GET.get("after", ""))
     page = request_log.find(viewer.organization_id, form.read(), limit=PAGE, before=cursor)
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "developers/requests",
-        "API requests",
-        form=form,
+        gettext("API requests"),
+        columns=COLUMNS,
         lines=[RequestLine(row, applications.get(row.application_id, "")) for row in page.rows],
+        target=partial(_target, viewer),
+        form=form,
         following=page.following,
         searched_until=ids.moment(page.following) if page.following else None,
-        is_filtered=bool(form.query),
         days=settings.REQUEST_LOG_DAYS,
-        may_see_messages=viewer.may(Permission.SEE_MESSAGES),
-        may_see_applications=viewer.may(Permission.CHANGE_KEYS),
     )
+
+
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show_one(request: HttpRequest, viewer: Viewer, logged_id: UUID) -> HttpResponseBase:
+    """Return the page of a request, with its application and its message."""
+    rows = RequestLogEntry.objects.filter(organization_id=viewer.organization_id)
+    row = get_object_or_404(rows, pk=logged_id)
+    line = RequestLine(row, _applications(viewer).get(row.application_id, ""))
+    links = []
+    if row.message_id and viewer.may(Permission.SEE_MESSAGES):
+        links.append((explanations.message_url(viewer, row.message_id), gettext("Open message")))
+    if line.application and viewer.may(Permission.CHANGE_KEYS):
+        url = reverse("admin:tenants_application_change", args=[row.application_id])
+        links.append((url, gettext("Open application")))
+    back = reverse("console:requests", args=[viewer.organization_id]), gettext("All requests")
+    title = gettext("API request")
+    return list_page.show_row(request, viewer, title, COLUMNS, line, links=links, back=back)
+
+
+def _applications(viewer: Viewer) -> dict[int, str]:
+    """Return the names of the organization's applications by their ids; one query."""
+    rows = Application.objects.filter(organization_id=viewer.organization_id)
+    return dict(rows.order_by("name", "pk").values_list("pk", "name"))
+
+
+def _target(viewer: Viewer, line: RequestLine) -> Target:
+    url = reverse("console:request", args=[viewer.organization_id, line.row.pk])
+    name = gettext("request %(request)s") % {"request": line.request}
+    return Target(url, name, line.answered_at)

@@ -6,22 +6,28 @@ Sending again is what `managed_endpoints` does for REST: the same events, under 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import orjson
 from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.developers.webhook_filter import STATUS, WebhookFilterForm
+from messaging.console.filters import list_page
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.store.webhooks import contents
 from messaging.webhooks import delivery_log, endpoints, managed_endpoints, outbox, replays
 from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from messaging.webhooks.managed_endpoints import EndpointScope
+from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
 from rme.core.addresses import mask_all_in
 from rme.tenants.access.roles import Permission
@@ -30,14 +36,14 @@ from rme.tenants.admin import shown_once
 PAGE = 50
 MOST_PENDING = 1000
 """The most waiting deliveries that are counted."""
-DISABLED = "The endpoint is disabled, so nothing is sent to it. Enable it first."
+DISABLED = _("This endpoint is disabled. Enable it first.")
 
 
 class AgainForm(forms.Form):
     """Why events are sent again: the audit keeps it."""
 
     why = forms.CharField(
-        max_length=500, label="Why?", widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=500, label=_("Why?"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
 
@@ -54,7 +60,7 @@ class AttemptLine:
     @property
     def words(self) -> str:
         """Return what came of it: the status of the answer, or why there is none."""
-        return self.error or f"Answered {self.status}"
+        return self.error or gettext("Answered %(status)s") % {"status": self.status}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ class DeliveryLine:
 
     @property
     def status(self) -> str:
-        return STATUS[self.row.status][0]
+        return str(STATUS[self.row.status][0])
 
     @property
     def colour(self) -> str:
@@ -101,6 +107,34 @@ def _shown(viewer: Viewer, text: str) -> str:
     return text if viewer.sees_addresses else mask_all_in(text)
 
 
+def _state(line: DeliveryLine) -> Cell:
+    tries = line.row.tries
+    words = ngettext("%(number)s try", "%(number)s tries", tries) % {"number": tries}
+    return Cell(line.status, words if tries > 1 else "", line.colour)
+
+
+def _answer(line: DeliveryLine) -> Cell:
+    if not line.last:
+        return Cell()
+    return Cell(line.last.words, gettext("in %(number)s ms") % {"number": line.last.ms})
+
+
+COLUMNS: list[Column[DeliveryLine]] = [
+    Column("event", _("Event"), lambda line: Cell(line.row.type)),
+    Column("status", _("Status"), _state),
+    Column("answer", _("Last answer"), _answer, "wide"),
+    Column("id", _("Event id"), lambda line: Cell(str(line.row.event_id)), "wide"),
+    Column("next", _("Next try"), lambda line: Cell(at=line.row.due_at), "small"),
+    Column("happened", _("Time"), lambda line: Cell(at=line.happened_at), "small"),
+]
+
+
+def _target(viewer: Viewer, endpoint: WebhookEndpoint, line: DeliveryLine) -> Target:
+    arguments = [viewer.organization_id, endpoint.pk, line.row.pk]
+    name = gettext("delivery of %(event)s") % {"event": line.row.type}
+    return Target(reverse("console:webhook_delivery", args=arguments), name, line.happened_at)
+
+
 @access.page_for(Permission.SEE_SETTINGS)
 @require_GET
 def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
@@ -110,7 +144,9 @@ def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """
     endpoints_of_organization = _endpoints(viewer)
     if not endpoints_of_organization:
-        return access.show(request, viewer, "developers/no_endpoint", "Webhooks", **may(viewer))
+        return access.show(
+            request, viewer, "developers/no_endpoint", gettext("Webhooks"), **may(viewer)
+        )
     first = min(
         endpoints_of_organization,
         key=lambda row: (row.failing_since is None, not row.enabled, -row.pk),
@@ -121,7 +157,7 @@ def show_first(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
 
 @access.page_for(Permission.SEE_SETTINGS)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponseBase:
     """Return an endpoint with a page of its deliveries, and with a secret that is shown once."""
     endpoint = endpoint_of(viewer, endpoint_id)
@@ -129,21 +165,22 @@ def show(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpResponse
     cursor = ids.parse(request.GET.get("after", ""))
     page = delivery_log.find(endpoint.pk, form.read(), limit=PAGE, before=cursor)
     secrets = shown_once.read(request, endpoint)
-    response = access.show(
+    response = list_page.show(
         request,
         viewer,
         "developers/webhooks",
-        f"Webhook {endpoint}",
+        gettext("Webhook %(name)s") % {"name": endpoint},
+        columns=COLUMNS,
+        lines=[_line(viewer, row) for row in page.rows],
+        target=partial(_target, viewer, endpoint),
         endpoint=endpoint,
         endpoints=_endpoints(viewer),
         pending=delivery_log.count_pending(endpoint, MOST_PENDING + 1),
         most_pending=MOST_PENDING,
         secrets=secrets,
         form=form,
-        lines=[_line(viewer, row) for row in page.rows],
         following=page.following,
         searched_until=ids.moment(page.following) if page.following else None,
-        is_filtered=bool(form.query),
         **may(viewer),
     )
     if secrets:
@@ -165,7 +202,7 @@ def show_one(
         viewer.require(Permission.CHANGE_WEBHOOKS)
         problem = _send_again(viewer, endpoint, WebhookDeliveryFilter(webhook_id=row.event_id))
         if not problem:
-            messages.success(request, "It is sent again, under the same webhook-id.")
+            messages.success(request, gettext("Queued again with the same webhook-id."))
             return HttpResponseRedirect(request.path)
     event = contents.read(row.pk)
     body = outbox.payload_of(event, test=False) if event else None
@@ -173,7 +210,7 @@ def show_one(
         request,
         viewer,
         "developers/webhook",
-        f"Event {row.type} to {endpoint}",
+        gettext("%(event)s to %(endpoint)s") % {"event": row.type, "endpoint": endpoint},
         endpoint=endpoint,
         line=_line(viewer, row),
         payload=_shown(viewer, _indented(body)),
@@ -192,19 +229,19 @@ def send_chosen_again(request: HttpRequest, viewer: Viewer, endpoint_id: int) ->
     filters = WebhookFilterForm(request.POST if is_posted else request.GET)
     form = AgainForm(request.POST if is_posted else None, label_suffix="")
     delivery_filter, problem = filters.read(), ""
-    if filters.errors:  # a filter that is not understood must not choose more than was meant
-        problem = f"These filters cannot be read: {filters.in_words}."
+    if filters.errors:  # a filter that isn't valid must not choose more than was meant
+        problem = gettext("Some filters aren't valid: %(filters)s.") % {"filters": filters.in_words}
     elif form.is_valid():
         problem = _send_again(viewer, endpoint, delivery_filter, form.cleaned_data["why"])
         if not problem:
-            messages.success(request, "They are sent again, under the same webhook-ids.")
+            messages.success(request, gettext("Queued again with the same webhook-ids."))
             return HttpResponseRedirect(_list_of(viewer, endpoint, filters))
     count = 0 if filters.errors else replays.count_chosen(endpoint, delivery_filter)
     return access.show(
         request,
         viewer,
         "developers/webhooks_again",
-        "Send again?",
+        gettext("Resend these deliveries?"),
         endpoint=endpoint,
         filters=filters,
         form=form,
@@ -229,7 +266,7 @@ def _send_again(
             EndpointScope(viewer.organization_id), key, delivery_filter, viewer.actor, reason
         )
     except errors.InvalidPayload:
-        return DISABLED
+        return str(DISABLED)
     return ""
 
 
@@ -251,7 +288,7 @@ def _list_of(viewer: Viewer, endpoint: WebhookEndpoint, filters: WebhookFilterFo
     return f"{url}?{filters.query}" if filters.query else url
 
 
-def may(viewer: Viewer) -> dict[str, bool]:
+def may(viewer: Viewer) -> dict[str, Any]:
     """Return what the pages ask of a person's permissions."""
     return {
         "may_change": viewer.may(Permission.CHANGE_WEBHOOKS),

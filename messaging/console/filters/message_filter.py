@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.utils import timezone
+from django.utils.functional import Promise, lazy
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.console import wording
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
+from messaging.console.filters.filter_form import FilterForm, MomentField, person_field
 from messaging.delivery.accounts import SIMULATORS
-from messaging.domain.channels import Channel
 from messaging.domain.figures import STATUSES, Figure
 from messaging.models import Template
 from messaging.policy import organization_policy
@@ -21,12 +24,12 @@ from rme.core import errors
 from rme.crm import people
 
 PERIODS = {
-    "1": ("Last hour", timedelta(hours=1)),
-    "24": ("Last 24 hours", timedelta(hours=24)),
-    "168": ("Last 7 days", timedelta(days=7)),
-    "720": ("Last 30 days", timedelta(days=30)),
+    "1": (gettext_lazy("Last hour"), timedelta(hours=1)),
+    "24": (gettext_lazy("Last 24 hours"), timedelta(hours=24)),
+    "168": (gettext_lazy("Last 7 days"), timedelta(days=7)),
+    "720": (gettext_lazy("Last 30 days"), timedelta(days=30)),
 }
-MODES = {"live": "Live", "test": "Test"}
+MODES = {"live": gettext_lazy("Live"), "test": gettext_lazy("Test")}
 PEOPLE = 50
 """The most people that a search for a person filters by."""
 TEMPLATES = 500
@@ -38,33 +41,40 @@ MOMENT = "%Y-%m-%dT%H:%M"
 """The form of `since` and `until`, in the organization's time zone."""
 RECIPIENTS = 100
 """The most recipients of one message."""
-LABELS: Mapping[str, Mapping[str, str]] = {
-    "status": {code: text for code, (text, _) in wording.STATUS.items()}
-    | {WAITING: "Waiting, scheduled or being sent", HELD: "In manual review"},
-    "reason": {code: text[:1].upper() + text[1:] for code, text in wording.REASONS.items()},
+
+
+def _label(text: str) -> str:
+    """Return words as a label in the language of the page."""
+    return str(capfirst(_(text)))
+
+
+_lazy_label = lazy(_label, str)
+LABELS: Mapping[str, Mapping[str, str | Promise]] = {
+    "status": {code: gettext_lazy(text) for code, (text, _colour) in wording.STATUS.items()}
+    | {
+        WAITING: gettext_lazy("Waiting, scheduled or being sent"),
+        HELD: gettext_lazy("Needs review"),
+    },
+    "reason": {code: _lazy_label(text) for code, text in wording.REASONS.items()},
     "mode": MODES,
-    "period": {code: text for code, (text, _) in PERIODS.items()},
+    "period": {code: text for code, (text, _length) in PERIODS.items()},
 }
 """The values of fields in words, by field."""
 
 
-def _choices(empty: str, values: Sequence[str] | Mapping[str, str]) -> list[tuple[str, str]]:
-    pairs = values.items() if isinstance(values, Mapping) else ((each, each) for each in values)
-    return [("", empty), *pairs]
-
-
 class MessageFilterForm(FilterForm):
-    person = search_field("Email, phone, name or id")
-    status = forms.ChoiceField(required=False)
-    channel = forms.ChoiceField(required=False)
-    category = forms.ChoiceField(required=False)
-    template = forms.ChoiceField(required=False)
-    provider = forms.ChoiceField(required=False, label="Provider account")
-    reason = forms.ChoiceField(required=False)
-    mode = forms.ChoiceField(required=False)
-    period = forms.ChoiceField(required=False)
-    since = MomentField(required=False, label="From")
-    until = MomentField(required=False, label="Until")
+    search_name: ClassVar[str] = "person"
+    person = person_field()
+    status = forms.ChoiceField(required=False, label=gettext_lazy("Status"))
+    channel = forms.ChoiceField(required=False, label=gettext_lazy("Channel"))
+    category = forms.ChoiceField(required=False, label=gettext_lazy("Category"))
+    template = forms.ChoiceField(required=False, label=gettext_lazy("Template"))
+    provider = forms.ChoiceField(required=False, label=gettext_lazy("Provider account"))
+    reason = forms.ChoiceField(required=False, label=gettext_lazy("Reason"))
+    mode = forms.ChoiceField(required=False, label=gettext_lazy("Mode"))
+    period = forms.ChoiceField(required=False, label=gettext_lazy("Period"))
+    since = MomentField(required=False, label=gettext_lazy("From"))
+    until = MomentField(required=False, label=gettext_lazy("Until"))
 
     def __init__(self, viewer: Viewer, data: Mapping[str, str]) -> None:
         super().__init__(data)
@@ -73,28 +83,24 @@ class MessageFilterForm(FilterForm):
         rows = Template.objects.filter(organization_id=viewer.organization_id)
         names = rows.order_by("name").values_list("name", flat=True).distinct()[:TEMPLATES]
         accounts = [each.name for each in (*policy.accounts, *SIMULATORS.values())]
-        self.offer("status", _choices("Any status", LABELS["status"]))
-        self.offer("channel", _choices("Any channel", list(Channel)))
-        self._offer_names("category", "Any category", sorted(policy.categories))
-        self._offer_names("template", "Any template", list(names))
-        self._offer_names("provider", "Any account", list(dict.fromkeys(accounts)))
-        self._offer_names("reason", "Any reason", LABELS["reason"])
-        self.offer("mode", _choices("Live and test", LABELS["mode"]))
-        self.offer("period", _choices("Any time", LABELS["period"]))
+        categories = {code: wording.category(code) for code in sorted(policy.categories)}
+        self._offer_words("status", _("Any status"), LABELS["status"])
+        self._offer_words("channel", _("Any channel"), wording.channels())
+        self._offer_names("category", _("Any category"), categories)
+        self._offer_names("template", _("Any template"), {each: each for each in names})
+        self._offer_names("provider", _("Any account"), {each: each for each in accounts})
+        self._offer_names("reason", _("Any reason"), LABELS["reason"])
+        self._offer_words("mode", _("Live and test"), LABELS["mode"])
+        self._offer_words("period", _("Any time"), LABELS["period"])
 
-    def _offer_names(
-        self, name: str, empty: str, values: Sequence[str] | Mapping[str, str]
-    ) -> None:
+    def _offer_words(self, name: str, empty: str, words: Mapping[str, str | Promise]) -> None:
+        self.offer(name, [("", empty), *words.items()])
+
+    def _offer_names(self, name: str, empty: str, words: Mapping[str, str | Promise]) -> None:
         """Offer names, and the one that is set: the messages of a name that is gone are there."""
-        choices, value = _choices(empty, values), self.data.get(name, "")
-        if value not in dict(choices) and "\0" not in value:  # PostgreSQL refuses NUL
-            choices.append((value, value))
-        self.offer(name, choices)
-
-    @property
-    def has_more(self) -> bool:
-        """Return whether filters besides the person are set."""
-        return bool(self.typed.keys() - {"person"})
+        value = self.data.get(name, "")
+        gone = {} if value in words or not value or "\0" in value else {value: value}
+        self._offer_words(name, empty, {**words, **gone})  # PostgreSQL refuses NUL
 
     @property
     def in_words(self) -> str:
@@ -104,12 +110,20 @@ class MessageFilterForm(FilterForm):
 
 def in_words(data: Mapping[str, str]) -> str:
     """Return the filters of a query as a text."""
-    parts = []
-    for name, field in MessageFilterForm.base_fields.items():
-        if value := data.get(name):
-            label = field.label or name.capitalize()
-            parts.append(f"{label}: {LABELS.get(name, {}).get(value, value)}")
-    return ", ".join(parts) or "all messages"
+    parts = [
+        f"{field.label}: {_value_in_words(name, value)}"
+        for name, field in MessageFilterForm.base_fields.items()
+        if (value := data.get(name))
+    ]
+    return ", ".join(parts) or _("all messages")
+
+
+def _value_in_words(name: str, value: str) -> str:
+    if name == "channel":
+        return wording.channel(value)
+    if name == "category":
+        return wording.category(value)
+    return str(LABELS.get(name, {}).get(value, value))
 
 
 @dataclass(frozen=True, slots=True)

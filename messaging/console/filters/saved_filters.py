@@ -1,4 +1,4 @@
-"""Saved filters of the list of messages: built-in ones, a person's own, and shared ones."""
+"""Views of the list of messages: built-in filters, a person's own, and shared ones."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,9 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from messaging.console import access
@@ -24,19 +27,19 @@ SHOWN = 100
 """The most saved filters that a page shows, and that a person saves in an organization."""
 QUERY_LIMIT = SavedFilter._meta.get_field("query").max_length or 0
 BUILT_IN = {
-    "Manual review": f"status={HELD}",
-    "Failed in the last 24 hours": "status=FAILED&period=24",
-    "Scheduled": "status=SCHEDULED",
-    "Simulator outbox": "provider=simulator",
+    gettext_lazy("All"): "",
+    gettext_lazy("Failed"): "status=FAILED",
+    gettext_lazy("Scheduled"): "status=SCHEDULED",
+    gettext_lazy("Needs review"): f"status={HELD}",
 }
-"""The query of each filter that every organization has, by name."""
+"""The query of each view that every organization has, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterLink:
     """A saved filter as a link; `is_open`: it is what the page shows."""
 
-    name: str
+    name: str | Promise
     url: str
     is_open: bool
     is_shared: bool = False
@@ -46,9 +49,13 @@ class SaveFilterForm(forms.Form):
     """The name of a filter, and who sees it."""
 
     name = forms.CharField(
-        max_length=80, label="Save as", widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=80,
+        label=gettext_lazy("Name"),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    is_shared = forms.BooleanField(required=False, label="Share with the organization")
+    is_shared = forms.BooleanField(
+        required=False, label=gettext_lazy("Share with the organization")
+    )
 
     def __init__(self, filters: MessageFilterForm, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="save_%s", label_suffix="")
@@ -59,16 +66,19 @@ class SaveFilterForm(forms.Form):
         cleaned = super().clean() or {}
         query = self.filters.query
         if not self.filters.is_valid() or not 0 < len(query) <= QUERY_LIMIT:
-            self.add_error(None, "Choose valid filters first, then save them.")
+            self.add_error(None, _("Choose valid filters first, then save them."))
         elif self.filters.data.get("person"):
-            self.add_error(None, "A person cannot be saved: find people by the search field.")
+            self.add_error(None, _("A view can't contain a person. Remove the search first."))
         return cleaned
 
 
 def links(viewer: Viewer, query: str) -> list[FilterLink]:
     """Return the filters that a person may open, `query` being the open one; one statement."""
     page = reverse("console:messages", args=[viewer.organization_id])
-    built_in = [FilterLink(name, f"{page}?{q}", q == query) for name, q in BUILT_IN.items()]
+    built_in = [
+        FilterLink(name, f"{page}?{each}" if each else page, each == query)
+        for name, each in BUILT_IN.items()
+    ]
     saved = [
         FilterLink(row.name, f"{page}?{row.query}", row.query == query, row.is_shared)
         for row in _visible(viewer)[:SHOWN]
@@ -92,7 +102,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             return _save(request, viewer, form)
     rows = _visible(viewer).select_related("user")[:SHOWN]
     lines = [(row, in_words(QueryDict(row.query)), _may_change(viewer, row)) for row in rows]
-    return access.show(request, viewer, "filters", "Saved filters", form=form, filters=lines)
+    return access.show(request, viewer, "filters", _("Saved views"), form=form, filters=lines)
 
 
 def _save(request: HttpRequest, viewer: Viewer, form: SaveFilterForm) -> HttpResponseBase:
@@ -101,14 +111,18 @@ def _save(request: HttpRequest, viewer: Viewer, form: SaveFilterForm) -> HttpRes
     name, query = form.cleaned_data["name"], form.filters.query
     page = reverse("console:messages", args=[viewer.organization_id])
     if SavedFilter.objects.filter(**owner).count() >= SHOWN:
-        messages.error(request, f"You have saved {SHOWN} filters here. Delete one first.")
+        messages.error(
+            request,
+            _("You already have %(number)s saved views. Delete one first.") % {"number": SHOWN},
+        )
         return HttpResponseRedirect(f"{page}?{query}")
     values = {"query": query, "is_shared": form.cleaned_data["is_shared"]}
     with transaction.atomic():
         row, is_new = SavedFilter.objects.update_or_create(**owner, name=name, defaults=values)
         action = Action.ADDED if is_new else Action.CHANGED
         note(viewer, action, row, label=name, changes=access.values(**values))
-    messages.success(request, f"{'Saved' if is_new else 'Replaced'}: {name}.")
+    text = _("Saved: %(name)s.") if is_new else _("Replaced: %(name)s.")
+    messages.success(request, text % {"name": name})
     return HttpResponseRedirect(f"{page}?{query}")
 
 
@@ -129,16 +143,16 @@ def change(request: HttpRequest, viewer: Viewer, filter_id: UUID) -> HttpRespons
         with transaction.atomic():
             note(viewer, Action.DELETED, row, label=row.name)
             row.delete()
-        messages.success(request, f"Deleted: {row.name}.")
+        messages.success(request, _("Deleted: %(name)s.") % {"name": row.name})
     elif name:
         try:
             with transaction.atomic():
                 SavedFilter.objects.filter(pk=row.pk).update(name=name)
                 changes = {"name": [row.name, name]}
                 note(viewer, Action.CHANGED, row, label=name, changes=changes)
-            messages.success(request, f"Renamed: {name}.")
+            messages.success(request, _("Renamed: %(name)s.") % {"name": name})
         except IntegrityError:
-            messages.error(request, f"There is a filter {name} already.")
+            messages.error(request, _("You already have a view called %(name)s.") % {"name": name})
     else:
-        messages.error(request, "Type a name.")
+        messages.error(request, _("Type a name."))
     return HttpResponseRedirect(reverse("console:filters", args=[viewer.organization_id]))

@@ -1,23 +1,29 @@
 """The list of messages: one line for each recipient, with filters that combine, and its export."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_GET, require_POST
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
 from messaging import links
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.bulk_actions import ActionKind
-from messaging.console.filters import saved_filters
+from messaging.console.filters import list_page, saved_filters
 from messaging.console.filters.message_filter import Chosen, MessageFilterForm, read
 from messaging.domain.statuses import Status
 from messaging.models import MessageContent
 from messaging.reports import delivery_list
 from messaging.store.reports.deliveries import Cursor, DeliveryPage, DeliveryRow
+from rme.components.tables import Cell, Column, Target
 from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
 from rme.core.http import downloads
@@ -27,16 +33,13 @@ from rme.tenants.audit import Action
 
 PAGE = 50
 OFFERS = {
-    ActionKind.RESEND: "Send failed ones again",
-    ActionKind.CANCEL: "Cancel scheduled ones",
-    ActionKind.LIFT: "Lift suppressions",
+    ActionKind.RESEND: _("Resend failed"),
+    ActionKind.CANCEL: _("Cancel scheduled"),
+    ActionKind.LIFT: _("Lift suppressions"),
 }
-"""The buttons of actions on all that the filters match."""
-DECISIONS = {
-    ActionKind.SEND_AGAIN: "Send all of them again",
-    ActionKind.GIVE_UP: "Give up all of them",
-}
-"""The buttons of the list of what is in manual review."""
+"""The buttons of actions on messages that are ticked, or on all that the filters match."""
+DECISIONS = {ActionKind.SEND_AGAIN: _("Send again"), ActionKind.GIVE_UP: _("Give up")}
+"""The buttons of the list of messages that need review."""
 EXPORTED = 100_000
 """The most rows of an export."""
 EXPORT_PAGE = 1000
@@ -56,12 +59,9 @@ class MessageLine:
     reason: str
 
     @property
-    def may_be_cancelled(self) -> bool:
-        return self.row.status == Status.SCHEDULED
-
-    @property
-    def is_held(self) -> bool:
-        return self.row.is_held
+    def whom(self) -> str:
+        """Return the recipient by name, or else by address."""
+        return self.name or self.address or gettext("a person without a name")
 
 
 def message_lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[MessageLine]:
@@ -89,6 +89,42 @@ def reason_of(row: DeliveryRow) -> str:
     if row.status == Status.ACCEPTED and row.waiting:
         return wording.waiting(row.waiting)
     return ""
+
+
+def _recipient(line: MessageLine) -> Cell:
+    return Cell(line.whom, note=line.address if line.name else "")
+
+
+def _content(line: MessageLine) -> Cell:
+    test = [(gettext("Test"), "muted")] if line.row.test else []
+    return Cell(line.subject, pills=test)
+
+
+def _columns(viewer: Viewer, choice: Chosen) -> list[Column[MessageLine]]:
+    """Return the columns of the list; that of scheduled messages says when they go."""
+    is_scheduled = list(choice.delivery_filter.statuses) == [Status.SCHEDULED]
+
+    def sends_at(line: MessageLine) -> Cell:
+        at = line.row.due_at if line.row.status == Status.SCHEDULED else None
+        return Cell(wording.minute(at, viewer.zone) if at else "")
+
+    def state(line: MessageLine) -> Cell:
+        at = "" if is_scheduled else sends_at(line).text
+        note = gettext("Sends at %(time)s") % {"time": at} if at else line.reason
+        return Cell(line.status, note, line.colour)
+
+    return [
+        Column("recipient", _("Recipient"), _recipient, "wide"),
+        Column("content", _("Content"), _content, "wide"),
+        Column(
+            "channel", _("Channel"), lambda line: Cell(wording.channel(line.row.channel)), "small"
+        ),
+        Column("category", _("Category"), lambda line: Cell(wording.category(line.row.category))),
+        Column("status", _("Status"), state, "wide"),
+        Column("sends_at", _("Sends at"), sends_at, is_shown=False, is_fixed=is_scheduled),
+        Column("provider", _("Provider"), lambda line: Cell(line.row.provider or "")),
+        Column("accepted", _("Accepted"), lambda line: Cell(at=line.row.created_at), "small"),
+    ]
 
 
 def people(organization_id: str, contact_ids: Sequence[str]) -> dict[str, ContactRecord]:
@@ -131,42 +167,61 @@ def _read_cursor(text: str) -> Cursor | None:
     return Cursor(identifier, int(position)) if identifier and position.isdecimal() else None
 
 
+def _target(viewer: Viewer, line: MessageLine) -> Target:
+    arguments = [viewer.organization_id, line.row.message_id]
+    query = f"?recipient={line.row.position}" if line.row.position else ""
+    return Target(
+        f"{reverse('console:message', args=arguments)}{query}",
+        gettext("message to %(person)s") % {"person": line.whom},
+        line.row.created_at,
+        key=str(line.row.id),
+        peek_url=f"{reverse('console:message_peek', args=arguments)}{query}",
+    )
+
+
 @access.page
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the list."""
     form = MessageFilterForm(viewer, request.GET)
     choice = read(form)
     page = find(viewer, choice, _read_cursor(request.GET.get("after", "")), PAGE)
     following = page.following
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "messages",
-        "Messages",
+        gettext("Messages"),
+        columns=_columns(viewer, choice),
+        lines=message_lines(viewer, page.rows),
+        target=partial(_target, viewer),
+        ticks=bulk_actions.TICKED if viewer.may_operate else "",
         form=form,
         problem=choice.problem,
-        lines=message_lines(viewer, page.rows),
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
-        is_filtered=bool(form.query),
         offers=_offers(choice),
+        tick_offers=_labels(DECISIONS if choice.delivery_filter.held else OFFERS),
         is_review=choice.delivery_filter.held,
         saved=saved_filters.links(viewer, form.query),
         save_form=saved_filters.SaveFilterForm(form),
     )
 
 
-def _offers(choice: Chosen) -> list[tuple[str, str]]:
+def _offers(choice: Chosen) -> list[tuple[str, str | Promise]]:
     """Return the actions that there may be something for: those of the chosen status, or all."""
     if choice.delivery_filter.held:
-        return [(kind.lower(), label) for kind, label in DECISIONS.items()]
+        return _labels(DECISIONS)
     statuses = set(choice.delivery_filter.statuses)
     return [
         (kind.lower(), label)
         for kind, label in OFFERS.items()
         if not statuses or statuses & set(bulk_actions.STATUSES[kind])
     ]
+
+
+def _labels(offers: Mapping[ActionKind, str | Promise]) -> list[tuple[str, str | Promise]]:
+    return [(kind.lower(), label) for kind, label in offers.items()]
 
 
 @access.page

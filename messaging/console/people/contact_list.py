@@ -1,44 +1,86 @@
 """The contacts of an organization: those of the embedded platform, or a search of a remote one."""
 
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 from uuid import UUID
 
 from django import forms
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_GET
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import FilterForm, search_field
+from messaging.console.filters import list_page
+from messaging.console.filters.filter_form import FilterForm, person_field
 from messaging.console.messages import explanations
+from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
 from rme.crm import people, platforms
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.models import Contact
 from rme.tenants.access.roles import Permission
+from rme.tenants.organizations import languages
 
 PAGE = 50
+TICKED = "contact"
+"""The field of the boxes."""
 SEARCHED = ("first_name", "last_name", "email", "mobile", "phone")
 """The fields of which a search also finds a part, if no contact is found by its beginning."""
 Row = Contact | ContactRecord
 
 
 class ContactFilterForm(FilterForm):
-    person = search_field("Email, phone, name or id")
+    search_name: ClassVar[str] = "person"
+    person = person_field()
     missing = forms.ChoiceField(
         required=False,
-        label="Addresses",
+        label=_("Missing"),
         choices=[
-            ("", "Any"),
-            ("email", "No email address"),
-            ("mobile", "No mobile number"),
-            ("account", "No account"),
+            ("", _("Nothing in particular")),
+            ("email", _("Email address")),
+            ("mobile", _("Mobile number")),
+            ("account", _("Account")),
         ],
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ContactLine:
+    """A contact in words."""
+
+    row: Row
+    name: str
+    url: str
+    email: str
+    mobile: str
+
+
+def _columns(*, is_embedded: bool) -> list[Column[ContactLine]]:
+    return [
+        Column("name", _("Name"), lambda line: Cell(line.name), "wide"),
+        Column("email", _("Email"), lambda line: Cell(line.email), "wide"),
+        Column("mobile", _("Mobile"), lambda line: Cell(line.mobile)),
+        Column("language", _("Language"), lambda line: Cell(_language(line))),
+        Column("zone", _("Time zone"), lambda line: Cell(line.row.zone or "")),
+        *([Column("account", _("Account"), _account)] if is_embedded else []),
+    ]
+
+
+def _language(line: ContactLine) -> str:
+    return languages.name(line.row.language) if line.row.language else ""
+
+
+def _account(line: ContactLine) -> Cell:
+    account = line.row.account if isinstance(line.row, Contact) else None
+    return Cell(str(account or ""))
+
+
 @access.page_for(Permission.SEE_PEOPLE)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of contacts, newest first."""
     form = ContactFilterForm(request.GET)
@@ -54,15 +96,18 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             rows = [*people.find(viewer.organization_id, _text(form), limit=PAGE)]
         except errors.Unavailable as error:
             problem = error.message
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "people/contacts",
-        "Contacts",
+        gettext("Contacts"),
+        columns=_columns(is_embedded=is_embedded),
+        lines=[_line(viewer, row) for row in rows],
+        target=partial(_target, viewer),
+        ticks=TICKED if is_embedded and viewer.may_change_people else "",
         form=form,
         is_embedded=is_embedded,
         problem=problem,
-        lines=[_line(viewer, row) for row in rows],
         following=following,
     )
 
@@ -89,15 +134,14 @@ def _embedded(
     return [*page[:PAGE]], page[PAGE - 1].pk if len(page) > PAGE else None
 
 
-def _line(viewer: Viewer, row: Row) -> dict[str, object]:
-    """Return a contact's row of the table."""
+def _line(viewer: Viewer, row: Row) -> ContactLine:
     name = str(row) if isinstance(row, Contact) else row.name
     email, mobile = viewer.shown(row.email), viewer.shown(row.mobile)
     url = explanations.person_url(viewer, str(row.id))
-    return {
-        "row": row,
-        "name": name or email or mobile or str(row.id),
-        "url": url,
-        "email": email,
-        "mobile": mobile,
-    }
+    return ContactLine(row, name or email or mobile or str(row.id), url, email, mobile)
+
+
+def _target(viewer: Viewer, line: ContactLine) -> Target:
+    key = str(line.row.id)
+    peek_url = reverse("console:person_peek", args=[viewer.organization_id, key])
+    return Target(line.url, line.name, key=key, peek_url=peek_url)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
@@ -13,7 +14,8 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, Que
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.consent import gate_lock, suppressions
 from messaging.consent.suppressions import ListEntry, NewSuppression
@@ -21,13 +23,15 @@ from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.action_pages import ActionReasonForm
-from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
+from messaging.console.filters import list_page
+from messaging.console.filters.filter_form import FilterForm, MomentField, person_field
 from messaging.console.messages import explanations
 from messaging.console.people import names
 from messaging.console.people.person_forms import CHANNELS
 from messaging.content import compose
 from messaging.domain.channels import ALL, Channel
 from messaging.models import BulkAction, Suppression
+from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
 from rme.core.addresses import phone_problem, phone_readings, valid_phone
 from rme.crm import people
@@ -40,23 +44,51 @@ PEOPLE = 50
 """The most people that a search filters by."""
 Reason = Suppression.Reason
 SOURCES = {
-    "ADMIN": "Console",
-    "API": "API",
-    "IMPORT": "Import",
-    "PROVIDER": "Provider",
-    "SMS_KEYWORD": "SMS",
+    "ADMIN": _("Console"),
+    "API": _("API"),
+    "IMPORT": _("Import"),
+    "PROVIDER": _("Provider"),
+    "SMS_KEYWORD": _("SMS"),
 }
 
 
 class SuppressionFilterForm(FilterForm):
-    recipient = search_field("Email, phone, name or id", label="Person or address")
-    channel = forms.ChoiceField(required=False, choices=[("", "Any channel"), *CHANNELS])
-    reason = forms.ChoiceField(required=False, choices=[("", "Any reason"), *Reason.choices])
-    source = forms.ChoiceField(required=False, choices=[("", "Any source"), *SOURCES.items()])
+    search_name: ClassVar[str] = "recipient"
+    recipient = person_field(_("Person or address"))
+    channel = forms.ChoiceField(
+        required=False, label=_("Channel"), choices=[("", _("Any channel")), *CHANNELS]
+    )
+    reason = forms.ChoiceField(
+        required=False, label=_("Reason"), choices=[("", _("Any reason")), *Reason.choices]
+    )
+    source = forms.ChoiceField(
+        required=False, label=_("Source"), choices=[("", _("Any source")), *SOURCES.items()]
+    )
+
+
+COLUMNS: list[Column[dict[str, Any]]] = [
+    Column("recipient", _("Person or address"), lambda line: Cell(line["whom"]), "wide"),
+    Column("channel", _("Channel"), lambda line: Cell(line["channel"])),
+    Column("reason", _("Reason"), lambda line: Cell(line["row"].get_reason_display())),
+    Column("source", _("Source"), lambda line: Cell(str(line["source"]))),
+    Column("note", _("Note"), lambda line: Cell(line["row"].note), "wide"),
+    Column("added", _("Added"), lambda line: Cell(at=line["row"].created_at)),
+    Column("expires", _("Expires"), lambda line: _expiry(line["row"])),
+]
+
+
+def _expiry(row: Suppression) -> Cell:
+    return Cell(at=row.expires_at) if row.expires_at else Cell(gettext("Never"))
+
+
+def _target(viewer: Viewer, line: dict[str, Any]) -> Target:
+    url = explanations.suppression_url(viewer, line["row"].pk)
+    name = gettext("suppression of %(whom)s") % {"whom": line["whom"]}
+    return Target(url, name, line["row"].created_at)
 
 
 @access.page_for(Permission.SEE_PEOPLE)
-@require_GET
+@list_page.takes_columns
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the suppressions in force, newest first."""
     form = SuppressionFilterForm(request.GET)
@@ -70,14 +102,16 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         rows = rows.filter(pk__lt=cursor)
     page = list(rows.order_by("-pk")[: PAGE + 1])
     contact_names = names.read(viewer, {row.contact_id for row in page})
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "people/suppressions",
-        "Suppressions",
+        gettext("Suppressions"),
+        columns=COLUMNS,
+        lines=[_words(viewer, row, contact_names) for row in page[:PAGE]],
+        target=partial(_target, viewer),
         form=form,
         problem=problem or contact_names.problem,
-        lines=[_words(viewer, row, contact_names) for row in page[:PAGE]],
         following=page[PAGE - 1].pk if len(page) > PAGE else None,
     )
 
@@ -96,12 +130,13 @@ def _about(viewer: Viewer, text: str) -> tuple[Q, str]:
     return suppressions.about([each.id for each in contacts], [address, *addresses]), problem
 
 
-def _words(viewer: Viewer, row: Suppression, contact_names: names.Names) -> dict[str, object]:
+def _words(viewer: Viewer, row: Suppression, contact_names: names.Names) -> dict[str, Any]:
     """Return a suppression in words."""
     return {
         "row": row,
+        "channel": wording.channel(row.channel),
         "whom": contact_names.of(row.contact_id) if row.contact_id else viewer.shown(row.address),
-        "why": wording.SUPPRESSED_BY[row.reason],
+        "why": wording.suppressed_by(row.reason),
         "source": SOURCES.get(row.source, row.source),
         "person_url": explanations.person_url(viewer, row.contact_id) if row.contact_id else "",
         "is_protected": row.reason in suppressions.PROTECTED,
@@ -112,31 +147,36 @@ class ExpiryField(MomentField):
     """A time in the future, or none: what ends a suppression now needs a reason."""
 
     def __init__(self) -> None:
-        super().__init__(required=False, label="Expires (never if empty)")
+        super().__init__(required=False, label=_("Expires (never if empty)"))
 
     def validate(self, value: datetime | None) -> None:
         super().validate(value)
         if value and value <= timezone.now():
-            raise forms.ValidationError("Choose a time in the future.")
+            raise forms.ValidationError(gettext("Choose a time in the future."))
 
 
 # --- adding -------------------------------------------------------------------------------------
 class NewSuppressionForm(forms.Form):
     """An address or a contact to suppress, and why."""
 
-    channel = forms.ChoiceField(choices=[("", "Choose"), *CHANNELS])
+    channel = forms.ChoiceField(label=_("Channel"), choices=[("", _("Choose")), *CHANNELS])
     address = forms.CharField(
-        required=False, max_length=320, help_text="An email address or a phone number."
+        required=False,
+        max_length=320,
+        label=_("Address"),
+        help_text=_("An email address or a phone number."),
     )
     contact = forms.CharField(
         required=False,
         max_length=320,
-        label="Or a person",
-        help_text="An email address, phone number, name or id of a contact. Suppresses the "
-        "contact, whatever its addresses are.",
+        label=_("Or a person"),
+        help_text=_(
+            "An email address, phone number, name or id of a contact. Suppresses the contact at "
+            "all addresses."
+        ),
     )
-    reason = forms.ChoiceField(choices=Reason.choices, initial=Reason.MANUAL)
-    note = forms.CharField(required=False, max_length=500)
+    reason = forms.ChoiceField(label=_("Reason"), choices=Reason.choices, initial=Reason.MANUAL)
+    note = forms.CharField(required=False, max_length=500, label=_("Note"))
     expires_at = ExpiryField()
 
     def __init__(self, viewer: Viewer, data: Mapping[str, str] | None, contact: str = "") -> None:
@@ -151,9 +191,11 @@ class NewSuppressionForm(forms.Form):
         except errors.Unavailable as error:
             raise forms.ValidationError(error.message) from error
         if text and not contacts:
-            raise forms.ValidationError("No contact found. Try the email address or the id.")
+            raise forms.ValidationError(
+                gettext("No contact found. Try the email address or the id.")
+            )
         if len(contacts) > 1:
-            raise forms.ValidationError("Several contacts match. Type the id of one.")
+            raise forms.ValidationError(gettext("Several contacts match. Type the id of one."))
         return contacts[0].id if contacts else ""
 
     def clean(self) -> dict[str, Any]:
@@ -161,15 +203,18 @@ class NewSuppressionForm(forms.Form):
         cleaned = self.cleaned_data
         channel, address = cleaned.get("channel"), cleaned.get("address")
         if "contact" in cleaned and bool(address) == bool(cleaned["contact"]):
-            self.add_error(None, "Give an address or a person, not both.")
+            self.add_error(None, gettext("Give an address or a person, not both."))
         elif address and channel:
             region = self.viewer.organization.region
             cleaned["address"] = suppressions.normalize_address(channel, address, region)
             is_national = "@" not in address and not address.lstrip().startswith("+")
             if len(phone_readings(address, region)) > 1:
-                self.add_error("address", f"This {phone_problem(address, region)}.")
+                self.add_error(
+                    "address",
+                    gettext("This %(problem)s.") % {"problem": phone_problem(address, region)},
+                )
             elif not cleaned["address"] or (is_national and not valid_phone(address, region)):
-                self.add_error("address", "This isn't an address of that channel.")
+                self.add_error("address", gettext("This isn't an address of that channel."))
         return cleaned
 
     def add(self) -> ListEntry:
@@ -200,15 +245,15 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
             if entry.new:
                 note(viewer, Action.ADDED, entry.row, changes=access.values(**form.cleaned_data))
         if entry.new:
-            messages.success(request, "The suppression is added.")
+            messages.success(request, gettext("The suppression is added."))
         else:
-            messages.warning(request, "This was on the list already.")
+            messages.warning(request, gettext("This was on the list already."))
         return HttpResponseRedirect(explanations.suppression_url(viewer, entry.row.pk))
     return access.show(
         request,
         viewer,
         "people/new_suppression",
-        "New suppression",
+        gettext("New suppression"),
         form=form,
     )
 
@@ -242,14 +287,14 @@ def show_one(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> Http
                 form.save()
                 suppressions.report_saved(Suppression.objects.filter(pk=row.pk), new=False)
                 note(viewer, Action.CHANGED, row, changes=audit.of_form(form, ()))
-            messages.success(request, "The suppression is saved.")
+            messages.success(request, gettext("The suppression is saved."))
             return HttpResponseRedirect(request.path)
     contact_names = names.read(viewer, [row.contact_id])
     return access.show(
         request,
         viewer,
         "people/suppression",
-        "Suppression",
+        gettext("Suppression"),
         form=form,
         problem=contact_names.problem,
         **_words(viewer, row, contact_names),
@@ -265,7 +310,7 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
     whom = viewer.shown(row.address) or row.contact_id
     if form.is_valid():
         reason = form.cleaned_data["why"]
-        scope = f"{whom} on {row.channel}: {row.reason}"
+        scope = f"{whom}, {wording.channel(row.channel)}: {row.get_reason_display()}"
         bulk_actions.start(
             viewer,
             BulkAction.Kind.LIFT,
@@ -274,7 +319,7 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
             reason=reason,
             contact_id=row.contact_id,
         )
-        messages.success(request, f"Lifted: {scope}.")
+        messages.success(request, gettext("Lifted: %(scope)s.") % {"scope": scope})
         url = reverse("console:suppressions", args=[viewer.organization_id])
         if row.contact_id:
             url = explanations.person_url(viewer, row.contact_id)
@@ -283,10 +328,10 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
         request,
         viewer,
         "people/lift",
-        "Lift?",
+        gettext("Lift this suppression?"),
         form=form,
         row=row,
         whom=whom,
-        why=wording.SUPPRESSED_BY[row.reason],
+        why=wording.suppressed_by(row.reason),
         is_protected=row.reason in suppressions.PROTECTED,
     )

@@ -30,6 +30,7 @@ from rme.tenants.audit.reader import (
     AuditLine,
     describe_log_entry,
     find,
+    get,
     has_entries,
     history,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "describe_log_entry",
     "erase",
     "find",
+    "get",
     "has_entries",
     "history",
     "is_secret",

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.admin.models import LogEntry
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from rme.core import ids
@@ -68,9 +68,7 @@ def find(
 
     Two statements, or three where an object is looked for.
     """
-    rows = AuditEntry.objects.filter(organization_id=query.organization_id)
-    if query.organization_id is None:
-        rows = AuditEntry.objects.filter(organization_id__isnull=True)
+    rows = _of_organization(query.organization_id)
     exact = {"action": query.action, "kind": query.kind}
     rows = rows.filter(**{name: value for name, value in exact.items() if value})
     if query.person:
@@ -83,6 +81,18 @@ def find(
         rows = rows.filter(pk__lt=ids.at_least(query.until))
     entries, following = keyset.page(rows, limit=limit, before=before)
     return with_values(entries), following
+
+
+def get(organization_id: str | None, entry_id: UUID) -> AuditLine | None:
+    """Return one entry with its values; two statements."""
+    entry = _of_organization(organization_id).filter(pk=entry_id).first()
+    return with_values([entry])[0] if entry else None
+
+
+def _of_organization(organization_id: str | None) -> QuerySet[AuditEntry]:
+    if organization_id is None:
+        return AuditEntry.objects.filter(organization_id__isnull=True)
+    return AuditEntry.objects.filter(organization_id=organization_id)
 
 
 def _labelled(query: AuditFilter) -> list[UUID]:

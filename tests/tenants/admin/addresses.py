@@ -23,10 +23,12 @@ from messaging.models import (
     WebhookDelivery,
     WebhookEndpoint,
 )
+from rme.core import ids
 from rme.crm.models import Contact
+from rme.tenants import audit
 from rme.tenants.access import invitations
-from rme.tenants.audit import Actor
-from rme.tenants.models import Invitation, Organization, User
+from rme.tenants.audit import Action, Actor
+from rme.tenants.models import AuditEntry, Invitation, Organization, RequestLogEntry, User
 from tests.routes import every_route
 from tests.tenants.admin.scene import MODELS
 
@@ -58,6 +60,16 @@ class Addresses:
         shared = SavedFilter.objects.create(
             organization=org, user=author, name="failed", query="status=FAILED", is_shared=True
         )
+        audit.record(Actor(author.pk, "root"), [audit.about(org, Action.CHANGED)])
+        logged = RequestLogEntry.objects.create(
+            organization_id=org.pk,
+            application_id=1,
+            request_id=ids.new_id(),
+            method="POST",
+            route="/rme/v1/messages",
+            status=202,
+            microseconds=900,
+        )
         values = '[{"values": {"name": ["A", "B"]}}]'
         LogEntry.objects.create(
             user=author, object_repr="Acme", action_flag=2, change_message=values
@@ -77,6 +89,8 @@ class Addresses:
             "contact_id": self._key(Contact),
             "suppression_id": self._key(Suppression),
             "entry_id": self._key(ConsentEntry),
+            "audited_id": self._key(AuditEntry),
+            "logged_id": str(logged.pk),
             "endpoint_id": self._key(WebhookEndpoint),
             "delivery_id": self._key(WebhookDelivery),
         }

@@ -37,7 +37,7 @@ def order(client, kind, **form):
 def test_count_is_shown_before_an_action_starts(root, org):
     send(org, 3, schedule=LATER)
     shown = root.get(f"{url('choose', 'cancel')}?status=SCHEDULED&channel=EMAIL")
-    assert shown.context["effect"] == "Stops 3 scheduled sends. They are not sent."
+    assert "Cancel 3 scheduled sends?</strong> They are not sent." in shown.content.decode()
     assert set(Delivery.objects.values_list("status", flat=True)) == {"SCHEDULED"}
 
 
@@ -62,7 +62,7 @@ def test_search_text_matching_several_people_is_not_stored(root, org):
     Api(org).send(message(*people, schedule=LATER))
     shown = order(root, "cancel", why="off", person="Meier", channel="EMAIL")
     action = shown.context["action"]
-    assert (action.scope, action.contact_id) == ("Person: 2 people, Channel: EMAIL", "")
+    assert (action.scope, action.contact_id) == ("Person: 2 people, Channel: Email", "")
 
 
 def test_an_action_on_one_person_names_the_contact(root, org):
@@ -75,7 +75,7 @@ def test_an_action_on_one_person_names_the_contact(root, org):
 @pytest.mark.parametrize("kind", ["cancel", "resend", "lift"])
 def test_action_needs_a_reason_and_a_target(root, org, kind):
     shown = order(root, kind, why="because")
-    assert "There is nothing to do" in shown.content.decode()
+    assert "Nothing to do" in shown.content.decode()
     send(org, 1, schedule=LATER)
     assert order(root, "cancel", why="").context["count"] == 1
     assert not BulkAction.objects.exists()
@@ -192,7 +192,7 @@ def test_pause_holds_the_filtered_channel(root, org):
     assert (row.channel, row.category, row.template, row.reason) == ("SMS", "", "", "maintenance")
     assert shown["Location"].endswith(f"/pause/{row.pk}/change/")
     refused = root.post(url("pause"), {"status": "FAILED", "why": "maintenance"})
-    assert "It cannot hold by status" in refused.content.decode()
+    assert "Remove these filters first: status" in refused.content.decode()
     assert Pause.objects.count() == 1
 
 

@@ -45,18 +45,19 @@ def test_the_list_shows_people_and_no_ids(root, org, api):
     (line,) = shown.context["lines"]
     assert (line.name, line.subject) == ("First0 Last0", "News")
     assert shown.context["offers"] == [
-        ("send_again", "Send all of them again"),
-        ("give_up", "Give up all of them"),
+        ("send_again", "Send again"),
+        ("give_up", "Give up"),
     ]
     for kind in ("send_again", "give_up"):
-        assert f"{url('choose', kind)}?message={row.message_id}" in shown.content.decode()
+        ticked = root.get(f"{url('choose', kind)}?row={row.pk}")
+        assert ticked.context["choice"].targets == [row.pk]
 
 
 @pytest.mark.parametrize(
     ("kind", "status", "effect"),
     [
         ("send_again", "ACCEPTED", "their recipients get them twice"),
-        ("give_up", "FAILED", "Ends 2 messages as failed"),
+        ("give_up", "FAILED", "Give 2 messages up?"),
     ],
 )
 def test_decision_asks_for_a_reason_first(root, api, kind, status, effect):
@@ -64,7 +65,7 @@ def test_decision_asks_for_a_reason_first(root, api, kind, status, effect):
     asked = root.get(f"{url('choose', kind)}?status=HELD")
     assert asked.context["count"] == 2
     assert effect in asked.content.decode()
-    assert b"Name no recipient." in asked.content
+    assert b"name the recipient." in asked.content
     order(root, kind, why=" ")
     assert statuses(rows) == ["UNKNOWN", "UNKNOWN"]
     shown = order(root, kind, message=str(rows[0].message_id), why="the provider has none")

@@ -59,7 +59,7 @@ def test_each_filter_alone_and_together(root, org):
     assert lines(root, "?person=lovelace&entries=current") == [call]
     assert lines(root, "?category=ALL") == []
     assert lines(root, "?person=nobody") == []
-    assert "Nobody is found." in see(root, "?person=nobody").content.decode()
+    assert "No person found." in see(root, "?person=nobody").content.decode()
 
 
 def test_found_person_links_to_the_consent_forms(root, org):
@@ -106,4 +106,4 @@ def test_statements_do_not_grow(root, org):
         with CaptureQueriesContext(connection) as captured:
             assert len(see(root).context["lines"]) >= number
         counts.append(len(captured))
-    assert counts == [9, 9]
+    assert counts == [11, 11]

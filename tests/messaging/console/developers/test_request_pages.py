@@ -48,14 +48,20 @@ def test_from_a_request_id_to_its_line_and_to_the_message(developer, org):
     found = developer.get(lead["Location"])
     assert [line.row.pk for line in found.context["lines"]] == [row.pk]
     parts = [
-        "POST /rme/v1/messages", REQUEST, "403", "SUPPRESSED",
-        errors.by_code()["SUPPRESSED"].default, "12.3 ms", "tests", url("message", sent),
-        reverse("admin:tenants_application_change", args=[key]),
+        "POST /rme/v1/messages", REQUEST, "403", errors.by_code()["SUPPRESSED"].default,
+        "12.3 ms", "tests",
+    ]  # fmt: skip
+    further = [
+        "SUPPRESSED", url("message", sent), reverse("admin:tenants_application_change", args=[key])
     ]  # fmt: skip
     text = found.content.decode()
     assert [part for part in parts if part not in text] == []
+    assert f'href="{url("request", row.pk)}"' in text
+    page = developer.get(url("request", row.pk)).content.decode()
+    assert [part for part in (*parts, *further) if part not in page] == []
+    assert developer.get(url("request", ids.new_id())).status_code == 404
     Application.objects.all().delete()
-    assert "deleted" in developer.get(url("requests")).content.decode()
+    assert "Deleted" in developer.get(url("requests")).content.decode()
 
 
 def test_filters_combine_and_pages_follow_each_other(developer, org):
@@ -87,7 +93,7 @@ def test_the_page_asks_as_often_for_3_requests_as_for_1(developer, org):
             with CaptureQueriesContext(connection) as captured:
                 developer.get(url("requests") + query)
             counts.append(len(captured))
-    assert counts == [8, 9] * 2
+    assert counts == [10, 11] * 2
 
 
 def test_routes_equal_those_of_the_api():

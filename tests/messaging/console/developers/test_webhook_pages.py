@@ -119,7 +119,7 @@ def test_pages_ask_as_often_for_3_deliveries_as_for_1(developer, row):
             with CaptureQueriesContext(connection) as captured:
                 assert developer.get(path).status_code == 200
             counts.append(len(captured))
-    assert counts == [10, 11, 9, 8] * 2
+    assert counts == [12, 13, 9, 8] * 2
 
 
 def test_single_resend_is_immediate_and_audited(developer, org, row):
@@ -146,7 +146,7 @@ def test_a_filtered_set_is_counted_asks_for_a_reason_and_is_sent_again(developer
     assert refused.context["form"].errors == {"why": ["This field is required."]}
     assert "FAILED" in str(refused.context["filters"].typed)
     misread = developer.post(path, {"since": "never", "why": "x"})
-    assert (misread.context["count"], "cannot be read" in misread.context["problem"]) == (0, True)
+    assert (misread.context["count"], "aren't valid" in misread.context["problem"]) == (0, True)
     assert not WebhookDelivery.objects.filter(status="PENDING").exists()
     done = developer.post(path, {"status": "FAILED", "why": "they are up again"})
     assert done["Location"] == url("webhook_deliveries", row.pk) + "?status=FAILED"
@@ -168,7 +168,7 @@ def test_disabled_endpoint_gets_no_resend_and_the_page_has_its_switch(developer,
 
 
 def test_first_page_shows_the_failing_endpoint(developer, org):
-    assert "no webhook endpoint yet" in developer.get(url("webhooks")).content.decode()
+    assert "No webhook endpoints yet" in developer.get(url("webhooks")).content.decode()
     rows = [endpoint(org, URL) for _ in range(3)]
     assert developer.get(url("webhooks"))["Location"] == url("webhook_deliveries", rows[2].pk)
     WebhookEndpoint.objects.filter(pk=rows[0].pk).update(failing_since=AT)

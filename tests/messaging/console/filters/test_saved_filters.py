@@ -16,7 +16,7 @@ from tests.tenants.admin.scene import person
 pytestmark = pytest.mark.django_db
 FAILED = "status=FAILED&channel=EMAIL"
 FIELDS = {"status": "FAILED", "channel": "EMAIL"}
-BUILT_IN = ["Manual review", "Failed in the last 24 hours", "Scheduled", "Simulator outbox"]
+BUILT_IN = ["All", "Failed", "Scheduled", "Needs review"]
 Role = Membership.Role
 
 
@@ -33,7 +33,7 @@ def names(client, query=""):
 def test_every_organization_has_the_built_in_ones(root, org):
     found = root.get(f"{url('messages')}?status=HELD").context["saved"]
     assert [(each.name, each.is_open) for each in found] == [
-        (name, name == "Manual review") for name in BUILT_IN
+        (name, name == "Needs review") for name in BUILT_IN
     ]
     for each in found:
         shown = root.get(each.url)
@@ -80,7 +80,7 @@ def test_a_filter_is_saved_opened_renamed_and_deleted(org):
     assert names(client) == [("Mine", False, False)]
     assert names(client, FAILED) == [("Mine", True, False)]
     ((row, words, may_change),) = client.get(url("filters")).context["filters"]
-    assert (row.name, words, may_change) == ("Mine", "Status: Failed, Channel: EMAIL", True)
+    assert (row.name, words, may_change) == ("Mine", "Status: Failed, Channel: Email", True)
     client.post(url("filter", row.pk), {"do": "rename", "name": "Ours"})
     assert names(client) == [("Ours", False, False)]
     client.post(url("filter", row.pk), {"do": "delete"})
@@ -95,7 +95,7 @@ def test_saving_under_the_same_name_replaces(org):
     save(client, "Other")
     row = SavedFilter.objects.get(name="Other")
     shown = client.post(url("filter", row.pk), {"name": "Mine"}, follow=True)
-    assert "There is a filter Mine already." in shown.content.decode()
+    assert "You already have a view called Mine." in shown.content.decode()
     assert sorted(SavedFilter.objects.values_list("name", flat=True)) == ["Mine", "Other"]
 
 
@@ -105,7 +105,7 @@ def test_saving_under_the_same_name_replaces(org):
         ({"status": "", "channel": ""}, "Choose valid filters first, then save them."),
         ({"status": "GONE"}, "Choose valid filters first, then save them."),
         ({"template": "x" * 2000}, "Choose valid filters first, then save them."),
-        ({"person": "ada@x.example"}, "A person cannot be saved"),
+        ({"person": "ada@x.example"}, "contain a person"),
         ({"name": ""}, "This field is required."),
         ({"name": "x" * 81}, "Ensure this value has at most 80 characters"),
         ({"name": "a\0b"}, "Null characters are not allowed."),
@@ -163,4 +163,4 @@ def test_30_filters_need_the_same_statements_as_3(org, page):
         with CaptureQueriesContext(connection) as captured:
             client.get(url(page))
         counts.append(len(captured))
-    assert counts == [{"messages": 10, "filters": 7}[page]] * 2
+    assert counts == [{"messages": 11, "filters": 7}[page]] * 2

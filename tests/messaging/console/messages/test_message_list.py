@@ -2,14 +2,17 @@
 
 import csv
 import io
+import re
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging.console import wording
 from messaging.models import Delivery
 from messaging.reports import delivery_list
 from rme.core.cache import TtlCache
+from rme.core.zones import zone
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.messaging.console.actions.scene import LATER
@@ -45,8 +48,10 @@ def test_line_shows_the_status_of_a_message_in_words(root, org):
         "Not sent", "warn", "on the suppression list"
     )  # fmt: skip
     page = root.get(url("messages")).content.decode()
-    assert url("person", line.row.contact_id) in page
     assert url("message", line.row.message_id) in page
+    assert 'aria-label="Open message to First0 Last0"' in page
+    assert "Transactional" in page
+    assert not {"EMAIL", "TRANSACTIONAL", "SUPPRESSED"} & set(re.findall(r">(\w+)<", page))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_page_ends_at_its_scan_limit_and_continues_from_there(org):
     assert (rest.rows, rest.following) == ([], None)
 
 
-@pytest.mark.parametrize(("query", "statements"), [("", 10), ("status=DELIVERED", 11)])
+@pytest.mark.parametrize(("query", "statements"), [("", 12), ("status=DELIVERED", 13)])
 def test_a_page_asks_as_often_for_30_rows_as_for_3(root, org, query, statements):
     send(org, 3)
     counts = []
@@ -159,8 +164,11 @@ def test_the_support_role_sees_no_whole_address(org):
 
 def test_an_organization_without_messages_sees_the_next_step(root, org):
     shown = root.get(url("messages")).content.decode()
-    assert "No message has been sent yet." in shown
-    assert f'<a href="{url("send")}">Send a message</a>' in shown
+    assert "No messages yet." in shown
+    assert f'<a class="c-button" href="{url("send")}">Send a message</a>' in shown
+    filtered = root.get(f"{url('messages')}?channel=SMS").content.decode()
+    assert "Nothing matches these filters." in filtered
+    assert f'<a class="c-button" href="{url("messages")}">Clear filters</a>' in filtered
 
 
 @pytest.mark.parametrize(
@@ -181,6 +189,48 @@ def test_only_actions_for_the_chosen_status_are_offered(root, org, query, kinds)
 
 def test_scheduled_message_shows_when_it_goes(root, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
-    at = Delivery.objects.get().due_at
-    shown = root.get(url("messages")).content.decode()
-    assert f'Sends at <time datetime="{at:%Y-%m-%dT%H:%M}' in shown
+    at = wording.minute(Delivery.objects.get().due_at, zone(org.zone))
+    assert f"Sends at {at}" in root.get(url("messages")).content.decode()
+    table = root.get(f"{url('messages')}?status=SCHEDULED").context["table"]
+    cells = {column.name: cell.text for column, cell in table.rows[0].cells}
+    assert (cells["sends_at"], cells["status"]) == (at, "Scheduled")
+
+
+def test_page_of_50_messages_is_small(root, org):
+    send(org, 50)
+    Delivery.objects.update(status="FAILED", reason="PROVIDER_ERROR", detail="550 no such user")
+    assert len(root.get(f"{url('messages')}?status=FAILED").content) < 120_000
+
+
+def test_ticked_messages_are_chosen_for_an_action(root, org):
+    api = Api(org)
+    for each in factories.contacts(org, 4):
+        api.send(message(each, schedule=LATER))
+    rows = list(Delivery.objects.order_by("pk"))
+    theirs = factories.organization("other")
+    Delivery.objects.filter(pk=rows[2].pk).update(organization_id=theirs.pk)
+    Delivery.objects.filter(pk=rows[1].pk).update(status="DELIVERED", due_at=None)
+    query = "&".join(f"row={each.pk}" for each in rows[:3])
+    page = root.get(f"{url('choose', 'cancel')}?{query}&row=x")
+    assert (page.context["count"], page.context["choice"].scope) == (1, "3 ticked messages")
+    form = {"row": page.context["ticked"], "why": "called off"}
+    assert root.post(url("choose", "cancel"), form).status_code == 302
+    statuses = list(Delivery.objects.order_by("pk").values_list("status", flat=True))
+    assert statuses == ["CANCELLED", "DELIVERED", "SCHEDULED", "SCHEDULED"]
+
+
+def test_chosen_columns_are_kept_for_their_list(root, org):
+    send(org)
+
+    def shown_columns(page):
+        return [each.name for each in root.get(url(page)).context["table"].columns]
+
+    others = shown_columns("contacts")
+    chosen = root.post(f"{url('messages')}?channel=EMAIL", {"column": ["status", "category", "x-"]})
+    assert chosen["Location"] == f"{url('messages')}?channel=EMAIL"
+    assert shown_columns("messages") == ["recipient", "category", "status"]
+    assert shown_columns("contacts") == others
+    root.post(url("messages"), {})
+    assert shown_columns("messages") == ["recipient"]
+    support = person("s", org, Membership.Role.SUPPORT)
+    assert len(support.get(url("messages")).context["table"].columns) == 7

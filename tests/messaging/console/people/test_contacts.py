@@ -150,7 +150,7 @@ def test_list_is_searched_and_filtered(root, org, query, expected):
     )
     factories.contact(factories.organization("other"), first_name="Ruth")
     lines = root.get(url("contacts"), query).context["lines"]
-    assert [line["name"] for line in lines] == expected
+    assert [line.name for line in lines] == expected
 
 
 def test_list_is_paged_with_as_many_statements_for_many(root, org):
@@ -179,9 +179,7 @@ def test_contacts_of_a_remote_platform_are_searched(root, org):
         assert (empty.context["lines"], empty.context["problem"]) == ([], "")
         assert "Add contact" not in empty.content.decode()
         found = root.get(url("contacts"), {"person": "ada@x.example"}).context["lines"]
-        assert [(line["email"], line["url"]) for line in found] == [
-            ("ada@x.example", url("person", ada))
-        ]
+        assert [(line.email, line.url) for line in found] == [("ada@x.example", url("person", ada))]
     shown = root.get(url("contacts"), {"person": "bob@x.example"}).content.decode()
     assert "The organization&#x27;s platform does not answer." in shown
 

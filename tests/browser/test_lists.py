@@ -1,0 +1,181 @@
+"""Lists in a real Chromium: rows, filters as chips, ticked rows, columns, and the panel."""
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging.models import Delivery
+from rme.tenants import audit
+from rme.tenants.audit import Action, Actor
+from tests import factories
+from tests.browser import tabs
+from tests.browser.axe import scrolls_sideways, violations
+from tests.browser.test_console import cookie, org, tab
+from tests.messaging.console.actions.scene import LATER
+from tests.rest import Api, message, work
+
+__all__ = ["cookie", "org", "tab"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+HEIGHT = "rows => rows.map(row => Math.round(row.getBoundingClientRect().height))"
+
+
+@pytest.fixture
+def messages_page(live_server):
+    return f"{live_server.url}/admin/console/acme/messages/"
+
+
+@pytest.fixture
+def without_scripts(chromium, live_server, cookie):
+    session = {"name": "sessionid", "value": cookie, "url": live_server.url}
+    options = {"java_script_enabled": False, "viewport": tabs.DESKTOP, "locale": "en-GB"}
+    with tabs.opened(chromium, cookie=session, **options) as page:
+        yield page
+
+
+def send(org, count, **fields):
+    api = Api(org)
+    for each in factories.contacts(org, count):
+        api.send(message(each, **fields))
+    work()
+
+
+def focused_row(tab):
+    return tab.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def test_14_rows_fit_on_a_screen_below_a_head_that_stays(tab, org, messages_page):
+    send(org, 30)
+    tab.goto(f"{messages_page}?channel=EMAIL")
+    rows = tab.locator(".c-data tbody tr")
+    assert set(rows.evaluate_all(HEIGHT)) == {40}
+    expect(rows.nth(13)).to_be_in_viewport(ratio=1)
+    tab.mouse.wheel(0, 600)
+    expect(rows.nth(0)).not_to_be_in_viewport()
+    expect(tab.get_by_role("columnheader", name="Recipient")).to_be_in_viewport(ratio=1)
+
+
+def test_filter_becomes_a_chip_and_is_removed(tab, journey, org, messages_page):
+    send(org, 2)
+    Delivery.objects.filter(pk=Delivery.objects.first().pk).update(status="FAILED", due_at=None)
+    tab.goto(messages_page)
+    journey.unfold("Filter")
+    journey.choose("Status", "Failed")
+    journey.click("button", "Apply")
+    rows = tab.locator(".c-data tbody tr")
+    expect(rows).to_have_count(1)
+    journey.click("link", "Remove filter Status: Failed")
+    expect(rows).to_have_count(2)
+    assert journey.count <= 4
+
+
+def test_filters_and_ticks_need_no_scripts(without_scripts, org, messages_page):
+    page = without_scripts
+    send(org, 2, schedule=LATER)
+    page.goto(messages_page)
+    page.locator("summary", has_text="Filter").click()
+    page.get_by_role("search").get_by_label("Status").select_option("SCHEDULED")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("link", name="Remove filter Status: Scheduled")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Sends at")).to_be_visible()
+    cancel = page.get_by_role("form", name="Ticked messages").get_by_text("Cancel scheduled")
+    expect(cancel).to_be_hidden()
+    page.get_by_label("Tick message to First0 Last0").check()
+    cancel.click()
+    expect(page.get_by_text("1 ticked message")).to_be_visible()
+    page.goto(messages_page)
+    page.locator(".c-data tbody tr").first.click(position={"x": 700, "y": 20})
+    expect(page.get_by_role("heading", name="Timeline")).to_be_visible()  # the message's page
+
+
+def test_ticked_messages_are_cancelled(tab, journey, org, messages_page):
+    send(org, 3, schedule=LATER)
+    tab.goto(messages_page)
+    journey.check("Tick message to First0 Last0")
+    journey.check("Tick message to First2 Last2")
+    expect(tab.get_by_text("2 ticked", exact=True)).to_be_visible()
+    journey.click("button", "Cancel scheduled")
+    journey.fill("Why?", "called off")
+    journey.click("button", "Cancel")
+    expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
+    assert journey.count <= 5
+    assert Delivery.objects.filter(status="CANCELLED").count() == 2
+
+
+def test_columns_are_chosen(tab, journey, org, messages_page):
+    send(org, 1)
+    tab.goto(messages_page)
+    heads = tab.get_by_role("columnheader")
+    expect(heads.filter(has_text="Category")).to_be_visible()
+    journey.unfold("Columns")
+    journey.check(tab.get_by_role("group", name="Columns").get_by_label("Category"))
+    journey.click("button", "Save columns")
+    expect(heads.filter(has_text="Category")).to_have_count(0)
+    assert journey.count <= 3
+
+
+def test_panel_shows_rows_by_mouse(tab, org, messages_page):
+    send(org, 3)
+    tab.goto(messages_page)
+    rows, panel = tab.locator(".c-data tbody tr"), tab.get_by_role("complementary", name="Details")
+    rows.nth(0).locator("td").nth(3).click()
+    expect(panel).to_contain_text("First2 Last2")
+    expect(panel).to_contain_text("Timeline")
+    rows.nth(2).locator("td").nth(3).click()
+    expect(panel).to_contain_text("First0 Last0")
+    assert violations(tab) == []
+    assert not scrolls_sideways(tab)
+    panel.get_by_role("button", name="Close details").click()
+    expect(panel).to_be_hidden()
+    rows.nth(1).get_by_role("link").click()  # the name is a link to the page
+    expect(tab).to_have_url(f"{messages_page}{Delivery.objects.order_by('pk')[1].message_id}/")
+
+
+def test_panel_shows_rows_by_keyboard(tab, org, messages_page):
+    send(org, 3)
+    tab.goto(messages_page)
+    panel = tab.get_by_role("complementary", name="Details")
+    tab.get_by_role("link", name="Open message to First2 Last2").focus()
+    tab.keyboard.press("ArrowDown")
+    assert focused_row(tab) == "Open message to First1 Last1"
+    expect(panel).to_be_hidden()
+    tab.keyboard.press("Space")
+    expect(panel).to_contain_text("First1 Last1")
+    tab.keyboard.press("ArrowDown")
+    expect(panel).to_contain_text("First0 Last0")
+    tab.keyboard.press("ArrowUp")
+    expect(panel).to_contain_text("First1 Last1")
+    tab.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    assert focused_row(tab) == "Open message to First1 Last1"
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(f"{messages_page}{Delivery.objects.order_by('pk')[1].message_id}/")
+
+
+@pytest.mark.parametrize(
+    ("page", "row", "words"),
+    [
+        ("contacts", "Open Ada Lovelace", "Reachability"),
+        ("suppressions", "Open suppression of Ada Lovelace", "Complaint"),
+        ("audit", "Open entry: Changed by owner", "192.0.2.1"),
+    ],
+)
+def test_other_lists_have_the_panel_too(tab, org, live_server, page, row, words):
+    ada = factories.contact(org)
+    org.suppression_set.create(channel="EMAIL", contact_id=str(ada.pk), reason="COMPLAINT")
+    actor = Actor(1, "owner", address="192.0.2.1")
+    audit.record(actor, [audit.about(ada, Action.CHANGED)])
+    tab.goto(f"{live_server.url}/admin/console/acme/{page}/")
+    tab.get_by_role("link", name=row).focus()
+    tab.keyboard.press("Space")
+    panel = tab.get_by_role("complementary", name="Details")
+    expect(panel).to_contain_text(words)
+    assert violations(tab) == []
+
+
+def test_phone_opens_the_page_of_a_row(tab, org, messages_page):
+    send(org, 1)
+    tab.set_viewport_size(tabs.PHONE)
+    tab.goto(messages_page)
+    row = tab.locator(".c-data tbody tr")
+    expect(row).to_be_in_viewport()
+    row.click(position={"x": 200, "y": 60})
+    tab.wait_for_url(f"{messages_page}{Delivery.objects.get().message_id}/")
