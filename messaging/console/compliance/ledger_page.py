@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST
 
 from messaging.consent import tasks
 from messaging.consent.chain import checks
 from messaging.consent.chain import export as ledger_file
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.people import names
@@ -31,6 +32,12 @@ class LedgerPlace:
     person: str
     url: str
 
+    @property
+    def decision(self) -> str:
+        """Return what the entry says, in words; empty if it is gone."""
+        entry = self.entry
+        return wording.decision(entry.status, entry.channel, entry.category) if entry else ""
+
 
 @access.page_for(Permission.SEE_PEOPLE)
 def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
@@ -40,7 +47,10 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         ordered = checks.begin(viewer.organization_id, viewer.user.get_username())
         access.note(viewer, Action.VERIFIED, ordered, label="the consent ledger")
         tasks.request_verification()
-        messages.success(request, f"Verifies {ordered.total:,} entries.")
+        text = ngettext(
+            "Verifying %(number)s entry.", "Verifying %(number)s entries.", ordered.total
+        )
+        messages.success(request, text % {"number": f"{ordered.total:,}"})
         return HttpResponseRedirect(request.path)
     state = checks.state(viewer.organization_id)
     check = state.newest
@@ -49,7 +59,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "compliance/ledger",
-        "The consent ledger",
+        gettext("Consent ledger"),
         state=state,
         check=check,
         running=running,

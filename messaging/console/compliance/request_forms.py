@@ -1,13 +1,16 @@
 """Forms of requests for data exports and erasures."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.consent.privacy import requests
 from messaging.consent.privacy.requests import NewRequest, PrivacyRequestFilter
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
+from messaging.console.filters.filter_form import FilterForm, MomentField, person_field
 from messaging.models import PrivacyRequest
 from rme.core import errors
 from rme.crm.connectors.records import ContactRecord
@@ -19,13 +22,17 @@ ADDRESS = "address"
 
 
 class PrivacyFilterForm(FilterForm):
-    person = search_field("Email, phone, name or id")
+    search_name: ClassVar[str] = "person"
+    person = person_field()
     kind = forms.ChoiceField(
-        required=False, choices=[("", "Any kind"), *PrivacyRequest.Kind.choices]
+        required=False,
+        label=_("Request"),
+        choices=[("", _("Any request")), *PrivacyRequest.Kind.choices],
     )
     state = forms.ChoiceField(
         required=False,
-        choices=[("", "Any state"), *PrivacyRequest.State.choices, (OVERDUE, "Overdue")],
+        label=_("State"),
+        choices=[("", _("Any state")), *PrivacyRequest.State.choices, (OVERDUE, _("Overdue"))],
     )
 
     def read(self, organization_id: str) -> PrivacyRequestFilter:
@@ -48,23 +55,23 @@ class NewRequestForm(forms.Form):
     """A request as it was received. Who is meant is searched, and chosen if it is not one."""
 
     kind = forms.ChoiceField(
-        label="What is requested", choices=[("", "Choose"), *PrivacyRequest.Kind.choices]
+        label=_("Request"), choices=[("", _("Choose")), *PrivacyRequest.Kind.choices]
     )
     person = forms.CharField(
         max_length=320,
-        label="Who",
-        help_text="An email address, a phone number, a name or an id.",
+        label=_("Person"),
+        help_text=_("An email address, a phone number, a name or an id."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    chosen = forms.ChoiceField(required=False, label="Which of them", widget=forms.RadioSelect)
+    chosen = forms.ChoiceField(required=False, label=_("Which person"), widget=forms.RadioSelect)
     note = forms.CharField(
         required=False,
         max_length=500,
-        label="How it was requested",
-        help_text="For example: by email to privacy@. It is deleted when the request has ended.",
+        label=_("How it was requested"),
+        help_text=_("For example: by email to privacy@. rme deletes it when the request ends."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
-    requested_at = MomentField(required=False, label="When it was requested (empty: now)")
+    requested_at = MomentField(required=False, label=_("Date of the request (now if empty)"))
 
     def __init__(self, viewer: Viewer, data: Mapping[str, str] | None, **initial: str) -> None:
         super().__init__(data, auto_id="request_%s", label_suffix="", initial=initial)
@@ -75,7 +82,13 @@ class NewRequestForm(forms.Form):
             self._look_up(text)
         options = [(each.id, self._label(each)) for each in self.subject.people]
         if self.subject.address:
-            options = [(ADDRESS, f"{self.subject.address}, the address of nobody known here")]
+            options = [
+                (
+                    ADDRESS,
+                    gettext("%(address)s, which belongs to no contact")
+                    % {"address": self.subject.address},
+                )
+            ]
         field = self.fields["chosen"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = options
@@ -107,7 +120,10 @@ class NewRequestForm(forms.Form):
             raise forms.ValidationError(self.problem)
         if not self.subject.people and not self.subject.address:
             raise forms.ValidationError(
-                "Nobody is found. Type an email address or a phone number to record it for that."
+                gettext(
+                    "No person found. To record a request for an address, type an email address "
+                    "or a phone number."
+                )
             )
         return str(self.cleaned_data["person"])
 
@@ -115,7 +131,7 @@ class NewRequestForm(forms.Form):
         """Require a choice where there is one."""
         choice = str(self.cleaned_data["chosen"])
         if not choice:
-            raise forms.ValidationError("Choose who is meant.")
+            raise forms.ValidationError(gettext("Choose a person."))
         return choice
 
     def open(self) -> PrivacyRequest | None:
@@ -143,8 +159,8 @@ class CarryOutForm(forms.Form):
     """The confirmation before a request is carried out."""
 
     checked = forms.BooleanField(
-        label="I have checked that the request comes from this person",
-        error_messages={"required": "Check first who asks: the data may be somebody else's."},
+        label=_("I have checked that the request comes from this person"),
+        error_messages={"required": _("First check that this person made the request.")},
     )
 
 
@@ -153,7 +169,7 @@ class RefusalForm(forms.Form):
 
     reason = forms.CharField(
         max_length=500,
-        label="Why is it refused?",
-        help_text="The person has a right to the reason.",
+        label=_("Reason for the refusal"),
+        help_text=_("The person has a right to know it."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )

@@ -6,6 +6,8 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from messaging.consent import erasure, tasks
@@ -21,14 +23,14 @@ from rme.tenants.access.roles import Permission
 
 Kind, State = PrivacyRequest.Kind, PrivacyRequest.State
 EFFECTS = {
-    "stopped": "sends that are stopped",
-    "deliveries": "messages that lose content, address and details",
-    "consent": "consent entries that lose the person and the evidence",
-    "suppressions": "suppressions of the person that are deleted",
-    "devices": "devices that are deleted",
+    "stopped": _("scheduled or waiting messages that are cancelled"),
+    "deliveries": _("messages that lose content, address and details"),
+    "consent": _("consent entries that lose the person and the evidence"),
+    "suppressions": _("suppressions of the person that are deleted"),
+    "devices": _("devices that are deleted"),
 }
 """What an erasure does, by the name of its count."""
-DECIDED = "This request is decided already."
+DECIDED = _("This request has already been decided.")
 
 
 @access.page_for(Permission.SEE_PEOPLE)
@@ -76,7 +78,7 @@ def _order(request: HttpRequest, viewer: Viewer, row: PrivacyRequest, form: form
         return False
     if requests.order(row, viewer.actor):
         tasks.request_answers()
-        messages.success(request, "It is carried out now.")
+        messages.success(request, gettext("Started. The result appears here."))
     else:
         messages.error(request, DECIDED)
     return True
@@ -87,7 +89,7 @@ def _refuse(request: HttpRequest, viewer: Viewer, row: PrivacyRequest, form: for
     if not form.is_valid():
         return False
     if requests.refuse(row, form.cleaned_data["reason"], viewer.actor):
-        messages.success(request, "Refused. Tell the person the reason.")
+        messages.success(request, gettext("Refused. Tell the person the reason."))
     else:
         messages.error(request, DECIDED)
     return True
@@ -98,7 +100,7 @@ def _effects(row: PrivacyRequest) -> list[tuple[int, str]]:
     if not row.contact_id:
         return []
     counts = erasure.preview(row.organization_id, row.contact_id)
-    return [(count, EFFECTS[name]) for name, count in counts.items() if count]
+    return [(count, str(EFFECTS[name])) for name, count in counts.items() if count]
 
 
 def _may_download(viewer: Viewer) -> bool:

@@ -38,7 +38,7 @@ def verify(client):
 
 
 def test_verification_is_started_shown_and_stored(root, org, recorded):
-    assert "The chain was not verified yet." in shown(root)
+    assert "The chain has not been verified yet." in shown(root)
     assert root.post(url("ledger")).status_code == 302
     assert root.post(url("ledger")).status_code == 302  # it runs already
     running = shown(root)
@@ -57,7 +57,7 @@ def test_broken_chain_names_the_entry(root, org, recorded):
     text = verify(root)
     assert "The chain is broken: entry number 2 does not fit." in text
     assert "Ada Lovelace" in text
-    assert "Opted out, SMS, NEWS" in text
+    assert "Opted out of news SMS" in text
     assert str(recorded[1].pk) in text
     ConsentEntry.objects.filter(pk=recorded[1].pk).delete()
     assert "entry number 2 does not fit" in verify(root)

@@ -57,7 +57,7 @@ def test_an_export_from_the_persons_page_to_the_file(root, org, ada):
     page = text_of(root, "privacy_request", row.pk)
     assert "Data export of Ada Lovelace: open, due on" in page
     unchecked = root.post(url("privacy_request", row.pk), {})
-    assert "Check first who asks" in unchecked.content.decode()
+    assert "First check that this person made the request." in unchecked.content.decode()
     carry_out(root, row)
     assert "Download" in text_of(root, "privacy_request", row.pk)
     file = root.post(url("privacy_file", row.pk))
@@ -69,14 +69,14 @@ def test_an_export_from_the_persons_page_to_the_file(root, org, ada):
     assert "Data export requested on" in text_of(root, "person", ada.pk)
     PrivacyFile.objects.update(expires_at=clock.now())
     assert root.post(url("privacy_file", row.pk)).status_code == 404
-    assert "There is no file, or it is deleted already." in text_of(root, "privacy_request", row.pk)
+    assert "The file has been deleted." in text_of(root, "privacy_request", row.pk)
 
 
 def test_erasure_shows_its_effect_and_leaves_no_name(root, org, ada):
     Api(org).send(message(ada))
     row = record(root, "ERASURE", ada.email)
     page = text_of(root, "privacy_request", row.pk)
-    assert "sends that are stopped: 1" in page
+    assert "scheduled or waiting messages that are cancelled: 1" in page
     assert "messages that lose content, address and details: 1" in page
     carry_out(root, row)
     assert not Contact.objects.exists()
@@ -102,7 +102,7 @@ def test_subject_is_chosen_or_confirmed(root, org, ada):
     other = factories.contact(org, first_name="Eve")
     given = {"kind": "EXPORT", "person": "lovelace", "note": "by letter"}
     asked = root.post(url("privacy_new"), given).context["form"]
-    assert asked.errors == {"chosen": ["Choose who is meant."]}
+    assert asked.errors == {"chosen": ["Choose a person."]}
     assert [key for key, _ in asked.fields["chosen"].choices] == [str(ada.pk), str(other.pk)]
     assert asked["note"].value() == "by letter"  # what was typed is kept
     row = record(root, "EXPORT", "lovelace", chosen=str(other.pk))
@@ -161,7 +161,7 @@ def test_roles_without_access_to_contents_cannot_download(root, org, ada):
     carry_out(root, row)
     viewer = person("v", org, Membership.Role.VIEWER)
     page = text_of(viewer, "privacy_request", row.pk)
-    assert "so you cannot download it" in page
+    assert "download the file." in page
     assert viewer.post(url("privacy_file", row.pk)).status_code == 404
     assert viewer.post(url("privacy_request", row.pk), {"checked": "on"}).status_code == 403
     operator = person("o", org, Membership.Role.OPERATOR)
@@ -178,4 +178,4 @@ def test_statements_do_not_grow(root, org):
         with CaptureQueriesContext(connection) as captured:
             root.get(url("privacy"))
         counts.append(len(captured))
-    assert counts == [7, 7]
+    assert counts == [9, 9]
