@@ -139,7 +139,7 @@ def test_add_a_sender_domain_and_change_it(tab, journey, org, settings):
 
 def test_add_an_endpoint_test_it_and_replace_its_secret(tab, journey, org):
     journey.click("link", "Webhooks")
-    journey.click("link", "Add a webhook endpoint")
+    journey.click("link", "Add endpoint")
     journey.fill("URL", "http://hooks.example.com/rme")
     journey.check("message.* (all events of messages)")
     journey.click("button", "Add endpoint")
