@@ -11,6 +11,7 @@ from messaging.domain.channels import Channel
 from messaging.domain.deliveries import DueDelivery
 from messaging.domain.outcomes import PRECEDENCE, AttemptOutcome, OutcomeKind
 from messaging.domain.policy import CategoryRules
+from messaging.domain.sentences import sentence
 from messaging.domain.statuses import EventType, Status, StatusReason, WaitReason
 
 BACKOFF_LIMIT = 15 * 60.0
@@ -106,9 +107,9 @@ def expire(tries: int) -> NextStep:
     or its worker came too late.
     """
     if tries:
-        detail = "no provider is known to have taken it in time"
+        detail = sentence("no provider is known to have taken it in time")
         return end(Status.FAILED, StatusReason.PROVIDER_ERROR, detail)
-    return end(Status.EXPIRED, StatusReason.EXPIRED, "too late to be of use")
+    return end(Status.EXPIRED, StatusReason.EXPIRED, sentence("too late to be of use"))
 
 
 def back_off(

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from messaging.domain.sentences import sentence
+
 HORIZON = dt.timedelta(days=366)
 """How far ahead a message may be scheduled."""
 LATE_INSTANT = dt.timedelta(seconds=60)
@@ -102,21 +104,23 @@ def due(
         case LocalTime(clock, day):
             moment = scheduled_at(clock, day, ZoneInfo(contact_zone), now)
             if moment < now - LATE_LOCAL:
-                return BadTime("schedule.time", "this time has passed there", is_local=True)
+                return BadTime(
+                    "schedule.time", sentence("this time has passed there"), is_local=True
+                )
         case OrganizationTime(clock, day):
             moment = scheduled_at(clock, day, ZoneInfo(organization_zone), now)
             if moment < now:
-                return BadTime(field, "this time has passed")
+                return BadTime(field, sentence("this time has passed"))
         case FixedTime(moment):
             field = "schedule.at"
             try:
                 moment = moment.astimezone(dt.UTC)
             except OverflowError:  # the offset moves it before the year 1 or after 9999
-                return BadTime(field, "is out of range")
+                return BadTime(field, sentence("is out of range"))
             if moment < now - LATE_INSTANT:
-                return BadTime(field, "this time has passed")
+                return BadTime(field, sentence("this time has passed"))
     if moment > now + HORIZON:
-        return BadTime(field, "more than a year ahead")
+        return BadTime(field, sentence("more than a year ahead"))
     return moment if moment > now else None
 
 

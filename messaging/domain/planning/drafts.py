@@ -17,6 +17,7 @@ from messaging.domain.planning.texts import (
     template_texts,
 )
 from messaging.domain.routing import Devices
+from messaging.domain.sentences import sentence
 from messaging.domain.statuses import Status
 from messaging.domain.timing import BadTime, due
 
@@ -141,7 +142,7 @@ def _draft(
 
 
 def _unknown(position: int, requested: RequestedRecipient) -> DraftRecipient:
-    refusal = not_found(f"to[{position}].contactId", "no such contact")
+    refusal = not_found(f"to[{position}].contactId", sentence("no such contact"))
     return DraftRecipient(position, requested, refusal=refusal, status=Status.BLOCKED)
 
 
@@ -154,7 +155,7 @@ def _time(outline: Outline, contact: PlannedContact, now: datetime) -> datetime 
 
 def _record_refusal(outline: Outline, facts: RequestFacts) -> SendRefusal | None:
     if outline.request.record_id and facts.record is None:
-        return not_found("context.recordId", "no such record")
+        return not_found("context.recordId", sentence("no such record"))
     return None
 
 

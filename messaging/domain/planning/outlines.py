@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from messaging.domain.channels import Channel
 from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRefusal, invalid
 from messaging.domain.policy import CategoryRules, Domain, SendingPolicy
+from messaging.domain.sentences import sentence
 from messaging.domain.timing import Schedule
 
 Variables = Mapping[str, Any]
@@ -117,7 +118,7 @@ def outline(
 
 def _category_refusal(request: SendRequest, rules: CategoryRules | None) -> SendRefusal | None:
     if rules is None:
-        return invalid("category", "no such category")
+        return invalid("category", sentence("no such category"))
     if not request.may_send:
         return SendRefusal(RefusalCode.FORBIDDEN, permission=f"SEND:{rules.name}")
     return None
@@ -129,9 +130,9 @@ def _sender_refusal(
     if sender is not None:
         return None
     if domain:
-        return invalid("from.domain", "not a verified sender domain")
+        return invalid("from.domain", sentence("not a verified sender domain"))
     if len(channels) == 1 and channels[0] is Channel.EMAIL:
-        return invalid("from.domain", "the organization has no verified sender domain")
+        return invalid("from.domain", sentence("the organization has no verified sender domain"))
     return None
 
 
@@ -142,16 +143,21 @@ def _duplicate(recipients: Sequence[RequestedRecipient]) -> SendRefusal | None:
     seen: set[str] = set()
     for position, recipient in enumerate(recipients):
         if recipient.contact_id in seen:
-            return invalid(f"to[{position}].contactId", "the same contact twice")
+            return invalid(f"to[{position}].contactId", sentence("the same contact twice"))
         seen.add(recipient.contact_id)
     return None
 
 
 def _sender_warning(problem: str) -> FieldProblem:
     return FieldProblem(
-        "from.name", f"{problem}. Recipients of the SMS see the account's own sender."
+        "from.name",
+        sentence(
+            "%(problem)s. Recipients of the SMS see the account's own sender.", problem=problem
+        ),
     )
 
 
 def _sms_sender_refusal(problem: str) -> SendRefusal:
-    return invalid("from.name", f"{problem}. Choose such a name, or leave it out.")
+    return invalid(
+        "from.name", sentence("%(problem)s. Choose such a name, or leave it out.", problem=problem)
+    )

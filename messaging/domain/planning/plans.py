@@ -13,10 +13,11 @@ from messaging.domain.gates import GateRefusal, GateVerdict, Spellings
 from messaging.domain.planning.drafts import Draft, DraftRecipient, Option
 from messaging.domain.planning.outlines import Outline
 from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRefusal
+from messaging.domain.sentences import sentence
 from messaging.domain.statuses import Status
 from messaging.domain.timing import quiet_until
 
-RATE_TOO_SLOW = (
+RATE_TOO_SLOW = sentence(
     "The provider's rate would make this wait for longer than it is of use; see Retry-After."
 )
 _BY_GATE = {
@@ -230,7 +231,7 @@ class _Choice:
     def _take(self, option: Option, facts: OptionFacts) -> SendRefusal | None:
         """Return why no account takes a message now, or count it."""
         if facts.account is None:
-            text = f"No provider account for {option.channel}."
+            text = sentence("No provider account for %(channel)s.", channel=option.channel)
             return SendRefusal(RefusalCode.PROVIDER_ERROR, text)
         backlog = facts.backlog
         if backlog is not None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from messaging.domain.channels import Channel
 from messaging.domain.planning.outlines import Outline, RequestedTemplate
 from messaging.domain.planning.refusals import RefusalCode, SendRefusal, invalid
+from messaging.domain.sentences import sentence
 
 
 class ActiveVersion(Protocol):
@@ -70,7 +71,9 @@ def literal_texts(outline: Outline) -> Texts:
     refusal = None
     if not any(usable):
         field = _LITERAL_FIELDS[channels[0]]
-        refusal = invalid(f"content.{field}", f"is required for {channels[0]}")
+        refusal = invalid(
+            f"content.{field}", sentence("is required for %(channels)s", channels=channels[0])
+        )
     return Texts(usable, [None] * len(channels), refusal=refusal)
 
 
@@ -90,11 +93,18 @@ def template_texts(
     if not active:
         refusal = SendRefusal(
             RefusalCode.TEMPLATE_NOT_FOUND,
-            f"There is no active template {template.name} in {tried[0]} for "
-            f"{', '.join(outline.channels)}.",
+            sentence(
+                "There is no active template %(name)s in %(tried)s for %(channels)s.",
+                name=template.name,
+                tried=tried[0],
+                channels=", ".join(outline.channels),
+            ),
         )
     elif any(version.category != outline.request.category for version in active):
-        refusal = invalid("category", f"the template's category is {active[0].category}")
+        refusal = invalid(
+            "category",
+            sentence("the template's category is %(category)s", category=active[0].category),
+        )
     return Texts(  # the refusal says it: no channel is left out for itself
         [version is not None or refusal is not None for version in picked],
         picked,
