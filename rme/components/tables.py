@@ -41,8 +41,8 @@ class Column(Generic[Line]):
     title: str | Promise
     cell: Callable[[Line], Cell]
     size: str = ""
-    """How wide it is: `small`, `wide`, or empty for an equal share. Those are hidden where there is
-    little room, on a phone and beside the panel.
+    """How wide it is: `small`, `medium`, `wide`, or empty for an equal share; where there is little
+    room, on a phone and beside the panel, those with an equal share are hidden.
     """
     is_shown: bool = True
     """Whether it is shown to people who have chosen no columns."""

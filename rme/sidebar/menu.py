@@ -26,7 +26,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 (
                     _console(
                         *("Messages", P.SEE_MESSAGES, "messages", "message", "message_record"),
-                        *("filters", "actions", "action", "choose", "pause"),
+                        *("message_peek", "filters", "actions", "action", "choose", "pause"),
                     ),
                 ),
             ),
@@ -53,7 +53,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 (
                     _console(
                         *("Contacts", P.SEE_PEOPLE, "contacts", "contact_new", "contact_edit"),
-                        *("contacts_delete", "contacts_merge", "person"),
+                        *("contacts_delete", "contacts_merge", "person", "person_peek"),
                         models=("crm.Contact",),
                     ),
                     _model("Devices", "push.Device"),

@@ -120,8 +120,10 @@ def _columns(viewer: Viewer, choice: Chosen) -> list[Column[MessageLine]]:
             "channel", _("Channel"), lambda line: Cell(wording.channel(line.row.channel)), "small"
         ),
         Column("category", _("Category"), lambda line: Cell(wording.category(line.row.category))),
-        Column("status", _("Status"), state, "wide"),
-        Column("sends_at", _("Sends at"), sends_at, is_shown=False, is_fixed=is_scheduled),
+        Column("status", _("Status"), state, "medium" if is_scheduled else "wide"),
+        Column(
+            "sends_at", _("Sends at"), sends_at, "medium", is_shown=False, is_fixed=is_scheduled
+        ),
         Column("provider", _("Provider"), lambda line: Cell(line.row.provider or "")),
         Column("accepted", _("Accepted"), lambda line: Cell(at=line.row.created_at), "small"),
     ]
