@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 from pydantic.alias_generators import to_camel
 
 from messaging.accept import Submission, accept_bulk, cancel, results
@@ -177,7 +178,9 @@ def _cancel(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     # By an action that was interrupted before it stored its progress, or by another person.
     cancelled_earlier = set(rows.filter(status=Status.CANCELLED).values_list("pk", flat=True))
     return [
-        (str(each), "no longer scheduled") for each in remaining if each not in cancelled_earlier
+        (str(each), gettext_noop("no longer scheduled"))
+        for each in remaining
+        if each not in cancelled_earlier
     ]
 
 
@@ -208,7 +211,7 @@ def _decide(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     )
     decided_earlier = set(decided.values_list("delivery_id", flat=True)) if remaining else set()
     return [
-        (str(each), "no longer in manual review")
+        (str(each), gettext_noop("no longer in manual review"))
         for each in remaining
         if each not in decided_earlier
     ]
@@ -227,11 +230,11 @@ def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     message_ids = {row.message_id for row in deliveries}
     messages = {row.pk: row for row in Message.objects.filter(**scope, pk__in=message_ids)}
     bodies = contents.read(action.organization_id, message_ids)
-    problems: dict[UUID, str] = dict.fromkeys(targets, "no longer there")
+    problems: dict[UUID, str] = dict.fromkeys(targets, gettext_noop("no longer there"))
     by_mode: defaultdict[bool, list[tuple[UUID, Submission]]] = defaultdict(list)
     for row in deliveries:
         if row.message_id not in bodies:
-            problems[row.pk] = "the content is no longer kept"
+            problems[row.pk] = gettext_noop("the content is no longer kept")
             continue
         request = _request(messages[row.message_id], row, bodies[row.message_id])
         key = CallerKey(f"bulk-action {action.pk} {row.pk}", digest(request))

@@ -115,7 +115,7 @@ def rows(lists: Lists, statistics: Statistics) -> list[ChannelRow]:
     nothing = Figures(dict.fromkeys(Figure, 0))
     table = [
         ChannelRow(
-            channel.label,
+            wording.channel(channel),
             _cells(lists, statistics.current.channels.get(channel, nothing), channel),
             [
                 (_("Median"), duration(statistics.latency(channel, 0.5))),
@@ -270,7 +270,7 @@ def reasons(lists: Lists, statistics: Statistics) -> list[CountedLine]:
     for reason in statistics.reasons[:REASONS]:
         status = _filter(reason.figure)
         url = lists.url(channel=reason.channel, status=status, reason=reason.reason)
-        channel = Channel(reason.channel).label
+        channel = wording.channel(reason.channel)
         text = _("%(channel)s, %(figure)s: %(reason)s") % {
             "channel": channel,
             "figure": str(COLUMNS[reason.figure]).lower(),

@@ -155,7 +155,7 @@ def _strips(
         strips.append(
             AccountStrip(
                 name=account.name,
-                channel=account.channel.label,
+                channel=wording.channel(account.channel),
                 url=reverse("console:provider", args=[viewer.organization_id, account.id])
                 if sees_settings
                 else "",
