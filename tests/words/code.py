@@ -72,7 +72,7 @@ def unmarked(path: Path) -> list[str]:
 
 SCRIPT_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`|\'((?:[^\'\\\n]|\\.)*)\'')
 SCRIPT_WORDS = re.compile(r"[A-Z][a-z]+([ .:]|$)|.*\b[a-z]{2,} [a-z]+ [a-z]{2,}\b")
-KEYS = {"Backspace", "Delete", "End", "Enter", "Escape", "Home", "Tab"}
+KEYS = {"Backspace", "Ctrl K", "Delete", "End", "Enter", "Escape", "Home", "Tab"}
 """Keys of a keyboard."""
 
 

@@ -18,7 +18,9 @@ function focusSearch(event) {
 // What the theme leaves to the mouse, or without a name, becomes usable by keyboard and by ear.
 const ICON = ".material-symbols-outlined";
 const MOUSE_ONLY = "[x-on\\:click]:not(a[href], button, input, select, label, [id$='-close'])";
-const NAMES = { dock_to_right: "Menu", more_vert: "More", send: "Home" };
+const NAMES = { dock_to_right: "menu", more_vert: "more", send: "home" };
+// The words of scripts, in the language of the page.
+const words = () => document.getElementById("page")?.dataset ?? {};
 
 function nameOfIcon(control) {
   const icons = [...control.querySelectorAll(ICON)];
@@ -26,7 +28,7 @@ function nameOfIcon(control) {
   const icon = control.matches(ICON) ? control : icons[0];
   if (!icon || (icon !== control && text.trim()) || control.title) return "";
   const name = icon.textContent.trim();
-  return NAMES[name] || name.replaceAll("_", " ");
+  return words()[NAMES[name]] || name.replaceAll("_", " ");
 }
 
 function pressByKey(event) {
@@ -112,7 +114,7 @@ function offerCopies(root) {
       const label = button.dataset.label || button.textContent;
       button.dataset.label = label;
       await navigator.clipboard.writeText(source.textContent);
-      button.textContent = "Copied";
+      button.textContent = words().copied;
       setTimeout(() => { button.textContent = label; }, 2000);
     });
   }
