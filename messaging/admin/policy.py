@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from messaging.admin.quiet_hours import QuietHoursInput
 from messaging.models import Pause, SendingRules
@@ -80,24 +79,11 @@ def _is_period(period: dict[str, str]) -> bool:
 TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
-DOUBLE_OPT_IN = _(
-    "When people opt in to email on the preference page, rme mails them a link. The opt-in counts "
-    "once they follow it."
-)
-
-
 @admin.register(SendingRules)
 class SendingRulesAdmin(PolicyAdmin):
     write_permission: Permission = Permission.CHANGE_SETTINGS
     form = SendingRulesForm
     list_display = ("organization", "sends_per_second", "sends_per_day", "double_opt_in")
-
-    def formfield_for_dbfield(
-        self, db_field: Any, request: HttpRequest, **kwargs: object
-    ) -> object:
-        if db_field.name == "double_opt_in":
-            kwargs["help_text"] = DOUBLE_OPT_IN
-        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
 
 class PauseForm(TenantForm):

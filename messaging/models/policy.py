@@ -37,12 +37,12 @@ class Category(models.Model):
     expires_after = models.PositiveIntegerField(
         default=4 * 3600,
         validators=[MinValueValidator(1), MaxValueValidator(30 * 86_400)],
-        help_text=gettext_lazy("Seconds after which a message that could not be sent is given up."),
+        help_text=gettext_lazy("Seconds until a message that couldn't be sent expires."),
     )
     cap_count = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text=gettext_lazy("At most this many messages a contact in the window."),
+        help_text=gettext_lazy("The most messages per contact in the window."),
     )
     cap_window = models.PositiveIntegerField(
         default=86_400, help_text=gettext_lazy("The window of the cap, in seconds.")
@@ -51,7 +51,7 @@ class Category(models.Model):
         models.CharField(max_length=10, choices=CHANNEL_CHOICES),
         default=list,
         blank=True,
-        help_text=gettext_lazy("The order in which channel AUTO tries; none: PUSH, EMAIL, SMS."),
+        help_text=gettext_lazy("The order that channel AUTO tries. Empty: push, email, SMS."),
     )
 
     class Meta:
@@ -79,19 +79,19 @@ class SendingRules(models.Model):
         ),
     )
     quiet_transactional = models.BooleanField(
-        default=False, help_text=gettext_lazy("Quiet hours hold for TRANSACTIONAL too.")
+        default=False, help_text=gettext_lazy("Quiet hours also apply to transactional messages.")
     )
     schedule_grace = models.PositiveIntegerField(
         default=3600,
         help_text=gettext_lazy(
-            "Seconds a scheduled send may be late, after an outage. Later, MARKETING ends as "
-            "EXPIRED and TRANSACTIONAL still goes."
+            "How many seconds late a scheduled message may go after an outage. After "
+            "that, marketing expires; transactional messages still go."
         ),
     )
     sends_per_second = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text=gettext_lazy("Messages accepted a second; none: no ceiling."),
+        help_text=gettext_lazy("Messages accepted per second. Leave empty for no limit."),
     )
     sends_per_day = models.PositiveIntegerField(
         default=1_000_000, help_text=gettext_lazy("Messages accepted in 24 hours.")
@@ -99,31 +99,29 @@ class SendingRules(models.Model):
     double_opt_in = models.BooleanField(
         default=False,
         help_text=gettext_lazy(
-            "An OPTED_IN to email by the preference page counts once a link in a mail was followed."
+            "When people opt in to email on the preference page, rme mails them a link. "
+            "The opt-in counts once they follow it."
         ),
     )
     track_opens = models.BooleanField(
         default=False,
         db_default=False,
         help_text=gettext_lazy(
-            "Emails carry an image that tells when they are opened. Say so in your privacy "
-            "notice; in many countries it needs consent."
+            "Emails carry an image that shows when they are opened. Say so in your "
+            "privacy notice; many countries require consent."
         ),
     )
     track_clicks = models.BooleanField(
         default=False,
         db_default=False,
-        help_text=gettext_lazy(
-            "Links in emails lead by way of us, which tells that they were followed."
-        ),
+        help_text=gettext_lazy("Links in emails lead through rme, which records clicks."),
     )
 
     review_templates = models.BooleanField(
         default=False,
         db_default=False,
         help_text=gettext_lazy(
-            "A version of a template is made active only with the consent of a person who "
-            "wrote none of it."
+            "Someone who didn't write a version must approve it before it is published."
         ),
     )
 
@@ -145,7 +143,7 @@ class Pause(models.Model):
     template = models.CharField(max_length=200, blank=True)
     reason = models.CharField(max_length=500)
     ends_at = models.DateTimeField(
-        null=True, blank=True, help_text=gettext_lazy("None: until it is deleted.")
+        null=True, blank=True, help_text=gettext_lazy("Leave empty to pause until you end it.")
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -189,7 +187,9 @@ class SenderDomain(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=gettext_lazy("What the mail provider names, such as include:spf.example.com."),
+        help_text=gettext_lazy(
+            "The mechanism that your provider names, like include:spf.example.com."
+        ),
     )
     dkim_selector = models.CharField(
         gettext_lazy("DKIM selector"),
@@ -197,7 +197,7 @@ class SenderDomain(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=gettext_lazy("The name before ._domainkey, as the mail provider shows it."),
+        help_text=gettext_lazy("The name before ._domainkey, as your provider shows it."),
     )
     checked_at = models.DateTimeField(null=True, editable=False)
     findings = models.JSONField(default=list, db_default=[], editable=False)
@@ -269,16 +269,14 @@ class ProviderAccount(models.Model):
         default=list,
         blank=True,
         help_text=gettext_lazy(
-            "SMS: country prefixes (+41); EMAIL: recipient domains; none: everything."
+            "SMS: country prefixes (+41). Email: recipient domains. Empty: all."
         ),
     )
     rate = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(100_000)],
-        help_text=gettext_lazy(
-            "Sends a second; more than that wait their turn. None: as fast as it goes."
-        ),
+        help_text=gettext_lazy("Sends per second. More than that wait. Empty: as fast as it goes."),
     )
     state = models.CharField(max_length=8, choices=State.choices, default=State.ACTIVE)
     state_reason = models.CharField(

@@ -16,11 +16,11 @@ class CallbackLogEntry(models.Model):
 
     class Verdict(models.TextChoices):
         APPLIED = "APPLIED", _("Applied")
-        DUPLICATE = "DUPLICATE", _("Came before")
-        SIGNATURE = "SIGNATURE", _("Signature wrong")
-        UNKNOWN_ID = "UNKNOWN_ID", _("No message of ours")
+        DUPLICATE = "DUPLICATE", _("Duplicate")
+        SIGNATURE = "SIGNATURE", _("Invalid signature")
+        UNKNOWN_ID = "UNKNOWN_ID", _("Unknown message")
         UNKNOWN_CODE = "UNKNOWN_CODE", _("Unknown code")
-        UNREADABLE = "UNREADABLE", _("Not readable")
+        UNREADABLE = "UNREADABLE", _("Unreadable")
         NO_NEWS = "NO_NEWS", _("Nothing new")
 
     pk = models.CompositePrimaryKey("organization_id", "id")  # read by callback_log, also its purge

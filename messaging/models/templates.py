@@ -29,7 +29,7 @@ class Template(models.Model):
     archived_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text=_("None: not archived. To make a version active ends it."),
+        help_text=_("Empty: not archived. Publishing a version ends it."),
     )
 
     class Meta:
@@ -105,7 +105,7 @@ class TemplateVersion(Version):
     text = models.TextField(blank=True)
     html = models.TextField(blank=True)
     mjml = models.TextField(
-        blank=True, help_text=_("Instead of HTML: MJML, compiled when activated.")
+        blank=True, help_text=_("MJML instead of HTML. rme compiles it when you publish.")
     )
     compiled_html = models.TextField(blank=True, editable=False)
     title = models.CharField(max_length=1000, blank=True)
@@ -153,7 +153,7 @@ class Partial(models.Model):
     name = models.CharField(
         max_length=64, validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     )
-    text = models.TextField(help_text=_("Liquid. It sees only what `render` gives it."))
+    text = models.TextField(help_text=_("Liquid. It sees only what `render` passes to it."))
     """The text of the active version. Only `messaging.content.partials` writes it."""
     is_published = models.BooleanField(default=True, db_default=True, editable=False)
     """Whether a version is or was active. Templates don't see a partial before that."""

@@ -15,11 +15,13 @@ FOR_PROGRAMS = {
     "exception", "info", "warning",
 }  # fmt: skip
 """Functions whose texts go to logs and developers; the last ones are methods of loggers."""
+FOR_THE_AUDIT = {"NewEntry", "about", "about_person", "note", "reset_credentials"}
+"""Functions whose texts the audit stores, in English."""
 
 
 class _Sentences(ast.NodeVisitor):
     def __init__(self, marks: Collection[str]) -> None:
-        self.marks, self.texts = marks, list[str]()
+        self.marks, self.texts = {*marks}, list[str]()
 
     def _visit_body(self, node: Any) -> None:
         """Visit a body without its docstrings."""
@@ -41,7 +43,9 @@ class _Sentences(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
         name = called.rpartition(".")[2]
-        if name in self.marks or (name in FOR_PROGRAMS and not called.startswith("messages.")):
+        if name in self.marks | FOR_THE_AUDIT:
+            return
+        if name in FOR_PROGRAMS and not called.startswith("messages."):
             return
         self.generic_visit(node)
 
