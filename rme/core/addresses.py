@@ -234,6 +234,26 @@ def phone_readings(
     return tuple(dict.fromkeys((*national, *international)))
 
 
+def digits(text: str) -> str:
+    """Return the digits of a text, in ASCII."""
+    return phonenumbers.normalize_digits_only(text)
+
+
+def phone_beginnings(text: str, region: str) -> tuple[str, ...]:
+    """Return the beginnings of E.164 numbers that the first digits of a number may mean."""
+    text = _TRUNK_IN_BRACKETS.sub("", cleaned(text))
+    typed = digits(text)
+    if text.startswith("+"):
+        return (f"+{typed}",)
+    if typed.startswith("00"):
+        return (f"+{typed[2:]}",)
+    code = phonenumbers.country_code_for_region(region)
+    trunk = phonenumbers.ndd_prefix_for_region(region, True) or ""
+    # Italy has no trunk prefix: the 0 belongs to the number. No country code begins with one.
+    readings = [f"+{code}{typed.removeprefix(trunk)}", f"+{code}{typed}"]
+    return tuple(dict.fromkeys(readings if typed.startswith("0") else [*readings, f"+{typed}"]))
+
+
 def _may_have_country_code(text: str) -> bool:
     """Return whether digits may begin with a country code; not with an area code in brackets."""
     if _LETTER.search(text):  # a word for digits, or an extension

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from django.contrib.postgres.indexes import OpClass
+from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Lower, Now
@@ -13,6 +13,7 @@ from rme.core import addresses, ids
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
+from rme.crm.words import ContactWords
 from rme.tenants.models import FilePart, MendableImport, Organization
 from rme.tenants.organizations.languages import is_language
 
@@ -78,8 +79,12 @@ class Contact(Record):
 
     class Meta:
         indexes: ClassVar[list[Any]] = [
-            # read by the bot's Confirm_Contact
-            models.Index(fields=["organization", "email_folded"], name="contact_by_email"),
+            # read by the bot's Confirm_Contact, and from its beginning by people.suggest
+            models.Index(
+                fields=["organization", "email_folded"],
+                opclasses=["varchar_ops", "varchar_pattern_ops"],
+                name="contact_by_email_start",
+            ),
             # read by the bot's Confirm_Contact_Phone
             models.Index(
                 fields=["organization", "phone"],
@@ -91,17 +96,8 @@ class Contact(Record):
                 condition=~models.Q(mobile=""),
                 name="contact_by_mobile",
             ),
-            # both read by people.find, which searches for the beginning of a name
-            models.Index(
-                "organization",
-                OpClass(Lower("last_name"), name="text_pattern_ops"),
-                name="contact_by_last_name",
-            ),
-            models.Index(
-                "organization",
-                OpClass(Lower("first_name"), name="text_pattern_ops"),
-                name="contact_by_first_name",
-            ),
+            # read by people.find and people.suggest
+            GinIndex(ContactWords(), name="contact_by_words"),
         ]
 
     def __str__(self) -> str:
