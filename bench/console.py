@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from bench.accepting import accept_in_process
 from bench.scene import Scene
@@ -16,6 +17,8 @@ STATEMENTS = 40
 """No page may ask more often."""
 LONGEST = 1.5
 """How many times as long a page may take with a million."""
+LONGEST_SEARCH = 150
+"""How many milliseconds the search may take with a million, whatever it took with a hundred."""
 ROUNDS = 15
 
 # All rows of a number are related: its contact, message, content, delivery, attempt and events. Ids
@@ -48,6 +51,20 @@ _ROWS = {
     "messaging_event": """(id, organization_id, message_id, delivery_id, type, at, channel,
   provider) SELECT {event}, 'bench', {message}, {delivery}, 'sent', {at}, {channel}, 'simulator'""",
 }
+_TYPED = {
+    "nothing": "",
+    "a letter": "f",
+    "a name": "fam",
+    "a rare name": "Family49",
+    "two names": "f9 family49",
+    "email": "person99",
+    "a whole email": "person99@people.example",
+    "number": "2120099",
+    "end of a number": "4321",
+    "a command": "pause",
+    "nobody": "zzz",
+}
+"""What somebody types into the palette, by what it is."""
 _KINDS = {"contact": "8", "message": "9", "delivery": "a", "attempt": "b", "event": "8"}
 
 
@@ -70,7 +87,8 @@ def console(scene: Scene) -> None:
     for name, (before, _) in few.items():
         after, statements = many[name]
         ratio = after / before
-        verdict = "ok" if ratio <= LONGEST and statements <= STATEMENTS else "TOO MUCH"
+        is_quick = after <= LONGEST_SEARCH if name.startswith("⌘K") else ratio <= LONGEST
+        verdict = "ok" if is_quick and statements <= STATEMENTS else "TOO MUCH"
         note = f"{before:.1f} ms with {FEW}: {ratio:.2f} x, {statements} statements  {verdict}"
         print(f"console, {name:<35} {after:>10.1f} ms           {note}", flush=True)
 
@@ -144,8 +162,12 @@ def _measure(scene: Scene) -> dict[str, tuple[float, int]]:
     row = Delivery.objects.filter(contact_id__in=scene.contacts).order_by("pk").first()
     assert row is not None
     page = {
-        "search, by email": f"{reverse('console:search')}?organization=bench&q=p1@x.example",
-        "search, by name": f"{reverse('console:search')}?organization=bench&q=F1",
+        "search, by email": f"{reverse('search')}?organization=bench&q=p1@x.example",
+        "search, by name": f"{reverse('search')}?organization=bench&q=F1",
+        **{
+            f"⌘K, {kind}": f"{reverse('search_results')}?organization=bench&q={quote(text)}"
+            for kind, text in {**_TYPED, "part of an id": row.pk.hex[-12:]}.items()
+        },
         "person": reverse("console:person", args=["bench", row.contact_id]),
         "messages": reverse("console:messages", args=["bench"]),
         "messages, failed": f"{reverse('console:messages', args=['bench'])}?status=FAILED",

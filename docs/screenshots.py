@@ -120,7 +120,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-home", "/admin/", height=1200),
         Picture("console-home-phone", "/admin/", NARROW, dark=True),
         Picture("console-first-steps", reverse("first_steps", args=[ORG]), height=640),
-        Picture("console-search", f"{reverse('console:search')}?q=simulator", height=640),
+        Picture("console-search", f"{reverse('search')}?q=simulator", height=640),
         Picture("console-messages", messages),
         Picture("console-messages-dark", failed, dark=True),
         Picture("console-messages-phone", messages, NARROW),

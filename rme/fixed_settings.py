@@ -216,9 +216,10 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "messaging.admin.dashboard.show",
     "STYLES": [
-        _static(f"console/{name}.css") for name in ("tokens", "shell", "components", "console")
+        _static(f"console/{name}.css")
+        for name in ("tokens", "shell", "search", "components", "console")
     ],
-    "SCRIPTS": [_static("console/console.js")],
+    "SCRIPTS": [_static("console/console.js"), _static("console/search.js")],
     "COLORS": {
         "primary": {
             "50": "#eff4ff",

@@ -12,6 +12,7 @@ from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probe_views
 from rme.components import style_guide
+from rme.sidebar import search_pages
 from rme.tenants.access import acting, logins
 from rme.tenants.access import pages as access_pages
 from rme.tenants.admin import role_page
@@ -72,6 +73,8 @@ urlpatterns = [
     path("admin/password_change/", admin.site.admin_view(logins.change_password, cacheable=True)),
     path("admin/acting/begin/<int:user_id>/", acting.begin_page, name="acting_begin"),
     path("admin/acting/end/", acting.end_page, name="acting_end"),
+    path("admin/console/search/", search_pages.show, name="search"),
+    path("admin/console/search/results/", search_pages.suggest, name="search_results"),
     path("admin/console/", include("messaging.console.urls")),
     path(
         "admin/first-steps/<str:organization_id>/",

@@ -56,6 +56,7 @@ MANY_ROWS = {
     "messaging/store/reports/accounts.py": "filtered counts and percentiles, by LATERAL",
     "messaging/store/reports/deliveries.py": "filters that combine, a join in a fixed order",
     "messaging/store/reports/history.py": "the keys of a page, by the index that suits the filter",
+    "messaging/store/reports/message_ids.py": "a scan that stops at a limit, within an index",
     "messaging/store/people/erasure.py": "updates that join a person's deliveries, JSON paths",
     "messaging/store/people/export.py": "rows as JSON, as they are stored",
     "messaging/store/reports/gauges.py": "counts that stop at a limit, in the order of an index",

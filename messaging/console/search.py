@@ -1,46 +1,46 @@
 """Search everywhere: people, messages, templates and accounts by what a person types.
 
-It searches one organization; an id is found in all organizations of the person.
+It searches one organization; a whole id is found in all organizations of the person.
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import localize
+from django.utils.formats import localize, number_format
 from django.utils.timezone import localtime
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext as _
 
 from messaging.consent import suppressions
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.routing import lanes
 from messaging.console.studio import partial_pages, variants
-from messaging.domain.channels import ALL
+from messaging.domain.channels import ALL, Channel
 from messaging.models import Delivery, Message, Partial, ProviderAccount, Template
 from messaging.store.archived import archive
+from messaging.store.reports import message_ids
 from rme.core import errors, ids
-from rme.crm import people
+from rme.core.db.statement_timeout import StatementLate
+from rme.crm import people, platforms
+from rme.crm.connectors.records import ContactRecord
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import request_log
 from rme.tenants.audit.request_log import RequestFilter
-from rme.tenants.organizations import latest
 
-LIMIT = 10
-"""The most results of a kind."""
-TERM_LIMIT = 320
 PART_OF_ID = re.compile("[0-9a-f]{8,31}")
+SCAN_SECONDS = 0.5
+"""How long a search looks through messages for a part of an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One thing that was found, and its page."""
+    """One thing, and its page."""
 
     title: str
     text: str
@@ -52,105 +52,145 @@ class Group:
     """The results of one kind."""
 
     title: str
+    icon: str
     results: Sequence[Result]
 
 
-def _show(request: HttpRequest) -> HttpResponseBase:
-    """Return the results of a search; a single one is opened at once."""
-    organizations = dict(access.own_organizations(request))
-    if not organizations:
-        raise PermissionDenied
-    organization_id = request.GET.get("organization", "")
-    if organization_id not in organizations:
-        organization_id = latest.remembered(request)
-    viewer = access.viewer_of(
-        request, organization_id if organization_id in organizations else next(iter(organizations))
-    )
-    term = request.GET.get("q", "").replace("\0", "").strip()[:TERM_LIMIT]
-    problem, groups = "", []
-    if term:
-        try:
-            groups = find(request, viewer, term)
-        except errors.Unavailable as error:
-            problem = error.message
-    results = [result for group in groups for result in group.results]
-    if len(results) == 1:
-        return HttpResponseRedirect(results[0].url)
-    return access.show(
-        request, viewer, "search", "Search", term=term, groups=groups, problem=problem
-    )
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a person typed."""
+
+    viewer: Viewer
+    term: str
+    limit: int
+    """The most results of a kind."""
+    is_typing: bool = False
+    """Whether the person may go on typing: a remote platform and the archive aren't asked yet."""
+
+    @property
+    def identifier(self) -> UUID | None:
+        """Return the id that was typed whole."""
+        return ids.parse(self.term.lower())
+
+    @property
+    def part_of_id(self) -> str:
+        """Return the part of an id that was typed, without hyphens; else nothing."""
+        digits = self.term.replace("-", "").lower()
+        return digits if PART_OF_ID.fullmatch(digits) else ""
 
 
-show = admin.site.admin_view(require_GET(_show))
+def find(request: HttpRequest, search: Search) -> tuple[list[Group], list[str]]:
+    """Return the results by kind, and what was not searched; twelve statements at most."""
+    notes: list[str] = []
+    contacts = _people(search, notes)
+    groups = [Group(_("People"), "person", contacts)]
+    if search.identifier:
+        messages = _messages(request, search, search.identifier)
+        groups += [
+            Group(_("Messages"), "mail", messages),
+            Group(_("API requests"), "lists", _requests(search, search.identifier)),
+        ]
+    else:
+        messages = _messages_with(search, notes, is_scanned=not contacts)
+        groups += [
+            Group(_("Messages"), "mail", messages),
+            Group(_("Suppressions"), "block", _suppressions(search)),
+            Group(_("Templates"), "description", _templates(search)),
+            Group(_("Partials"), "article", _partials(search)),
+            Group(_("Provider accounts"), "cell_tower", _accounts(search)),
+        ]
+    return [group for group in groups if group.results], notes
 
 
-def find(request: HttpRequest, viewer: Viewer, term: str) -> list[Group]:
-    """Return what was found, by kind; ten statements at most."""
-    identifier = ids.parse(term.lower())
-    groups = [
-        Group("People", _people(viewer, term)),
-        Group(
-            "Messages",
-            _messages(request, identifier) if identifier else _messages_from(viewer, term),
-        ),
-        Group("API requests", _requests(viewer, identifier) if identifier else []),
-        Group("Suppressions", _suppressions(viewer, term)),
-        Group("Templates", [] if identifier else _templates(viewer, term)),
-        Group("Partials", [] if identifier else _partials(viewer, term)),
-        Group("Provider accounts", [] if identifier else _accounts(viewer, term)),
-    ]
-    return [group for group in groups if group.results]
-
-
-def _people(viewer: Viewer, term: str) -> list[Result]:
+def _people(search: Search, notes: list[str]) -> list[Result]:
+    viewer = search.viewer
+    if not viewer.may(Permission.SEE_MESSAGES):
+        return []
+    try:
+        contacts = _contacts(search)
+    except errors.Unavailable as error:
+        notes.append(error.message)
+        return []
     return [
         Result(
-            each.name or each.id,
-            ", ".join(filter(None, [viewer.shown(each.email), viewer.shown(each.mobile)])),
-            explanations.person_url(viewer, each.id),
+            contact.name
+            or viewer.shown(contact.email)
+            or viewer.shown(contact.mobile)
+            or _("No name"),
+            ", ".join(filter(None, [viewer.shown(contact.email), viewer.shown(contact.mobile)])),
+            explanations.person_url(viewer, contact.id),
         )
-        for each in people.find(viewer.organization_id, term, limit=LIMIT)
+        for contact in contacts
     ]
 
 
-def _messages(request: HttpRequest, identifier: UUID) -> list[Result]:
+def _contacts(search: Search) -> list[ContactRecord]:
+    """Return people, of a remote platform only when the term is complete. Raise Unavailable."""
+    organization_id, limit = search.viewer.organization_id, search.limit
+    if search.is_typing or platforms.get(organization_id).kind == platforms.EMBEDDED:
+        by_parts = search.viewer.sees_addresses
+        return people.suggest(organization_id, search.term, limit=limit, by_parts=by_parts)
+    return people.find(organization_id, search.term, limit=limit)
+
+
+def _messages(request: HttpRequest, search: Search, identifier: UUID) -> list[Result]:
     """Return the message with an id, or that of the delivery with it."""
     condition = access.readable(request)
-    rows = Message.objects.filter(condition, pk=identifier).values_list("pk", "organization_id")
-    pairs = list(rows)
-    if not pairs:
-        deliveries = Delivery.objects.filter(condition, pk=identifier)
-        pairs = list(deliveries.values_list("message_id", "organization_id"))
-    if not pairs and (archived := archive().find(condition, identifier)):
-        pairs = [(archived.message.pk, archived.message.organization_id)]
-    return [
-        Result(str(pk), owner, reverse("console:message", args=[owner, pk])) for pk, owner in pairs
-    ]
+    rows = list(Message.objects.filter(condition, pk=identifier))
+    if not rows:
+        deliveries = Delivery.objects.filter(condition, pk=identifier).values("message_id")
+        rows = list(Message.objects.filter(condition, pk__in=list(deliveries)))
+    if not rows and not search.is_typing and (archived := archive().find(condition, identifier)):
+        rows = [archived.message]
+    return _message_results(search.viewer, rows)
 
 
-def _messages_from(viewer: Viewer, term: str) -> list[Result]:
-    """Return the latest messages whose ids begin with what was typed, which is part of an id."""
-    digits = term.replace("-", "").lower()
-    if not PART_OF_ID.fullmatch(digits):
+def _messages_with(search: Search, notes: list[str], *, is_scanned: bool) -> list[Result]:
+    """Return messages whose ids begin with what was typed, else the newest that contain it."""
+    digits, organization_id = search.part_of_id, search.viewer.organization_id
+    if not digits or not search.viewer.may(Permission.SEE_MESSAGES):
         return []
     bounds = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-    rows = Message.objects.filter(organization_id=viewer.organization_id, pk__range=bounds)
+    rows = Message.objects.filter(organization_id=organization_id)
+    beginning = list(rows.filter(pk__range=bounds).order_by("-pk")[: search.limit])
+    if beginning or not is_scanned:
+        return _message_results(search.viewer, beginning)
+    until = time.monotonic() + SCAN_SECONDS
+    try:
+        keys = message_ids.with_part(organization_id, digits, limit=search.limit, until=until)
+    except StatementLate:
+        notes.append(_("Searching messages for a part of an id took too long. Type its beginning."))
+        return []
+    notes.append(
+        _("A part of an id is searched in the latest {count} messages.").format(
+            count=number_format(message_ids.SCANNED, force_grouping=True)
+        )
+    )
+    return _message_results(search.viewer, rows.filter(pk__in=keys).order_by("-pk") if keys else [])
+
+
+def _message_results(viewer: Viewer, rows: Iterable[Message]) -> list[Result]:
+    """Return messages by template and time; the id is the text, in which its part is seen."""
     return [
         Result(
-            str(pk),
-            f"accepted {localize(localtime(at, viewer.zone))}",
-            reverse("console:message", args=[viewer.organization_id, pk]),
+            _("{name}, {time}").format(
+                name=row.template or _("Message"),
+                time=localize(localtime(row.created_at, viewer.zone)),
+            ),
+            str(row.pk),
+            reverse("console:message", args=[row.organization_id, row.pk]),
         )
-        for pk, at in rows.order_by("-pk").values_list("pk", "created_at")[:LIMIT]
+        for row in rows
     ]
 
 
-def _requests(viewer: Viewer, identifier: UUID) -> list[Result]:
+def _requests(search: Search, identifier: UUID) -> list[Result]:
     """Return the requests with a request id, as an error's answer names it."""
+    viewer = search.viewer
     if not viewer.may(Permission.SEE_SETTINGS):
         return []
     request_filter = RequestFilter(request_id=identifier)
-    page = request_log.find(viewer.organization_id, request_filter, limit=LIMIT)
+    page = request_log.find(viewer.organization_id, request_filter, limit=search.limit)
     url = reverse("console:requests", args=[viewer.organization_id])
     return [
         Result(str(row), f"{row.status} {row.code}", f"{url}?request_id={identifier}")
@@ -158,48 +198,48 @@ def _requests(viewer: Viewer, identifier: UUID) -> list[Result]:
     ]
 
 
-def _suppressions(viewer: Viewer, term: str) -> list[Result]:
-    region = viewer.organization.region
-    address = suppressions.normalize_address(ALL, term, region)
+def _suppressions(search: Search) -> list[Result]:
+    viewer = search.viewer
+    address = suppressions.normalize_address(ALL, search.term, viewer.organization.region)
     if address is None or not viewer.sees_contents:
         return []
-    rows, _ = suppressions.find(
-        viewer.organization_id, suppressions.SuppressionFilter(address=address), limit=LIMIT
-    )
-    return [
-        Result(str(row), row.note, explanations.suppression_url(viewer, row.pk)) for row in rows
-    ]
-
-
-def _templates(viewer: Viewer, term: str) -> list[Result]:
-    if not viewer.may(Permission.SEE_TEMPLATES):
-        return []
-    rows = Template.objects.filter(
-        organization_id=viewer.organization_id, name__icontains=term
-    ).order_by("name", "channel", "language")[:LIMIT]
+    suppression_filter = suppressions.SuppressionFilter(address=address)
+    rows, _next = suppressions.find(viewer.organization_id, suppression_filter, limit=search.limit)
     return [
         Result(
-            row.name,
-            f"{row.channel}, {row.language}",
-            variants.url_of(row),
+            row.address or row.contact_id,
+            wording.SUPPRESSED_BY[row.reason],
+            explanations.suppression_url(viewer, row.pk),
         )
         for row in rows
     ]
 
 
-def _partials(viewer: Viewer, term: str) -> list[Result]:
-    if not viewer.may(Permission.SEE_TEMPLATES):
+def _templates(search: Search) -> list[Result]:
+    if not search.viewer.may(Permission.SEE_TEMPLATES):
         return []
-    rows = Partial.objects.filter(
-        organization_id=viewer.organization_id, name__icontains=term
-    ).order_by("name")[:LIMIT]
-    return [Result(row.name, "", partial_pages.url_of(row)) for row in rows]
+    rows = (
+        Template.objects.filter(**_named(search))
+        .order_by("name", "channel", "language")
+        .distinct("name")
+    )
+    return [Result(row.name, "", variants.url_of(row)) for row in rows[: search.limit]]
 
 
-def _accounts(viewer: Viewer, term: str) -> list[Result]:
-    if not viewer.may(Permission.SEE_SETTINGS):
+def _partials(search: Search) -> list[Result]:
+    if not search.viewer.may(Permission.SEE_TEMPLATES):
         return []
-    rows = ProviderAccount.objects.filter(
-        organization_id=viewer.organization_id, name__icontains=term
-    ).order_by("name")[:LIMIT]
-    return [Result(row.name, row.channel, lanes.account_url(row)) for row in rows]
+    rows = Partial.objects.filter(**_named(search)).order_by("name")
+    return [Result(row.name, "", partial_pages.url_of(row)) for row in rows[: search.limit]]
+
+
+def _accounts(search: Search) -> list[Result]:
+    if not search.viewer.may(Permission.SEE_SETTINGS):
+        return []
+    rows = ProviderAccount.objects.filter(**_named(search)).order_by("name")[: search.limit]
+    return [Result(row.name, Channel(row.channel).label, lanes.account_url(row)) for row in rows]
+
+
+def _named(search: Search) -> dict[str, str]:
+    """Return the conditions of the organization's rows whose names contain what was typed."""
+    return {"organization_id": search.viewer.organization_id, "name__icontains": search.term}

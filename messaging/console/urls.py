@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from messaging.console import access, audit_page, search
+from messaging.console import access, audit_page
 from messaging.console.actions import action_pages
 from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
 from messaging.console.developers import (
@@ -164,7 +164,6 @@ urlpatterns = [
         path(f"{page}/", access.first(page, permission), name=f"first_{page}")
         for page, permission in _FIRST.items()
     ),
-    path("search/", search.show, name="search"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/<uuid:audited_id>/", audit_page.one_of_deployment, name="deployment_audit_entry"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),

@@ -5,6 +5,7 @@ for whole addresses and ids.
 """
 
 import re
+from collections.abc import Iterable
 
 from django.db import connection
 from django.utils.translation import gettext
@@ -25,12 +26,16 @@ SHORTEST_PART = 4
 _DIGITS = re.compile(r"[\d\s()./+-]+")
 _LAST = chr(0x10FFFF)
 
-_ROWS = f"""(SELECT id::text, first_name, last_name, email, mobile, language, zone
-FROM {Contact._meta.db_table} WHERE organization_id = %(organization)s AND {{}} LIMIT %(limit)s)"""
+
+def _all(statements: Iterable[str]) -> str:
+    """Return the statement that has the rows of each of some, in this order."""
+    return f"({') UNION ALL ('.join(statements)})"
+
+
+_ROWS = f"""SELECT id::text, first_name, last_name, email, mobile, language, zone
+FROM {Contact._meta.db_table} WHERE organization_id = %(organization)s AND {{}} LIMIT %(limit)s"""
 # Plan: contact_by_words, or the table from its start if most rows match. Whole words come first.
-_BY_NAME = " UNION ALL ".join(
-    _ROWS.format(words.named(mark)) for mark in (words.WHOLE, words.BEGINNING)
-)
+_BY_NAME = _all(_ROWS.format(words.named(mark)) for mark in (words.WHOLE, words.BEGINNING))
 # Plan: contact_by_email_start. By a range instead of LIKE: a pattern that is a parameter uses no
 # index once the plan is generic.
 _BY_EMAIL = _ROWS.format("email_folded ~>=~ %(email)s AND email_folded ~<~ (%(email)s || %(last)s)")
@@ -125,12 +130,11 @@ def _by_part(organization_id: str, text: str, limit: int) -> list[ContactRecord]
         for name in beginnings
         for column in ("mobile", "phone")
     ]
-    statement = " UNION ALL ".join([*parts, _BY_ENDING])
     values = {**beginnings, "ending": digits[::-1]}
-    return _rows(statement, organization=organization_id, limit=limit, **values)
+    return _rows(_all([*parts, _BY_ENDING]), organization=organization_id, limit=limit, **values)
 
 
-def _rows(statement: str, **values: object) -> list[ContactRecord]:
+def _rows(statement: str, **values: str | int) -> list[ContactRecord]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return [ContactRecord(*row) for row in cursor.fetchall()]

@@ -1,7 +1,7 @@
 """The kinds of pages that stand in the menu."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.contrib import admin
@@ -12,11 +12,19 @@ from django.urls import reverse
 from rme.tenants.access.roles import Permission
 
 
+class PageLink(NamedTuple):
+    """A page by its title in the person's language, and its address."""
+
+    title: str
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page of the menu: of the console, of a model, or another."""
 
     title: str
+    """In English; whoever shows it translates it."""
     permission: Permission | None
     """What the page asks for; None: what the model's page asks for, or nothing."""
     route: str = ""

@@ -1,5 +1,7 @@
 """The entries of the menu: each leads to its first page, and all of its pages are its tabs."""
 
+from django.utils.translation import gettext_noop as N_
+
 from rme.sidebar.kinds import HomePage, MenuEntry, OrganizationPage, Page
 from rme.tenants.access.roles import Permission
 
@@ -19,71 +21,73 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
     (
         "",
         (
-            MenuEntry("Home", "home", (HomePage("Home", P.SEE_MESSAGES, "admin:index"),)),
+            MenuEntry(N_("Home"), "home", (HomePage(N_("Home"), P.SEE_MESSAGES, "admin:index"),)),
             MenuEntry(
-                "Messages",
+                N_("Messages"),
                 "mail",
                 (
                     _console(
-                        *("Messages", P.SEE_MESSAGES, "messages", "message", "message_record"),
+                        *(N_("Messages"), P.SEE_MESSAGES, "messages", "message", "message_record"),
                         *("message_peek", "filters", "actions", "action", "choose", "pause"),
                     ),
                 ),
             ),
-            MenuEntry("Send a message", "send", (_console("Send a message", P.OPERATE, "send"),)),
             MenuEntry(
-                "Templates",
+                N_("Send a message"), "send", (_console(N_("Send a message"), P.OPERATE, "send"),)
+            ),
+            MenuEntry(
+                N_("Templates"),
                 "description",
                 (
                     _console(
-                        *("Templates", P.SEE_TEMPLATES, "templates", "template"),
+                        *(N_("Templates"), P.SEE_TEMPLATES, "templates", "template"),
                         *("template_compare", "template_import", "template_schema"),
                     ),
-                    _console("Partials", P.SEE_TEMPLATES, "partials", "partial"),
+                    _console(N_("Partials"), P.SEE_TEMPLATES, "partials", "partial"),
                 ),
             ),
         ),
     ),
     (
-        "People",
+        N_("People"),
         (
             MenuEntry(
-                "Contacts",
+                N_("Contacts"),
                 "person",
                 (
                     _console(
-                        *("Contacts", P.SEE_PEOPLE, "contacts", "contact_new", "contact_edit"),
+                        *(N_("Contacts"), P.SEE_PEOPLE, "contacts", "contact_new", "contact_edit"),
                         *("contacts_delete", "contacts_merge", "person", "person_peek"),
                         models=("crm.Contact",),
                     ),
-                    _model("Devices", "push.Device"),
+                    _model(N_("Devices"), "push.Device"),
                 ),
             ),
             MenuEntry(
-                "Suppressions",
+                N_("Suppressions"),
                 "block",
                 (
                     _console(
-                        *("Suppressions", P.SEE_PEOPLE, "suppressions", "suppression_new"),
+                        *(N_("Suppressions"), P.SEE_PEOPLE, "suppressions", "suppression_new"),
                         *("suppression", "lift", "test_entries"),
                         models=("messaging.Suppression",),
                     ),
                 ),
             ),
             MenuEntry(
-                "Consent",
+                N_("Consent"),
                 "handshake",
                 (
-                    _console("Entries", P.SEE_PEOPLE, "consent", "consent_entry"),
-                    _console("Ledger and chain", P.SEE_PEOPLE, "ledger"),
+                    _console(N_("Entries"), P.SEE_PEOPLE, "consent", "consent_entry"),
+                    _console(N_("Ledger and chain"), P.SEE_PEOPLE, "ledger"),
                 ),
             ),
             MenuEntry(
-                "Privacy requests",
+                N_("Privacy requests"),
                 "privacy_tip",
                 (
                     _console(
-                        *("Privacy requests", P.SEE_PEOPLE, "privacy", "privacy_new"),
+                        *(N_("Privacy requests"), P.SEE_PEOPLE, "privacy", "privacy_new"),
                         "privacy_request",
                     ),
                 ),
@@ -91,87 +95,91 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
         ),
     ),
     (
-        "Delivery",
+        N_("Delivery"),
         (
             MenuEntry(
-                "Providers and routing",
+                N_("Providers and routing"),
                 "cell_tower",
                 (
                     _console(
-                        *("Providers and routing", P.SEE_SETTINGS, "providers", "provider"),
+                        *(N_("Providers and routing"), P.SEE_SETTINGS, "providers", "provider"),
                         *("provider_settings", "new_provider", "route"),
                     ),
-                    _console("Callback log", P.SEE_SETTINGS, "callbacks"),
+                    _console(N_("Callback log"), P.SEE_SETTINGS, "callbacks"),
                 ),
             ),
             MenuEntry(
-                "Sender domains",
+                N_("Sender domains"),
                 "alternate_email",
-                (_console("Sender domains", P.SEE_SETTINGS, "domains", "domain", "new_domain"),),
+                (
+                    _console(
+                        N_("Sender domains"), P.SEE_SETTINGS, "domains", "domain", "new_domain"
+                    ),
+                ),
             ),
             MenuEntry(
-                "Sending rules",
+                N_("Sending rules"),
                 "speed",
                 (
-                    _model("Rules", "messaging.SendingRules"),
-                    _model("Categories", "messaging.Category"),
-                    _model("Pauses", "messaging.Pause"),
+                    _model(N_("Rules"), "messaging.SendingRules"),
+                    _model(N_("Categories"), "messaging.Category"),
+                    _model(N_("Pauses"), "messaging.Pause"),
                 ),
             ),
         ),
     ),
     (
-        "Developers",
+        N_("Developers"),
         (
             MenuEntry(
-                "Applications and keys",
+                N_("Applications and keys"),
                 "key",
                 (
                     _console(
-                        *("Applications and keys", P.CHANGE_KEYS, "programs"),
+                        *(N_("Applications and keys"), P.CHANGE_KEYS, "programs"),
                         models=("tenants.Application", "tenants.ApiKey"),
                     ),
                 ),
             ),
             MenuEntry(
-                "Webhooks",
+                N_("Webhooks"),
                 "webhook",
                 (
                     _console(
-                        *("Webhooks", P.SEE_SETTINGS, "webhooks", "webhook_deliveries"),
+                        *(N_("Webhooks"), P.SEE_SETTINGS, "webhooks", "webhook_deliveries"),
                         *("webhook_delivery", "webhooks_again", "new_webhook"),
                         *("webhook_settings", "webhook_replay"),
                     ),
                 ),
             ),
             MenuEntry(
-                "Request log",
+                N_("Request log"),
                 "lists",
                 (
-                    _console("API requests", P.SEE_SETTINGS, "requests", "request"),
-                    _console("Compose a request", P.SEE_SETTINGS, "compose"),
+                    _console(N_("API requests"), P.SEE_SETTINGS, "requests", "request"),
+                    _console(N_("Compose a request"), P.SEE_SETTINGS, "compose"),
                 ),
             ),
             MenuEntry(
-                "API reference",
+                N_("API reference"),
                 "menu_book",
-                (Page("API reference", None, "/rme/v1/docs"),),
+                (Page(N_("API reference"), None, "/rme/v1/docs"),),
             ),
         ),
     ),
     (
-        "Settings",
+        N_("Settings"),
         (
             MenuEntry(
-                "Organization",
+                N_("Organization"),
                 "domain",
                 (
                     OrganizationPage(
-                        "Settings", P.GRANT_ROLES, "admin:tenants_organization_change"
+                        N_("Settings"), P.GRANT_ROLES, "admin:tenants_organization_change"
                     ),
                     Page(
                         *(
-                            "All organizations",
+                            N_("All organizations"),
                             P.DEPLOYMENT,
                             "admin:tenants_organization_changelist",
                         ),
@@ -180,42 +188,42 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 ),
             ),
             MenuEntry(
-                "Team",
+                N_("Team"),
                 "group",
                 (
-                    _model("Members", "tenants.Membership"),
-                    _model("Invitations", "tenants.Invitation"),
-                    Page("Roles", P.GRANT_ROLES, "roles"),
+                    _model(N_("Members"), "tenants.Membership"),
+                    _model(N_("Invitations"), "tenants.Invitation"),
+                    Page(N_("Roles"), P.GRANT_ROLES, "roles"),
                     Page(
-                        *("All users", P.DEPLOYMENT, "admin:tenants_user_changelist"),
+                        *(N_("All users"), P.DEPLOYMENT, "admin:tenants_user_changelist"),
                         models=("tenants.User",),
                     ),
                 ),
             ),
             MenuEntry(
-                "CRM connection",
+                N_("CRM connection"),
                 "hub",
                 (
-                    _model("Connection", "crm.Platform"),
-                    _model("Accounts", "crm.Account"),
-                    _model("Cases", "crm.Case"),
-                    _model("Events", "crm.Event"),
-                    _model("Registrations", "crm.EventRegistration"),
-                    _model("Speakers", "crm.Speaker"),
-                    _model("Exhibitors", "crm.Exhibitor"),
+                    _model(N_("Connection"), "crm.Platform"),
+                    _model(N_("Accounts"), "crm.Account"),
+                    _model(N_("Cases"), "crm.Case"),
+                    _model(N_("Events"), "crm.Event"),
+                    _model(N_("Registrations"), "crm.EventRegistration"),
+                    _model(N_("Speakers"), "crm.Speaker"),
+                    _model(N_("Exhibitors"), "crm.Exhibitor"),
                 ),
             ),
-            MenuEntry("Bots", "smart_toy", (_model("Bots", "bot.BotSettings"),)),
+            MenuEntry(N_("Bots"), "smart_toy", (_model(N_("Bots"), "bot.BotSettings"),)),
             MenuEntry(
-                "Audit",
+                N_("Audit"),
                 "manage_search",
                 (
                     _console(
-                        *("Audit", P.SEE_AUDIT, "audit", "audit_entry"),
+                        *(N_("Audit"), P.SEE_AUDIT, "audit", "audit_entry"),
                         *("deployment_audit", "deployment_audit_entry"),
                     ),
                     Page(
-                        *("Former change log", P.DEPLOYMENT, "admin:admin_logentry_changelist"),
+                        *(N_("Former change log"), P.DEPLOYMENT, "admin:admin_logentry_changelist"),
                         models=("admin.LogEntry",),
                     ),
                 ),

@@ -8,15 +8,18 @@ from django.contrib.admin.utils import unquote
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
 
-from rme.sidebar.kinds import MenuEntry
+from rme.sidebar.kinds import MenuEntry, PageLink
 from rme.sidebar.menu import MENU
 from rme.tenants import organizations
 from rme.tenants.access.roles import Permission, held_permissions, own_organizations
 from rme.tenants.organizations import OrganizationRecord, latest
 
 CHOICES = 50
-"""The most organizations that the switcher offers."""
+"""The most organizations that the switcher lists."""
+SEARCHED = 10
+"""From how many organizations on the switcher has a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,11 @@ class Shell:
     """The address of Home, in the organization if the person may see its figures."""
 
     @property
+    def is_searched(self) -> bool:
+        """Return whether the switcher has a search: it may list some organizations only."""
+        return len(self.other_organizations) >= SEARCHED
+
+    @property
     def current(self) -> MenuLink | None:
         """Return the entry of the page that is shown; None for a page outside the menu."""
         links = [link for group in self.groups for link in group.links if link.is_current]
@@ -77,7 +85,7 @@ def shell(request: HttpRequest) -> Shell:
     permissions = held_permissions(request.user, current_id)
     others = {each: name for each, name in choices if each != current_id}
     groups = tuple(
-        MenuGroup(title, links)
+        MenuGroup(_(title) if title else "", links)
         for title, entries in MENU
         if (links := tuple(_links(request, entries, current_id, permissions)))
     )
@@ -87,6 +95,44 @@ def shell(request: HttpRequest) -> Shell:
         tuple(MenuLink(others[each], url) for each, url in _same_page(request, tuple(others))),
         _home(current_id, permissions),
     )
+
+
+def pages(organization_id: str, permissions: frozenset[Permission]) -> Iterator[PageLink]:
+    """Yield the pages of the menu that somebody with these permissions may open.
+
+    A page with tabs has its entry in the title, unless it is the first one.
+    """
+    for _title, entries in MENU:
+        for entry in entries:
+            for page in entry.pages:
+                if page.is_open_to(permissions):
+                    name, tab = _(entry.title), _(page.title)
+                    title = name if page is entry.pages[0] else f"{name}: {tab}"
+                    yield PageLink(title, page.url(organization_id))
+
+
+def home_of(request: HttpRequest, organization_id: str) -> str:
+    """Return the first page of an organization that the person may open."""
+    permissions = held_permissions(request.user, organization_id)
+    return next((link.url for link in pages(organization_id, permissions)), reverse("admin:index"))
+
+
+def chosen(
+    request: HttpRequest, requested_id: str, choices: Sequence[tuple[str, str]] | None = None
+) -> str:
+    """Return the requested organization if it is the person's, else the latest, else the first.
+
+    It is empty without any. `choices` are the person's first organizations, if they were read.
+    """
+    for organization_id in filter(None, (requested_id, latest.remembered(request))):
+        if organization_id in dict(choices or ()):
+            return organization_id
+        if held_permissions(request.user, organization_id) and organizations.get_many(
+            [organization_id]
+        ):
+            return organization_id
+    first = own_organizations(request, 1) if choices is None else choices
+    return first[0][0] if first else ""
 
 
 def _home(organization_id: str, permissions: frozenset[Permission]) -> str:
@@ -102,14 +148,7 @@ def _chosen(request: HttpRequest, choices: Sequence[tuple[str, str]]) -> str:
     requested_id = str(match.kwargs.get("organization_id", "")) if match else ""
     if match and match.view_name == "admin:tenants_organization_change":
         requested_id = unquote(match.kwargs["object_id"])
-    for organization_id in filter(None, (requested_id, latest.remembered(request))):
-        if organization_id in dict(choices):
-            return organization_id
-        if held_permissions(request.user, organization_id) and organizations.get_many(
-            [organization_id]
-        ):
-            return organization_id
-    return choices[0][0] if choices else ""
+    return chosen(request, requested_id, choices)
 
 
 def _links(
@@ -128,10 +167,10 @@ def _links(
             continue
         current = next((page for page in pages if page.has(request)), None)
         tabs = tuple(
-            MenuLink(page.title, page.url(organization_id), is_current=page is current)
+            MenuLink(_(page.title), page.url(organization_id), is_current=page is current)
             for page in pages
         )
-        yield MenuLink(entry.title, tabs[0].url, entry.icon, current is not None, tabs)
+        yield MenuLink(_(entry.title), tabs[0].url, entry.icon, current is not None, tabs)
 
 
 def _same_page(request: HttpRequest, organization_ids: Sequence[str]) -> Iterator[tuple[str, str]]:

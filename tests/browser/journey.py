@@ -28,7 +28,7 @@ class Journey:
         self.tab, self.count = tab, 0
 
     def search(self, text: str) -> None:
-        """Type into the search field by its shortcut, and press Enter."""
+        """Open the palette by its shortcut, type, and open the first result by Enter."""
         self.count += 1
         self.tab.keyboard.press("Control+k")
         expect(self.tab.locator("#console-search")).to_be_focused()

@@ -55,11 +55,10 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     )
     Api(org).send(message(ada))
     journey.search(ada.email)
-    journey.click("link", "Ada Lovelace")
     expect(tab.locator(".c-headline")).to_contain_text(
         "Not sent: ada@simulator.rme.test complained"
     )
-    assert journey.count <= 2
+    assert journey.count <= 1
 
 
 def test_open_a_message_from_its_figure(tab, journey, org, live_server):

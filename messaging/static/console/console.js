@@ -3,18 +3,6 @@
 // The content security policy allows no style sheet in a page.
 if (window.htmx) window.htmx.config.includeIndicatorStyles = false;
 
-// ⌘K and Ctrl K lead to the search field, as / does outside of fields.
-function focusSearch(event) {
-  const typing = event.target.closest("input, textarea, select, [contenteditable]");
-  const shortcut = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
-  if (!shortcut && (event.key !== "/" || typing)) return;
-  const field = document.getElementById("console-search");
-  if (!field) return;
-  event.preventDefault();
-  field.focus();
-  field.select();
-}
-
 // What the theme leaves to the mouse, or without a name, becomes usable by keyboard and by ear.
 const ICON = ".material-symbols-outlined";
 const MOUSE_ONLY = "[x-on\\:click]:not(a[href], button, input, select, label, [id$='-close'])";
@@ -210,7 +198,6 @@ document.addEventListener("DOMContentLoaded", () => {
   completeTheme(document);
   setTimeout(showProgress, 1000);
   offerCopies(document);
-  document.addEventListener("keydown", focusSearch);
   document.addEventListener("pointermove", tellHourUnderPointer);
   document.addEventListener("keydown", tellNextHour);
   document.addEventListener("focusin", tellLastHour);

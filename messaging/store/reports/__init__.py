@@ -2,6 +2,7 @@
 
 - `history`: the keys of a page of messages
 - `deliveries`: a page of deliveries, by filters that combine
+- `message_ids`: messages by a part of their ids
 - `accounts`: the latest attempts and circuit changes of provider accounts
 - `statistics`: minutes and hours, counted and read
 - `latencies`: the buckets of latencies, and their percentiles

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol, cast
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet, TextChoices
+from django.db.models import Q, QuerySet, TextChoices
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -110,9 +110,18 @@ def held_permissions(user: User | AnonymousUser, organization_id: str) -> frozen
     return _permissions(user).get(organization_id, frozenset())
 
 
-def own_organizations(request: HttpRequest, limit: int) -> list[tuple[str, str]]:
-    """Return the ids and names of the first organizations of a person, by name."""
+def has_several_organizations(user: User | AnonymousUser) -> bool:
+    """Return whether a person may have more than one organization."""
+    return bool(user.is_superuser or len(_permissions(user)) > 1)
+
+
+def own_organizations(request: HttpRequest, limit: int, *, text: str = "") -> list[tuple[str, str]]:
+    """Return the ids and names of the first organizations of a person, by name; those with a text
+    in the name, or at the beginning of the id.
+    """
     rows = Organization.objects.order_by("name", "id")
+    if text:
+        rows = rows.filter(Q(name__icontains=text) | Q(pk__istartswith=text))
     if request.user.is_superuser:
         rows = rows.filter(organizations.served("pk", leaving=True))
     else:

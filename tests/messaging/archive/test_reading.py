@@ -181,7 +181,7 @@ def test_console_shows_archived_messages(client, org, ada, archive):
     assert [str(line.row.message_id) for line in found.context["lines"]] == [key]
     person = client.get(reverse("console:person", args=[org.pk, str(ada.pk)]))
     assert str(person.context["latest"].row.message_id) == key
-    search = client.get(reverse("console:search"), {"q": key}, follow=True)
+    search = client.get(reverse("search"), {"q": key}, follow=True)
     assert key in search.content.decode()
 
 

@@ -27,7 +27,6 @@ FILES = {
 }
 ROUTES = {
     "console:first_messages": (P.SEE_MESSAGES, P.SEE_MESSAGES),
-    "console:search": (P.SEE_MESSAGES, NOBODY),
     "console:messages": (P.SEE_MESSAGES, NOBODY),
     "console:export": (NOBODY, P.SEE_MESSAGES),
     "console:message": (P.SEE_MESSAGES, NOBODY),

@@ -43,7 +43,7 @@ def test_from_a_request_id_to_its_line_and_to_the_message(developer, org):
     refused = {"status": 403, "code": "SUPPRESSED", "message_id": sent}
     row = entry(org, application_id=key, request_id=REQUEST, **refused)
     entry(org)
-    lead = developer.get(reverse("console:search"), {"q": REQUEST})
+    lead = developer.get(reverse("search"), {"q": REQUEST})
     assert lead["Location"] == f"{url('requests')}?request_id={REQUEST}"
     found = developer.get(lead["Location"])
     assert [line.row.pk for line in found.context["lines"]] == [row.pk]

@@ -1,0 +1,145 @@
+"use strict";
+
+// Search while typing: a field and the results below it, in the palette (⌘K) and in the switcher.
+// The server answers with both parts of what is shown: the results, and what is said about them.
+const TYPING_PAUSE = 120;
+
+class Finder {
+  constructor(form) {
+    this.form = form;
+    this.field = form.querySelector("[role=combobox]");
+    this.list = form.querySelector("[role=listbox]");
+    this.status = form.querySelector("[role=status]");
+    this.unfiltered = document.getElementById(form.dataset.filters);
+    this.clear();
+    this.field.addEventListener("input", () => this.wait());
+    this.field.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  get options() {
+    return [...this.list.querySelectorAll("[role=option]")];
+  }
+
+  get selected() {
+    return this.list.querySelector("[aria-selected=true]");
+  }
+
+  clear() {
+    this.request?.abort();
+    clearTimeout(this.timer);
+    this.field.value = "";
+    this.isWaiting = this.opensFirst = false;
+    this.show([], []);
+  }
+
+  wait() {
+    clearTimeout(this.timer);
+    this.isWaiting = true;
+    this.opensFirst = false;
+    this.timer = setTimeout(() => this.find(), TYPING_PAUSE);
+  }
+
+  async find() {
+    clearTimeout(this.timer);
+    this.request?.abort();
+    this.request = new AbortController();
+    const { signal } = this.request;
+    const query = new URLSearchParams(new FormData(this.form));
+    const answer = await fetch(`${this.form.dataset.finds}?${query}`, { signal }).catch(() => null);
+    const text = answer?.ok && !answer.redirected && (await answer.text().catch(() => ""));
+    if (signal.aborted) return;
+    const parts = new DOMParser().parseFromString(text || "", "text/html").body.children;
+    this.isWaiting = false;
+    if (parts.length === 2) this.show(parts[0].children, parts[1].childNodes);
+    else this.show([], [this.status.dataset.failed]);
+    if (this.opensFirst) this.open();
+  }
+
+  show(results, words) {
+    this.list.replaceChildren(...results);
+    this.status.replaceChildren(...words);
+    const isOpen = this.options.length > 0;
+    this.list.hidden = !isOpen;
+    this.field.ariaExpanded = String(isOpen);
+    if (this.unfiltered) this.unfiltered.hidden = this.field.value.trim() !== "";
+    this.select(this.field.value.trim() ? this.options[0] : null);
+  }
+
+  select(option) {
+    if (this.selected) this.selected.ariaSelected = "false";
+    this.field.removeAttribute("aria-activedescendant");
+    if (!option) return;
+    option.ariaSelected = "true";
+    option.scrollIntoView({ block: "nearest" });
+    this.field.setAttribute("aria-activedescendant", option.id);
+  }
+
+  move(step) {
+    const { options } = this;
+    const place = options.indexOf(this.selected);
+    const next = place < 0 && step < 0 ? options.length - 1 : place + step;
+    this.select(options[(next + options.length) % options.length]);
+  }
+
+  press(event) {
+    if (event.isComposing) return;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      this.move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      if (!this.isWaiting) this.open();
+      else {
+        this.opensFirst = true;
+        this.find();
+      }
+    }
+  }
+
+  open() {
+    if (this.selected) this.selected.click();
+    else if (this.field.value.trim()) this.form.submit();
+  }
+}
+
+function openPalette(dialog, finder) {
+  if (!dialog.open) {
+    dialog.showModal();
+    finder.clear();
+    finder.find();
+  }
+  finder.field.focus();
+}
+
+function preparePalette(link) {
+  const dialog = document.getElementById(link.dataset.opens);
+  const finder = new Finder(dialog.querySelector("form"));
+  link.setAttribute("role", "button");
+  link.setAttribute("aria-haspopup", "dialog");
+  link.setAttribute("aria-keyshortcuts", "Control+K Meta+K /");
+  if (!/Mac|iP(hone|ad)/.test(navigator.platform)) link.querySelector("kbd").textContent = "Ctrl K";
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    openPalette(dialog, finder);
+  });
+  link.addEventListener("keydown", (event) => {
+    if (event.key === " ") link.click();
+    if (event.key === " ") event.preventDefault();
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog || event.target.closest("[data-closes], a")) dialog.close();
+  });
+  // ⌘K and Ctrl K open it, as / does outside of fields.
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
+    const isShortcut = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
+    if (!isShortcut && (event.key !== "/" || isTyping)) return;
+    event.preventDefault();
+    openPalette(dialog, finder);
+  });
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const each of document.querySelectorAll("[data-opens]")) preparePalette(each);
+  for (const each of document.querySelectorAll(".c-menu form[data-finds]")) new Finder(each);
+});

@@ -1,0 +1,177 @@
+"""The search of all pages in a real Chromium: the palette by keyboard alone, and by mouse."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from messaging.models import Message
+from rme.tenants.models import Membership, User
+from tests import factories
+from tests.browser import tabs
+from tests.browser.axe import scrolls_sideways, violations
+from tests.rest import Api, message
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture
+def org(live_server, transactional_db):
+    return factories.organization()
+
+
+@pytest.fixture
+def session(org, client, live_server):
+    """Log an owner in and return the session's cookie."""
+    user = User.objects.create_user("owner", password="secret", is_staff=True)
+    Membership.objects.create(organization=org, user=user, role=Membership.Role.OWNER)
+    client.force_login(user)
+    value = client.cookies["sessionid"].value
+    return {"name": "sessionid", "value": value, "url": live_server.url}
+
+
+@pytest.fixture
+def tab(chromium, live_server, session):
+    """Return a tab on the list of messages; an error in the browser's console fails."""
+    with tabs.opened(chromium, cookie=session, viewport=tabs.DESKTOP, locale="en-GB") as page:
+        page.goto(f"{live_server.url}/admin/console/acme/messages/")
+        yield page
+
+
+def field_of(tab):
+    return tab.locator("#console-search")
+
+
+def options(tab):
+    return tab.get_by_role("dialog").get_by_role("option")
+
+
+def selected(tab):
+    """Return the option that the field names to a screen reader."""
+    return tab.locator(f"#{field_of(tab).get_attribute('aria-activedescendant')}")
+
+
+def test_palette_by_keyboard_alone(tab, org, live_server):
+    jose = factories.contact(org, first_name="José", last_name="Müller")
+    factories.contact(org, first_name="Muriel", last_name="Zed")
+    Api(org).send(message(jose))
+    link = tab.get_by_role("button", name="Search")
+    link.focus()
+    tab.keyboard.press("Control+k")
+    field = tab.get_by_role("combobox", name="Search people")
+    expect(field).to_be_focused()
+    expect(options(tab).first).to_have_text(re.compile("Home"))
+    assert field.get_attribute("aria-activedescendant") is None
+    for _ in range(6):  # the focus stays in the dialog
+        tab.keyboard.press("Tab")
+        inside = "document.activeElement.closest('dialog') || document.activeElement.tagName"
+        assert tab.evaluate(inside) not in ("A", "INPUT", "MAIN")
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("dialog")).to_be_hidden()
+    expect(link).to_be_focused()
+
+    tab.keyboard.press("/")
+    tab.keyboard.type("mu")
+    expect(options(tab)).to_have_text(
+        [re.compile(each) for each in ("José", "Muriel", "everywhere")]
+    )
+    expect(tab.get_by_role("dialog").get_by_role("status")).to_have_text("2 results")
+    expect(selected(tab)).to_have_text(re.compile("José Müller"))
+    expect(field).to_have_attribute("aria-expanded", "true")
+    tab.keyboard.press("ArrowDown")
+    expect(selected(tab)).to_have_text(re.compile("Muriel Zed"))
+    for _ in range(2):
+        tab.keyboard.press("ArrowDown")  # around the end
+    expect(selected(tab)).to_have_text(re.compile("José Müller"))
+    tab.keyboard.press("ArrowUp")
+    expect(selected(tab)).to_have_text(re.compile("everywhere"))
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(f"{live_server.url}/admin/console/acme/people/{jose.pk}/")
+
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type(Message.objects.get().pk.hex[-10:])
+    tab.keyboard.press("Enter")  # sooner than the results
+    expect(tab).to_have_url(re.compile(f"/messages/{Message.objects.get().pk}/$"))
+
+    tab.keyboard.press("Meta+k")
+    tab.keyboard.type("pause sms")
+    expect(selected(tab)).to_have_text(re.compile("Pause SMS"))
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("heading", name="Pause?")).to_be_visible()
+
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("nobody at all")
+    expect(tab.get_by_role("dialog").get_by_role("status")).to_have_text("Nothing matches.")
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(re.compile(r"/search/\?organization=acme&q=nobody"))
+
+
+def test_palette_by_mouse(tab, org, live_server):
+    ada = factories.contact(org)
+    tab.get_by_role("button", name="Search").click()
+    field_of(tab).fill("lovel")
+    options(tab).first.click()
+    expect(tab).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
+    tab.get_by_role("button", name="Search").click()
+    tab.get_by_role("dialog").get_by_role("button", name="Close").click()
+    expect(tab.get_by_role("dialog")).to_be_hidden()
+    tab.get_by_role("button", name="Search").click()
+    tab.mouse.click(10, 400)  # beside it
+    expect(tab.get_by_role("dialog")).to_be_hidden()
+
+
+def test_palette_is_accessible_wide_and_narrow_light_and_dark(tab, org):
+    factories.contact(org)
+    for width, scheme in ((1440, "light"), (1440, "dark"), (390, "dark"), (390, "light")):
+        tab.set_viewport_size({"width": width, "height": 844})
+        tab.evaluate("d => document.documentElement.classList.toggle('dark', d)", scheme == "dark")
+        tab.keyboard.press("Control+k")
+        for term in ("", "ada", "zzzz"):
+            field_of(tab).fill(term)
+            expect(options(tab).last).to_have_text(re.compile(term or "Show your sessions|Pause"))
+            assert (width, scheme, term, violations(tab), scrolls_sideways(tab)) == (
+                *(width, scheme, term, [], False),
+            )
+        tab.keyboard.press("Escape")
+
+
+def test_ended_session_leads_to_the_search_after_the_log_in(tab, org, client):
+    tab.keyboard.press("Control+k")
+    expect(options(tab).first).to_be_visible()
+    tab.context.clear_cookies()
+    tab.keyboard.type("ada")
+    expect(tab.get_by_role("dialog").get_by_role("status")).to_have_text(
+        re.compile("doesn't answer")
+    )
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(re.compile(r"/admin/login/\?next=.*search.*ada"))
+
+
+def test_switcher_finds_an_organization(tab, org, live_server):
+    owner = User.objects.get()
+    for index in range(60):
+        other = factories.organization(f"o{index}", name=f"Clinic {index:02}")
+        Membership.objects.create(organization=other, user=owner, role=Membership.Role.OWNER)
+    tab.reload()
+    tab.get_by_role("button", name="Change organization").click()
+    field = tab.get_by_role("combobox", name="Find an organization")
+    expect(field).to_be_focused()
+    assert violations(tab) == []
+    tab.keyboard.type("clinic 57")
+    expect(tab.get_by_role("option", name="Clinic 57")).to_be_visible()
+    expect(tab.locator("#organization-list")).to_be_hidden()
+    assert violations(tab) == []
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(f"{live_server.url}/admin/?organization=o57")
+
+
+def test_search_without_scripts(chromium, live_server, session, org):
+    ada = factories.contact(org)
+    options = {"java_script_enabled": False, "viewport": tabs.PHONE, "locale": "en-GB"}
+    with tabs.opened(chromium, cookie=session, **options) as page:
+        page.goto(f"{live_server.url}/admin/console/acme/messages/")
+        page.get_by_role("link", name="Search").click()
+        page.get_by_label("Name, address, number, id or page").fill("lovel")
+        page.get_by_role("button", name="Search").click()
+        expect(page).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
