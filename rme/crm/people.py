@@ -5,13 +5,13 @@ for whole addresses and ids.
 """
 
 import re
+import time
 from collections.abc import Iterable
 
-from django.db import connection
 from django.utils.translation import gettext
 
 from rme.core import addresses, errors, ids
-from rme.core.db import locks
+from rme.core.db import locks, statement_timeout
 from rme.crm import contacts, lookups, platforms, words
 from rme.crm.connectors.base import Deadline, PlatformError
 from rme.crm.connectors.records import ContactRecord
@@ -20,6 +20,8 @@ from rme.tenants import organizations
 
 SECONDS = 3.0
 """How long a remote platform may take."""
+NAME_SECONDS = 2.0
+"""How long a search for a name or a part of an address may take."""
 LONGEST_NAME = 100
 SHORTEST_PART = 4
 """The fewest digits by which a phone number is found."""
@@ -64,6 +66,7 @@ def find(organization_id: str, text: str, *, limit: int) -> list[ContactRecord]:
 
 def suggest(organization_id: str, text: str, *, limit: int, by_parts: bool) -> list[ContactRecord]:
     """Return people while somebody types; at most three statements, and no remote platform.
+    Raise Unavailable.
 
     `by_parts` also finds people by the beginning of an email address and by parts of a phone
     number. It is not for those who see only masked addresses: they could guess them bit by bit.
@@ -135,6 +138,12 @@ def _by_part(organization_id: str, text: str, limit: int) -> list[ContactRecord]
 
 
 def _rows(statement: str, **values: str | int) -> list[ContactRecord]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return [ContactRecord(*row) for row in cursor.fetchall()]
+    """Return contacts that are stored here. Raise Unavailable if it takes too long."""
+    try:
+        with statement_timeout.bounded(time.monotonic() + NAME_SECONDS) as cursor:
+            cursor.execute(statement, values)
+            return [ContactRecord(*row) for row in cursor.fetchall()]
+    except statement_timeout.StatementLate as error:
+        raise errors.Unavailable(
+            gettext("Too many people match. Type more of the name.")
+        ) from error
