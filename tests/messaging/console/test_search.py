@@ -64,7 +64,7 @@ def test_a_message_is_found_by_the_beginning_of_its_id(root, org):
     assert found(stranger, str(sent.pk)[:13]) == {}
 
 
-@pytest.mark.parametrize("part", ["{0:.12}", "{0:.30}", "{1}", "{2}", "{3}", "{4}"])
+@pytest.mark.parametrize("part", ["{0}", "{1}", "{2}", "{3}", "{4}"])
 def test_message_is_found_by_any_part_of_its_id(root, org, part):
     Api(org).send(message(factories.contact(org)))
     Api(org).send(message(factories.contact(org)))
