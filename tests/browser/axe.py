@@ -1,11 +1,11 @@
-"""axe-core in a page: what violates WCAG 2.2 A or AA."""
+"""axe-core in a page: what violates WCAG 2.2 A or AA, or axe's best practices."""
 
 from typing import Any
 
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page
 
-WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 BY_COLOUR = ["color-contrast", "link-in-text-block"]
 """The rules whose result depends on the colours, and so on light and dark."""
 EXPERIMENTAL = ["label-content-name-mismatch", "target-size"]
@@ -25,7 +25,7 @@ def violations(page: Page, context: Any = None, *, colours_only: bool = False) -
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     only = (
-        {"type": "rule", "values": BY_COLOUR} if colours_only else {"type": "tag", "values": WCAG}
+        {"type": "rule", "values": BY_COLOUR} if colours_only else {"type": "tag", "values": RULES}
     )
     named = [] if colours_only else EXPERIMENTAL
     found: list[Any] = page.evaluate(_RUN, [context, only, named])

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Self
 
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
@@ -48,23 +49,31 @@ class ApplicationLine:
     permissions: Sequence[str]
     unbacked: UnbackedProgram | None
     """Set if it may do more than its maker."""
+    has_former: bool
+    """Whether a former secret still counts."""
+
+    @property
+    def copy_id(self) -> str:
+        """Return the id of the element with its client id."""
+        return f"client-{self.row.pk}"
 
     @classmethod
-    def of(cls, row: Application, unbacked: Unbacked) -> Self:
+    def of(cls, row: Application, unbacked: Unbacked, now: datetime) -> Self:
         """Build the line of an application."""
         is_any = ANY_CATEGORY in row.send_categories
         names = [each.replace("_", " ").capitalize() for each in row.send_categories]
-        sends = "every category" if is_any else ", ".join(names) or "nothing"
+        sends = _("every category") if is_any else ", ".join(names) or _("nothing")
         labels = [str(each.label) for each in Application.Permission if each in row.permissions]
-        return cls(row, sends, labels, unbacked.get(row))
+        has_former = row.former_until is not None and row.former_until > now
+        return cls(row, sends, labels, unbacked.get(row), has_former)
 
 
 def _line(row: ApiKey, now: datetime, unbacked: Unbacked) -> KeyLine:
-    state, colour = "In use", "good"
+    state, colour = _("In use"), "good"
     if row.revoked_at:
-        state, colour = "Revoked", "muted"
+        state, colour = _("Revoked"), "muted"
     elif row.expires_at and row.expires_at <= now:
-        state, colour = "Expired", "muted"
+        state, colour = _("Expired"), "muted"
     return KeyLine(row, state, colour, unbacked.get(row))
 
 
@@ -80,12 +89,11 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "developers/programs",
-        "Applications and keys",
+        _("Applications and keys"),
         applications=[
-            ApplicationLine.of(row, unbacked)
+            ApplicationLine.of(row, unbacked, now)
             for row in applications.select_related("user").order_by("name", "pk")[:LISTED]
         ],
         keys=[_line(row, now, unbacked) for row in keys.order_by("name", "pk")[:LISTED]],
-        now=now,
         grants=makers.grantable(viewer.user, viewer.organization_id),
     )

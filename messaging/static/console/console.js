@@ -49,6 +49,10 @@ function nameFields(root) {
     const name = /-\d+-(\w+)$/.exec(field.id);
     if (name && !field.labels?.length && !field.ariaLabel) field.ariaLabel = name[1].replaceAll("_", " ");
   }
+  for (const head of root.querySelectorAll("th")) {
+    if (head.textContent.trim() || head.querySelector("input")) continue;
+    head.append(Object.assign(document.createElement("span"), { className: "c-hidden", textContent: "Remove" }));
+  }
   for (const help of root.querySelectorAll(".help-tooltip[aria-label]")) help.setAttribute("role", "img");
 }
 

@@ -123,7 +123,7 @@ def test_invalid_input_is_kept_and_reported_at_its_field(developer):
     assert any(each.startswith("to: ") for each in form.errors["__all__"])
     assert form["category"].value() == "not a name"
     assert texts(again) == {}
-    assert "cannot be shown yet" in again.content.decode()
+    assert "can't be shown yet" in again.content.decode()
     unknown = developer.get(url("compose"), {"operation": "nothing"})
     assert unknown.context["operation"].key == "send"
 
