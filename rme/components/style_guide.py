@@ -11,7 +11,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import get_template
 
@@ -48,6 +48,12 @@ COLOURS = (
 )
 
 
+SUGGESTIONS = [
+    {"typed": f"{name.lower()}@example.com", "name": name, "address": f"{name.lower()}@example.com"}
+    for name in ("Olivia", "Oscar")
+]
+
+
 class SampleForm(forms.Form):
     """A form with each kind of field, help and an error."""
 
@@ -74,7 +80,9 @@ class Example:
 
 
 def show(request: HttpRequest) -> HttpResponse:
-    """Return the page of all parts."""
+    """Return the page of all parts; with `q`, what its field for a person suggests."""
+    if "q" in request.GET:
+        return JsonResponse({"contacts": SUGGESTIONS})
     context = {
         **admin.site.each_context(request),
         "title": "Style guide",
@@ -133,6 +141,7 @@ def _samples() -> dict[str, object]:
         "yesterday": now - timedelta(days=1, hours=2),
         "form": SampleForm({"person": "Olivia", "channel": "EMAIL"}),
         "dialog_form": SampleForm(prefix="dialog"),
+        "search_form": SampleForm(prefix="search"),
         "line": line,
         "bars": Sample(bars=bars, box="0 0 240 32", width=8, texts="\n".join(hours)),
         "tiles": [

@@ -194,10 +194,14 @@ def form_rows(form: object) -> dict[str, object]:
     return {"form": form}
 
 
-@register.inclusion_tag(f"{FOLDER}combobox.html")
+@register.inclusion_tag(f"{FOLDER}form_row.html")
 def combobox(field: BoundField, url: str) -> dict[str, object]:
-    """Draw a field that suggests what the address answers to the typed text."""
-    return {"field": field, "url": url}
+    """Draw a field that suggests what the address answers to the typed text.
+
+    The answer is JSON: `contacts` with `typed` (what the field takes), `name` and `address`.
+    """
+    field.field.widget.attrs["data-suggests"] = url
+    return {"field": field}
 
 
 @register.inclusion_tag(f"{FOLDER}skeleton.html")

@@ -55,3 +55,22 @@ def test_parts_work_by_keyboard(chromium, live_server, cookie):
         expect(dialog).to_be_visible()
         tab.keyboard.press("Escape")
         expect(dialog).to_be_hidden()
+
+
+def test_field_suggests_while_somebody_types(chromium, live_server, cookie):
+    with tabs.opened(chromium, cookie=cookie, viewport=tabs.DESKTOP) as tab:
+        tab.goto(f"{live_server.url}/admin/style-guide/")
+        field = tab.locator("#combobox input")
+        field.press_sequentially("o")
+        options = tab.locator("#combobox").get_by_role("option")
+        expect(options).to_have_text(["Oliviaolivia@example.com", "Oscaroscar@example.com"])
+        assert violations(tab) == []
+        field.press("ArrowDown")
+        field.press("ArrowDown")
+        expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+        field.press("Enter")
+        expect(field).to_have_value("oscar@example.com")
+        expect(options).to_have_count(0)
+        field.fill("o")
+        options.first.click()
+        expect(field).to_have_value("olivia@example.com")

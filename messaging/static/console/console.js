@@ -168,20 +168,68 @@ function refreshFields(choice) {
   });
 }
 
-// A field for a person suggests contacts while somebody types.
-function suggestContacts(field) {
-  const list = Object.assign(document.createElement("datalist"), { id: `${field.id}_contacts` });
-  field.after(list);
-  field.setAttribute("list", list.id);
-  let timer;
-  field.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(async () => {
-      const answer = await fetch(`${field.dataset.suggests}?q=${encodeURIComponent(field.value)}`).catch(() => null);
-      const { contacts } = (answer?.ok && await answer.json().catch(() => null)) || { contacts: [] };
-      list.replaceChildren(...contacts.map(({ typed, name, address }) => new Option([name, address].filter(Boolean).join(", "), typed)));
-    }, 250);
-  });
+// A field with `data-suggests` offers what that address knows of the typed text; the arrow keys and
+// Enter choose, as the pointer does.
+class Suggestions {
+  constructor(field) {
+    this.field = field;
+    this.list = Object.assign(document.createElement("ul"), { id: `${field.id}_suggestions`, className: "c-suggestions", hidden: true, role: "listbox", ariaLabel: "Suggestions" });
+    this.chosen = -1;
+    field.after(this.list);
+    const states = { role: "combobox", autocomplete: "off", "aria-autocomplete": "list", "aria-controls": this.list.id, "aria-expanded": "false" };
+    for (const [name, value] of Object.entries(states)) field.setAttribute(name, value);
+    field.addEventListener("input", () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.ask(), 150); });
+    field.addEventListener("keydown", (event) => this.press(event));
+    field.addEventListener("blur", () => this.show([]));
+    // A press of the pointer comes before the field loses the focus.
+    this.list.addEventListener("pointerdown", (event) => { event.preventDefault(); this.take(event.target.closest("[role=option]")); });
+  }
+
+  async ask() {
+    const typed = this.field.value;
+    const answer = await fetch(`${this.field.dataset.suggests}?q=${encodeURIComponent(typed)}`).catch(() => null);
+    const { contacts } = (answer?.ok && await answer.json().catch(() => null)) || { contacts: [] };
+    if (this.field.value === typed && document.activeElement === this.field) this.show(contacts);
+  }
+
+  show(contacts) {
+    this.list.replaceChildren(...contacts.map(({ typed, name, address }, place) => {
+      const option = Object.assign(document.createElement("li"), { id: `${this.list.id}_${place}`, role: "option" });
+      option.dataset.typed = typed;
+      for (const text of [name, address].filter(Boolean)) option.append(Object.assign(document.createElement("span"), { textContent: text }));
+      return option;
+    }));
+    this.list.hidden = contacts.length === 0;
+    this.field.setAttribute("aria-expanded", String(contacts.length > 0));
+    this.choose(-1);
+  }
+
+  choose(place) {
+    const options = [...this.list.children];
+    this.chosen = place;
+    options.forEach((option, each) => option.setAttribute("aria-selected", String(each === place)));
+    if (options[place]) this.field.setAttribute("aria-activedescendant", options[place].id);
+    else this.field.removeAttribute("aria-activedescendant");
+    options[place]?.scrollIntoView({ block: "nearest" });
+  }
+
+  press(event) {
+    const count = this.list.children.length;
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (!count) return;
+    if (event.key in steps) this.choose((Math.max(this.chosen, steps[event.key] < 0 ? 0 : -1) + steps[event.key] + count) % count);
+    else if (event.key === "Enter" && this.chosen >= 0) this.take(this.list.children[this.chosen]);
+    else if (event.key === "Escape") this.show([]);
+    else return;
+    event.preventDefault();
+  }
+
+  take(option) {
+    if (!option) return;
+    this.field.value = option.dataset.typed;
+    this.show([]);
+    this.field.dispatchEvent(new Event("change", { bubbles: true }));
+  }
 }
 
 // A form whose answer belongs into a frame of the page.
@@ -192,7 +240,7 @@ function fillFrame(form) {
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
-  for (const each of document.querySelectorAll("[data-suggests]")) suggestContacts(each);
+  for (const each of document.querySelectorAll("[data-suggests]")) new Suggestions(each);
   for (const each of document.querySelectorAll("form[data-at-once]")) fillFrame(each);
   for (const each of document.querySelectorAll("form[data-warns]")) warnOfLoss(each);
   for (const each of document.querySelectorAll("[data-move]")) {
