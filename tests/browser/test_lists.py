@@ -115,7 +115,7 @@ def test_columns_are_chosen(tab, journey, org, messages_page):
 def test_panel_shows_rows_by_mouse(tab, org, messages_page):
     send(org, 3)
     tab.goto(messages_page)
-    rows, panel = tab.locator(".c-data tbody tr"), tab.get_by_role("complementary", name="Details")
+    rows, panel = tab.locator(".c-data tbody tr"), tab.get_by_role("region", name="Details")
     rows.nth(0).locator("td").nth(3).click()
     expect(panel).to_contain_text("First2 Last2")
     expect(panel).to_contain_text("Timeline")
@@ -132,7 +132,7 @@ def test_panel_shows_rows_by_mouse(tab, org, messages_page):
 def test_panel_shows_rows_by_keyboard(tab, org, messages_page):
     send(org, 3)
     tab.goto(messages_page)
-    panel = tab.get_by_role("complementary", name="Details")
+    panel = tab.get_by_role("region", name="Details")
     tab.get_by_role("link", name="Open message to First2 Last2").focus()
     tab.keyboard.press("ArrowDown")
     assert focused_row(tab) == "Open message to First1 Last1"
@@ -166,7 +166,7 @@ def test_other_lists_have_the_panel_too(tab, org, live_server, page, row, words)
     tab.goto(f"{live_server.url}/admin/console/acme/{page}/")
     tab.get_by_role("link", name=row).focus()
     tab.keyboard.press("Space")
-    panel = tab.get_by_role("complementary", name="Details")
+    panel = tab.get_by_role("region", name="Details")
     expect(panel).to_contain_text(words)
     assert violations(tab) == []
 

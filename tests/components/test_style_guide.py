@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from rme.components import style_guide, tags
+from rme.components import list_tags, style_guide, tags
 
 FOLDER = Path(settings.BASE_DIR) / "templates" / "components" / "examples"
 
@@ -14,9 +14,9 @@ def test_every_part_has_an_example():
     sources = {path.stem: path.read_text() for path in FOLDER.glob("*.html")}
     assert sources.keys() == style_guide.EXAMPLES.keys()
     together = "".join(sources.values())
-    # The frame draws Django's messages; their banners and toasts have examples.
-    missing = {name for name in tags.register.tags if f"{{% {name} " not in together}
-    assert missing == {"notices"}
+    names = {*tags.register.tags, *list_tags.register.tags}
+    # The frame draws Django's messages, and a table its cells.
+    assert {name for name in names if f"{{% {name} " not in together} == {"notices", "cell"}
 
 
 @pytest.mark.django_db
