@@ -7,11 +7,12 @@ from django.contrib import admin
 from django.db.models import CharField, Count, Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldBooleanSwitchWidget
 
 from messaging.admin.policy import PolicyAdmin
+from messaging.console import wording
 from messaging.domain.channels import ALL, Channel
 from messaging.models import Category, ConsentEntry
 from messaging.policy import organization_policy
@@ -50,7 +51,8 @@ def newly_reachable(organization_id: str, category: str) -> str:
         }
     )
     return ", ".join(
-        gettext("%(count)s people by %(channel)s") % {"count": f"{count:,}", "channel": channel}
+        ngettext("%(number)s person by %(channel)s", "%(number)s people by %(channel)s", count)
+        % {"number": f"{count:,}", "channel": wording.said(Channel(channel).noun)}
         for channel, count in counts.items()
     )
 
@@ -72,7 +74,7 @@ class CategoryForm(TenantForm):
     owned: ClassVar[QuerySet[Organization]] = Organization.objects.none()
     """The organizations whose settings the person may change."""
     accept_effect = forms.BooleanField(
-        label=_("Write to people who have not agreed"),
+        label=_("Write to people who haven't agreed"),
         required=False,
         widget=UnfoldBooleanSwitchWidget,
         help_text=_(
@@ -95,7 +97,7 @@ class CategoryForm(TenantForm):
             self.add_error(
                 "accept_effect",
                 gettext(
-                    "Messages of %(name)s may then reach %(reached)s, who have not agreed. "
+                    "%(name)s messages may then reach %(reached)s, who haven't agreed. "
                     "Nothing is saved yet: switch this on to save."
                 )
                 % {"name": name, "reached": reached},

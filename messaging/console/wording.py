@@ -49,18 +49,18 @@ WAITING: dict[str, str] = {
     WaitReason.PAUSED: gettext_noop("sending is paused"),
     WaitReason.PROVIDER: gettext_noop("no provider account takes it now"),
     WaitReason.RATE: gettext_noop("the account's rate limit is reached"),
-    WaitReason.PLATFORM: gettext_noop("the organization's platform does not answer"),
+    WaitReason.PLATFORM: gettext_noop("the organization's CRM doesn't answer"),
     WaitReason.QUIET_HOURS: gettext_noop("the recipient's quiet hours"),
 }
 """What an accepted delivery waits for. Other words are a provider's."""
 
 SUPPRESSED_BY = {
-    "HARD_BOUNCE": gettext_noop("the address does not exist: a message to it bounced"),
+    "HARD_BOUNCE": gettext_noop("a message to it bounced: the address doesn't exist"),
     "COMPLAINT": gettext_noop("the recipient complained"),
-    "STOP": gettext_noop("the recipient answered STOP"),
+    "STOP": gettext_noop("the recipient replied STOP"),
     "UNSUBSCRIBE": gettext_noop("the recipient unsubscribed"),
-    "INVALID_ADDRESS": gettext_noop("the address is not valid"),
-    "MANUAL": gettext_noop("a person entered it by hand"),
+    "INVALID_ADDRESS": gettext_noop("the address isn't valid"),
+    "MANUAL": gettext_noop("added by hand"),
 }
 
 EVENTS = {
@@ -69,7 +69,7 @@ EVENTS = {
     "sent": gettext_noop("Handed to the provider"),
     "delivered": gettext_noop("Delivered"),
     "open": gettext_noop("Opened"),
-    "click": gettext_noop("A link was followed"),
+    "click": gettext_noop("Link clicked"),
     "deferred": gettext_noop("Deferred"),
     "failover": gettext_noop("Next provider account"),
     "fallback": gettext_noop("Next channel"),
@@ -98,7 +98,7 @@ SOURCES = {
     "ONE_CLICK": gettext_noop("by one click in a message"),
     "SMS_KEYWORD": gettext_noop("by SMS"),
     "IMPORT": gettext_noop("by an import"),
-    "DOUBLE_OPT_IN": gettext_noop("by the confirmation mail"),
+    "DOUBLE_OPT_IN": gettext_noop("by the confirmation email"),
 }
 
 EVIDENCE_KINDS = {

@@ -63,8 +63,8 @@ for model in (
 
 
 FORMER_VALID = _(
-    "The secret that was replaced before is still accepted. Go back and press End the former "
-    "secret first, or end both at once here."
+    "The former secret still works. Go back and press End the former secret first, or end both at "
+    "once here."
 )
 
 
@@ -274,9 +274,7 @@ class ApplicationAdmin(ProgramAdmin):
         """End the secret that was replaced, after confirmation, and with it all access tokens."""
         row = self.get_object(request, object_id)
         if row.former_until is None:
-            messages.info(
-                request, gettext("There is no former secret: none is accepted but the newest.")
-            )
+            messages.info(request, gettext("There is no former secret. Only the newest one works."))
             return HttpResponseRedirect(reverse("admin:tenants_application_change", args=[row.pk]))
         if request.method != "POST":
             used = (
@@ -325,9 +323,7 @@ class ApiKeyForm(ProgramForm):
     networks = NetworksField(
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text=_(
-            "From where the key may come, a line each, like 192.0.2.0/24; none: everywhere."
-        ),
+        help_text=_("Networks that may use the key, one per line, like 192.0.2.0/24. Empty: all."),
     )
 
     def clean_actions(self) -> list[str]:

@@ -59,8 +59,8 @@ def test_an_owner_sees_the_effect_before_it_is_saved(org):
     found = save(owner, org, "OPT_OUT", row)
     assert found == {
         "accept_effect": [
-            "Messages of NEWS may then reach 4 people by EMAIL, 4 people by SMS, 1 people by PUSH, "
-            "who have not agreed. Nothing is saved yet: switch this on to save."
+            "NEWS messages may then reach 4 people by email, 4 people by SMS, 1 person by push, "
+            "who haven't agreed. Nothing is saved yet: switch this on to save."
         ]
     }
     row.refresh_from_db()
@@ -80,4 +80,4 @@ def test_the_built_in_categories_keep_their_regime_without_a_question(org):
 def test_a_reader_sees_the_category(org):
     row = news(org)
     shown = person("v", org, "VIEWER").get(page(Category, "change", row.pk))
-    assert "Write to people who have not agreed" not in shown.content.decode()
+    assert "Write to people who haven&#x27;t agreed" not in shown.content.decode()

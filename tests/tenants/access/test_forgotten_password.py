@@ -102,4 +102,4 @@ def test_without_a_mail_server_the_page_says_whom_to_ask(org, settings):
     settings.MAIL_ENABLED = False
     answer = browser().get(RESET, follow=True)
     assert b"Ask a superuser" in answer.content
-    assert b"Forgotten your password" not in answer.content
+    assert b"Forgot your password" not in answer.content
