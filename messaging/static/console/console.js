@@ -51,7 +51,7 @@ function nameFields(root) {
   }
   for (const head of root.querySelectorAll("th")) {
     if (head.textContent.trim() || head.querySelector("input")) continue;
-    head.append(Object.assign(document.createElement("span"), { className: "c-hidden", textContent: "Remove" }));
+    head.append(Object.assign(document.createElement("span"), { className: "c-hidden", textContent: words().remove }));
   }
   for (const help of root.querySelectorAll(".help-tooltip[aria-label]")) help.setAttribute("role", "img");
 }
@@ -173,7 +173,7 @@ function refreshFields(choice) {
 class Suggestions {
   constructor(field) {
     this.field = field;
-    this.list = Object.assign(document.createElement("ul"), { id: `${field.id}_suggestions`, className: "c-suggestions", hidden: true, role: "listbox", ariaLabel: "Suggestions" });
+    this.list = Object.assign(document.createElement("ul"), { id: `${field.id}_suggestions`, className: "c-suggestions", hidden: true, role: "listbox", ariaLabel: words().suggestions });
     this.chosen = -1;
     field.after(this.list);
     const states = { role: "combobox", autocomplete: "off", "aria-autocomplete": "list", "aria-controls": this.list.id, "aria-expanded": "false" };
