@@ -3,23 +3,26 @@
 To import a part twice does no harm: the second time its entries are already listed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from typing import IO, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.consent import suppressions
 from messaging.consent.suppression_export import COLUMNS, EXTRA_COLUMNS
 from messaging.consent.suppression_inputs import read_entry
-from messaging.models import SuppressionImport
+from messaging.domain.channels import ALL, Channel
+from messaging.models import Suppression, SuppressionImport
 from rme.core import csv_lines
 from rme.core.addresses import Digits
 from rme.core.csv_lines import Reader, Unreadable
 from rme.core.errors import InvalidPayload
 from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows, rejected_rows
+from rme.tenants.organizations import OrganizationRecord
 
 __all__ = ["Unreadable", "cancel", "rejected_rows", "start", "step", "work"]
 
@@ -33,6 +36,32 @@ class _Part(NamedTuple):
 
 SOURCE = "IMPORT"
 PART_LINES = 5000
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalpha, text.lower()))
+
+
+_CODES: Mapping[str, Mapping[str, str]] = {
+    "channel": {"mail": Channel.EMAIL, **{_letters(each): each for each in (*Channel, ALL)}},
+    "reason": {
+        _letters(word): code for code, label in Suppression.Reason.choices for word in (code, label)
+    },
+}
+"""The codes by the letters that people write for them, like `e-mail` and `Hard bounce`."""
+_UNKNOWN_CODES = {
+    "channel": gettext_lazy("is not Email, SMS, Push or All"),
+    "reason": gettext_lazy(
+        "is not Hard bounce, Complaint, STOP, Unsubscribe, Invalid address or Manual"
+    ),
+}
+_NOT_ADDRESSES = {
+    Channel.EMAIL.value: gettext_lazy("is not an email address"),
+    Channel.SMS.value: gettext_lazy("is not a phone number"),
+    Channel.PUSH.value: gettext_lazy("is an address, and push has none: name the contact"),
+    ALL: gettext_lazy("is neither an email address nor a phone number"),
+}
+"""What is wrong with an address, by channel."""
 
 
 def start(
@@ -69,13 +98,22 @@ def prepare(organization_id: str, name: str, file: IO[bytes], started_by: str) -
     return run
 
 
-def problem_of(columns: Sequence[str]) -> str:
+def problem_of(columns: Collection[str]) -> str:
     """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
     if "channel" not in columns:
-        return _("No column is channel, which every entry needs.")
+        return _("No column is the channel, which every entry needs. Choose one for all rows.")
     if not {"address", "contactId"} & set(columns):
-        return _("No column is address or contactId: one of them says who must not be written to.")
+        return _("No column is an address or a contact ID. Every entry needs one of them.")
     return ""
+
+
+def cell_problem(column: str, cell: str, organization: OrganizationRecord, digits: Digits) -> str:
+    """Return what is wrong with a cell of any row, as the end of a sentence; empty if nothing."""
+    row = {"channel": ALL, "contactId": "any", column: cell}
+    if column == "address":
+        del row["contactId"]
+    entry = _entry(row, organization, digits)
+    return "" if isinstance(entry, suppressions.NewSuppression) else dict(entry).get(column, "")
 
 
 def work() -> bool:
@@ -99,29 +137,58 @@ def _read(run: SuppressionImport, lines: Rows) -> _Part:
 
     Contacts may be looked up on a remote platform, so no transaction may be open.
     """
-    organization = organizations.get(run.organization_id)
+    organization, digits = organizations.get(run.organization_id), Digits(run.digits)
     outcome, entries = PartResult(rows=len(lines)), {}
     for number, line in lines:
         try:
-            row = csv_lines.row(line, run.columns, run.delimiter)
-            body = {
-                name: text.replace("\n", " ")  # a note may have several lines
-                for name, text in row.items()
-                if name not in EXTRA_COLUMNS
-            }
-            entries[number] = read_entry(body, organization, SOURCE, Digits(run.digits))
-        except InvalidPayload as error:
-            outcome.reject(number, *((each.field, each.message) for each in error.details))
+            row = imports.cells(run, line)
         except ValueError as error:
             outcome.reject(number, ("row", str(error)))
+            continue
+        entry = _entry(row, organization, digits)
+        if isinstance(entry, suppressions.NewSuppression):
+            entries[number] = entry
+        else:
+            outcome.reject(number, *entry)
     contact_ids = [entry.contact_id for entry in entries.values()]
     unknown_contacts = suppressions.missing_contacts(organization.id, contact_ids)
     for number, entry in list(entries.items()):
         if entry.contact_id in unknown_contacts:
-            outcome.reject(number, ("contactId", _("no such contact")))
+            outcome.reject(number, ("contactId", _("does not exist")))
             del entries[number]
     outcome.problems.sort()
     return _Part(outcome, list(entries.values()))
+
+
+def _entry(
+    row: Mapping[str, str], organization: OrganizationRecord, digits: Digits
+) -> suppressions.NewSuppression | list[tuple[str, str]]:
+    """Return the entry of a row, or the columns with what is wrong in each."""
+    problems, body = [], {}
+    for name, cell in row.items():
+        if name in _CODES:
+            body[name] = _CODES[name].get(_letters(cell), "")
+            if not body[name]:
+                problems.append((name, str(_UNKNOWN_CODES[name])))
+        elif name in COLUMNS:
+            body[name] = cell.replace("\n", " ")  # a note may have several lines
+    if "channel" not in row:
+        problems.append(("channel", _("is missing")))
+    if not {"address", "contactId"} & set(row):
+        problems.append(("address", _("is missing")))
+    if problems:
+        return problems
+    try:
+        return read_entry(body, organization, SOURCE, digits)
+    except InvalidPayload as error:
+        return [(each.field, _in_words(each.message, body["channel"])) for each in error.details]
+
+
+def _in_words(message: str, channel: str) -> str:
+    """Return a problem as people read it: the API's names the code of the channel."""
+    if message == suppressions.not_an_address(channel):
+        return str(_NOT_ADDRESSES[channel])
+    return message
 
 
 def _store(run: SuppressionImport, part: _Part) -> PartResult:

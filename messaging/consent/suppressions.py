@@ -101,6 +101,11 @@ def address_problem(
     """Return why `normalize_address` rejects a text, as the end of a sentence."""
     if channel in (Channel.SMS, ALL) and addresses.phone_readings(address, region):
         return addresses.phone_problem(address, region, digits)
+    return not_an_address(channel)
+
+
+def not_an_address(channel: str) -> str:
+    """Return the problem of a text that is no address on a channel."""
     return gettext("not an address on the channel %(channel)s") % {"channel": channel}
 
 

@@ -14,7 +14,7 @@ from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.core.zones import validate_zone
 from rme.crm.fields import FoldedNameField
 from rme.crm.words import ContactWords
-from rme.tenants.models import FilePart, MendableImport, Organization
+from rme.tenants.models import FileImport, FilePart, Organization
 from rme.tenants.organizations.languages import is_language
 
 
@@ -248,7 +248,7 @@ class Exhibitor(Record):
         }
 
 
-class RecordImport(MendableImport):
+class RecordImport(FileImport):
     """An import of a file of records of one kind."""
 
     line_limit: ClassVar[int] = 256 * 1024

@@ -68,9 +68,7 @@ def test_an_import_asks_before_its_transaction(org, odoo, transactions):
     run = start(org, HEADER + rows)
     finish()
     assert counts(run) == ("DONE", 4, 4, 3, 0, 0, 1)
-    assert list(suppression_import.rejected_rows(run))[1:] == [
-        ("5", "contactId", "no such contact")
-    ]
+    assert list(suppression_import.rejected_rows(run))[1:] == [("5", "contactId", "does not exist")]
     assert transactions == [[]]
 
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from rme.crm import tasks
-from rme.crm.admin.prepared_imports import PreparedImports
+from rme.crm.admin.record_imports import RecordImports
 from rme.crm.models import (
     Account,
     Case,
@@ -24,7 +24,7 @@ from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantInline
 
 
-class RecordAdmin(PreparedImports):
+class RecordAdmin(RecordImports):
     """Base of the pages: id and time are read-only; records can be imported and exported."""
 
     read_permission: Permission = Permission.SEE_PEOPLE

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
+from django.utils.translation import gettext as _
 
 from rme.core import addresses, ids, zones
 from rme.core.addresses import Digits
@@ -49,9 +50,9 @@ class Column:
 def _text(limit: int) -> Read:
     def read(cell: str, rules: NumberRules) -> str:
         if "\0" in cell:
-            raise ValueError("must not contain NUL characters")
+            raise ValueError(_("must not contain NUL characters"))
         if len(cell) > limit:
-            raise ValueError(f"is longer than {limit:,} characters")
+            raise ValueError(_("is longer than %(limit)s characters") % {"limit": f"{limit:,}"})
         return cell
 
     return read
@@ -60,7 +61,7 @@ def _text(limit: int) -> Read:
 def _email(cell: str, rules: NumberRules) -> str:
     typed = addresses.typed_email(cell)
     if typed is None:
-        raise ValueError("is not an email address")
+        raise ValueError(_("is not an email address"))
     return typed
 
 
@@ -72,16 +73,16 @@ def _phone(cell: str, rules: NumberRules) -> str:
 
 
 def _language(cell: str, rules: NumberRules) -> str:
-    language, _, country = cell.replace("-", "_").partition("_")
+    language, country = [*cell.replace("-", "_").split("_", 1), ""][:2]
     code = f"{language.lower()}_{country.upper()}" if country else language.lower()
     if not is_language(code):
-        raise ValueError("is not a language like en_GB or de")
+        raise ValueError(_("is not a language like en_GB or de"))
     return code
 
 
 def _zone(cell: str, rules: NumberRules) -> str:
     if not zones.is_zone(cell):
-        raise ValueError("is not an IANA time zone")
+        raise ValueError(_("is not an IANA time zone"))
     return cell
 
 
@@ -89,9 +90,9 @@ def _url(cell: str, rules: NumberRules) -> str:
     try:
         URLValidator()(cell)
     except ValidationError:
-        raise ValueError("is not a web address") from None
+        raise ValueError(_("is not a web address")) from None
     if len(cell) > 200:
-        raise ValueError("is longer than 200 characters")
+        raise ValueError(_("is longer than 200 characters"))
     return cell
 
 
@@ -100,7 +101,7 @@ _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, 
 
 def _boolean(cell: str, rules: NumberRules) -> bool:
     if cell.lower() not in _BOOLEANS:
-        raise ValueError("is neither true nor false")
+        raise ValueError(_("is neither true nor false"))
     return _BOOLEANS[cell.lower()]
 
 
@@ -111,13 +112,14 @@ def _time(cell: str, rules: NumberRules) -> datetime:
             raise ValueError
         return time.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError("is not a time like 2026-01-31T12:00:00Z") from None
+        raise ValueError(_("is not a time like 2026-01-31T12:00:00Z")) from None
 
 
 def _choice(choices: type[models.TextChoices]) -> Read:
     def read(cell: str, rules: NumberRules) -> str:
         if cell not in choices.values:
-            raise ValueError(f"is not one of {', '.join(choices.values)}")
+            values = ", ".join(choices.values)
+            raise ValueError(_("is not one of %(values)s") % {"values": values})
         return cell
 
     return read
@@ -125,7 +127,7 @@ def _choice(choices: type[models.TextChoices]) -> Read:
 
 def _id(cell: str, rules: NumberRules) -> str:
     if ids.parse(cell) is None:
-        raise ValueError("does not exist")
+        raise ValueError(_("does not exist"))
     return cell
 
 

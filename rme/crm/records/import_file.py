@@ -11,6 +11,8 @@ from typing import IO, Any
 from uuid import UUID
 
 from django.db import models
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from rme.core import addresses, csv_lines, ids
 from rme.core.addresses import Digits
@@ -21,10 +23,10 @@ from rme.crm.models import Account, Case, Contact, RecordImport
 from rme.crm.records import files
 from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column, NumberRules
 from rme.tenants import imports, organizations
-from rme.tenants.imports import PartResult, Rows
+from rme.tenants.imports import PartResult, Rows, guessing
 
 PART_ROWS = 1000
-MISSING = "is missing"
+MISSING = gettext_noop("is missing")
 
 Values = dict[str, Any]
 
@@ -78,12 +80,15 @@ def problem_of(model: type[models.Model], columns: Sequence[str], *, by_email: b
     """Return why a file cannot be imported by these columns ("": left out), or an empty text."""
     chosen_columns = [column for column in columns if column]
     if by_email and "email" not in chosen_columns:
-        return "Choose the column with the email address, which rows are matched by."
+        return _("Choose the column with the email address, which rows are matched by.")
     if "id" in chosen_columns or by_email:
         return ""
     required = [column.name for column in COLUMNS[model] if column.required]
     lacking = [name for name in required if name not in chosen_columns]
-    return f"No column is {lacking[0]}, which every new record needs." if lacking else ""
+    if not lacking:
+        return ""
+    text = _("No column is the %(column)s, which every new record needs.")
+    return text % {"column": guessing.words(lacking[0])}
 
 
 def import_next_part() -> bool:
@@ -131,13 +136,13 @@ def _read(
 ) -> ParsedRow:
     row = ParsedRow(number, {})
     try:
-        cells = csv_lines.row(line, run.columns, run.delimiter)
+        cells = imports.cells(run, line)
     except ValueError as error:
         row.problems.append(("row", str(error)))
         return row
     model = KINDS[run.kind]
     for column in columns:
-        if column.name in run.columns:
+        if column.name in run.columns or column.name in run.fixed:
             _read_cell(row, model, column, cells.get(column.name, ""), rules)
         elif column.required and not cells.get("id"):
             row.problems.append((column.name, MISSING))
@@ -181,9 +186,10 @@ def _match_by_email(organization_id: str, rows: list[ParsedRow]) -> None:
             continue
         keys = owners.get(email, [])
         if email in lines:
-            row.problems.append(("email", f"is that of line {lines[email]}, too"))
+            text = _("is that of line %(line)d, too")
+            row.problems.append(("email", text % {"line": lines[email]}))
         elif len(keys) > 1:
-            row.problems.append(("email", "is that of several contacts: name one by its id"))
+            row.problems.append(("email", _("is that of several contacts: name one by its ID")))
         elif keys:
             row.problems = [each for each in row.problems if each[1] != MISSING]
             row.values = {name: value for name, value in row.values.items() if value} | {
@@ -208,7 +214,7 @@ def _check_references(
         for row in rows:
             key = row.values.get(column.column)
             if key and key not in existing:
-                row.problems.append((column.name, "does not exist"))
+                row.problems.append((column.name, _("does not exist")))
 
 
 def _check_numbers(organization_id: str, model: type[models.Model], rows: list[ParsedRow]) -> None:
@@ -225,7 +231,7 @@ def _check_numbers(organization_id: str, model: type[models.Model], rows: list[P
             continue
         mine = row.id or f"line {row.line}"
         if holders.setdefault(number, mine) != mine:
-            row.problems.append(("number", "is another case's"))
+            row.problems.append(("number", _("is another case's")))
 
 
 # --- rows to store ------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Imports: a file is stored in parts, waits for its columns, is tried by a dry run, and imported.
 
 A list (contacts, suppressions) has tables of its own, made of `FileImport` and `FilePart`,
-and says how to read and apply the rows of a part. `pages` has the admin pages of such lists.
+and says how to read and apply the rows of a part. `pages` has the admin pages of such lists, with
+`columns_form`, in which fields of `mend_form` check what a person types. `guessing` names columns.
 """
 
 from rme.tenants.imports.files import (
@@ -10,6 +11,7 @@ from rme.tenants.imports.files import (
     RowProblem,
     Rows,
     cancel,
+    cells,
     import_next_part,
     import_part_of,
     rejected_rows,
@@ -39,6 +41,7 @@ __all__ = [
     "Rows",
     "begin",
     "cancel",
+    "cells",
     "check_again",
     "choose_again",
     "discard",

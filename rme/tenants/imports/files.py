@@ -14,10 +14,11 @@ import structlog
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from rme.core import csv_lines
 from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
 from rme.core.db.due import next_turn
 from rme.tenants.imports import mending
-from rme.tenants.models import FileImport, FilePart, MendableImport
+from rme.tenants.models import FileImport, FilePart
 
 log = structlog.get_logger(__name__)
 
@@ -144,7 +145,7 @@ def _close(part: FilePart, run: FileImport, outcome: PartResult) -> None:
     """Store the result of a part. A dry run keeps the mended rows, and the refused cells."""
     problems: list[Any] = list(outcome.problems)
     fields = []
-    if run.dry_run and isinstance(run, MendableImport):
+    if run.dry_run:
         records = _records(part, run)
         problems = mending.with_values(problems, records, run.columns, run.delimiter)
         if run.mends:
@@ -163,9 +164,14 @@ def _records(part: FilePart, run: FileImport) -> Rows:
     text = bytes(part.content or b"").decode()
     lines = numbered_records(text, part.first_line, run.delimiter, run.line_limit)
     rows = [Row(number, record) for number, record in lines]
-    if isinstance(run, MendableImport) and run.mends and part.problems:
+    if run.mends and part.problems:
         return mending.mended(rows, part.problems, run.mends, run.columns, run.delimiter)
     return rows
+
+
+def cells(run: FileImport, text: str) -> dict[str, str]:
+    """Return the cells of a row by column, and the fixed values. Raise ValueError with a reason."""
+    return {**run.fixed, **csv_lines.row(text, run.columns, run.delimiter)}
 
 
 # --- cancelling and reporting -------------------------------------------------------------------

@@ -4,6 +4,45 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+LABELS: Mapping[str, str | Promise] = {
+    "id": gettext_lazy("ID"),
+    "name": gettext_lazy("name"),
+    "firstName": gettext_lazy("first name"),
+    "lastName": gettext_lazy("last name"),
+    "email": gettext_lazy("email"),
+    "phone": gettext_lazy("phone"),
+    "mobile": gettext_lazy("mobile"),
+    "language": gettext_lazy("language"),
+    "zone": gettext_lazy("time zone"),
+    "website": gettext_lazy("website"),
+    "accountId": gettext_lazy("account ID"),
+    "contactId": gettext_lazy("contact ID"),
+    "eventId": gettext_lazy("event ID"),
+    "number": gettext_lazy("number"),
+    "subject": gettext_lazy("subject"),
+    "issue": gettext_lazy("issue"),
+    "status": gettext_lazy("status"),
+    "priority": gettext_lazy("priority"),
+    "startsAt": gettext_lazy("start"),
+    "endsAt": gettext_lazy("end"),
+    "ticketType": gettext_lazy("ticket type"),
+    "attended": gettext_lazy("attended"),
+    "sessionTitle": gettext_lazy("session title"),
+    "sessionStart": gettext_lazy("session start"),
+    "room": gettext_lazy("room"),
+    "booth": gettext_lazy("booth"),
+    "level": gettext_lazy("level"),
+    "channel": gettext_lazy("channel"),
+    "address": gettext_lazy("address"),
+    "reason": gettext_lazy("reason"),
+    "note": gettext_lazy("note"),
+    "expiresAt": gettext_lazy("expiry"),
+    "row": gettext_lazy("row"),
+}
+"""The names of columns as people write them."""
 SYNONYMS: Mapping[str, str] = {
     "firstName": "first given forename vorname prenom nombre primernombre nome givenname "
     "firstname rufname",
@@ -16,9 +55,11 @@ SYNONYMS: Mapping[str, str] = {
     "phone": "telephone telefon telefono tel phonenumber telefonnummer festnetz",
     "language": "lang sprache langue idioma lingua locale preferredlanguage korrespondenzsprache",
     "zone": "timezone zeitzone fuseauhoraire zonahoraria tz",
-    "address": "email emailaddress emailadresse mail phone mobile adresse recipient",
+    "address": "email emails emailaddress emailadresse mail phone mobile adresse recipient",
     "channel": "kanal canal type",
     "reason": "grund raison motivo",
+    "note": "notes remark comment bemerkung kommentar commentaire nota",
+    "expiresAt": "expires expiry until ablauf gueltigbis bis",
 }
 """Other titles of a column, without accents, blanks and case; the first column that fits has it."""
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -27,7 +68,7 @@ PHONE = re.compile(r"(?:\+|00|0)[\d\s()./-]{7,20}")
 
 def words(name: str) -> str:
     """Return the name of a column as people write it: `lastName` is `last name`."""
-    return re.sub(r"(?=[A-Z])", " ", name).lower()
+    return str(LABELS.get(name, name))
 
 
 def columns(
@@ -46,7 +87,7 @@ def columns(
             _take(guesses, index, known.get(title, ""))
     for index in range(len(titles)):
         cells = [row[index] for row in rows if index < len(row) and row[index]]
-        for name in _by_content(cells):
+        for name in by_content(cells):
             _take(guesses, index, name if name in names else "")
     return guesses
 
@@ -56,7 +97,7 @@ def _take(guesses: list[str], index: int, name: str) -> None:
         guesses[index] = name
 
 
-def _by_content(cells: Sequence[str]) -> Sequence[str]:
+def by_content(cells: Sequence[str]) -> Sequence[str]:
     """Return the names that fit what stands in a column, the best first."""
     if cells and all(EMAIL.fullmatch(cell) for cell in cells):
         return ("email", "address")

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from django import forms
 from django.forms import BoundField
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from rme.tenants.imports.mending import VALUES, Mends, RejectionReason, digest
 
@@ -50,7 +52,7 @@ class MendForm(forms.Form):
                     widget=forms.TextInput(attrs={"autocomplete": "off"}),
                 )
             if reason.column in optional and any(value for value, _ in reason.values):
-                label = f"Leave {reason.label} empty"
+                label = _("Leave %(column)s empty") % {"column": reason.label}
                 self.fields[f"empty_{number}"] = forms.BooleanField(label=label, required=False)
 
     @property
@@ -105,12 +107,26 @@ def _values(reason: RejectionReason) -> list[str | None]:
 def _labels(reason: RejectionReason) -> list[str]:
     """Return what stands before each field: the value and its rows."""
     if len(reason.values) == 1 and not reason.values[0][0]:
-        return [f"Use for {reason.label} in all {reason.rows:,} rows"]
+        text = ngettext(
+            "Use for %(column)s in %(rows)s row",
+            "Use for %(column)s in all %(rows)s rows",
+            reason.rows,
+        )
+        return [text % {"column": reason.label, "rows": f"{reason.rows:,}"}]
     return [
-        f"Use for all {reason.rows:,} rows"
-        if value is None
-        else f"Instead of {value or 'an empty cell'} ({times:,} rows)"
+        _for_all(reason.rows) if value is None else _instead_of(value, times)
         for value, times in zip(
-            _values(reason), (times for _, times in [*reason.values, ("", 0)]), strict=False
+            _values(reason), (times for _value, times in [*reason.values, ("", 0)]), strict=False
         )
     ]
+
+
+def _for_all(rows: int) -> str:
+    return _("Use for all %(rows)s rows") % {"rows": f"{rows:,}"}
+
+
+def _instead_of(value: str, rows: int) -> str:
+    text = ngettext(
+        "Instead of %(value)s (%(rows)s row)", "Instead of %(value)s (%(rows)s rows)", rows
+    )
+    return text % {"value": value or _("an empty cell"), "rows": f"{rows:,}"}

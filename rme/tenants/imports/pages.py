@@ -1,6 +1,6 @@
 """Admin pages of imports (upload, columns, dry run, progress, report) and exports of a list."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,10 +11,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminSelectWidget
 
 from rme.core import csv_lines
-from rme.core.addresses import Digits
 from rme.core.http import downloads, edge, uploads
 from rme.core.process import admission
 from rme.tenants import audit
@@ -22,20 +24,14 @@ from rme.tenants.access.roles import organizations_for, organizations_of
 from rme.tenants.admin.actions import action
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.imports import files, guessing, mending, prepared
+from rme.tenants.imports.columns_form import SAMPLES, ColumnsForm
 from rme.tenants.imports.mend_form import MendForm
-from rme.tenants.models import FileImport, MendableImport, Organization
+from rme.tenants.models import FileImport, Organization
 
 State = FileImport.State
-DIGITS = [
-    (Digits.UNSAID, "Numbers of the organization's region; refuse those that may be foreign"),
-    (Digits.NATIONAL, "Numbers of the organization's region"),
-    (Digits.INTERNATIONAL, "Numbers with their country code, like 33612345678"),
-]
-Data = Mapping[str, Any] | None
-"""What was posted."""
-OUTDATED = "The file was checked again in the meantime. Nothing that you entered is used."
-SAMPLES = 10
-"""The rows from which columns are guessed."""
+OUTDATED = gettext_lazy(
+    "The file was checked again in the meantime. Nothing that you entered is used."
+)
 SHOWN = 50
 """How many imports the list shows, the newest first."""
 
@@ -43,7 +39,9 @@ SHOWN = 50
 class OrganizationChoice(forms.Form):
     """A choice of the organization."""
 
-    organization = forms.ModelChoiceField(Organization.objects, widget=UnfoldAdminSelectWidget)
+    organization = forms.ModelChoiceField(
+        Organization.objects, label=gettext_lazy("Organization"), widget=UnfoldAdminSelectWidget
+    )
 
     def __init__(self, organizations: QuerySet[Organization], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -55,82 +53,31 @@ class ImportForm(OrganizationChoice):
     """A file to import."""
 
     file = forms.FileField(
+        label=gettext_lazy("File"),
         # the theme's script expects the theme's own markup
-        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"})
+        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,text/csv"}),
     )
 
     def __init__(self, columns: Sequence[str], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["file"].help_text = (
-            "CSV, at most 100 MB and a million rows. The first line names the columns. "
-            f"The list has {', '.join(columns)}; other names are guessed, and you can change them."
-        )
-
-
-class ColumnsForm(forms.Form):
-    """Which column of the list each column of a file is. A subclass knows the list's columns."""
-
-    def __init__(
-        self, run: FileImport, names: Iterable[str], data: Data, *, has_phones: bool
-    ) -> None:
-        super().__init__(data)
-        self.titles = prepared.titles(run) or run.columns
-        column_names = list(names)
-        choices = [
-            ("", "Skip"),
-            *((name, guessing.words(name).capitalize()) for name in column_names),
-        ]
-        samples = prepared.sample(run, SAMPLES)
-        guesses = guessing.columns(self.titles, samples, column_names)
-        if run.columns != self.titles:  # a person chose them before
-            guesses = run.columns
-        for index, title in enumerate(self.titles):
-            examples = [row[index] for row in samples if index < len(row) and row[index]][:3]
-            self.fields[f"column_{index}"] = forms.ChoiceField(
-                label=title or f"Column {index + 1}",
-                choices=choices,
-                required=False,
-                initial=guesses[index],
-                widget=UnfoldAdminSelectWidget(),
-                help_text=f"Examples: {', '.join(examples)}"[:200] if examples else "",
-            )
-        if has_phones:
-            self.fields["digits"] = forms.ChoiceField(
-                label="Phone numbers without +",
-                choices=DIGITS,
-                required=False,
-                initial=run.digits,
-                widget=UnfoldAdminSelectWidget(),
-            )
-
-    @property
-    def columns(self) -> list[str]:
-        """Return the name of each column, "" for those left out."""
-        return [self.cleaned_data[f"column_{index}"] for index in range(len(self.titles))]
-
-    @property
-    def options(self) -> dict[str, object]:
-        """Return the fields of the run that were chosen besides."""
-        return {"digits": self.cleaned_data.get("digits") or Digits.UNSAID.value}
-
-    def problem(self) -> str:
-        """Return why the file cannot be imported as chosen, or an empty text."""
-        return prepared.named_twice(self.columns)
-
-    def clean(self) -> dict[str, Any]:
-        """Check that rows can be made of the chosen columns."""
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if not self.errors and (problem := self.problem()):
-            raise forms.ValidationError(problem)
-        return cleaned
+        self.fields["file"].help_text = _(
+            "CSV, at most 100 MB and a million rows. The first line names the columns. The list "
+            "has %(columns)s; other names are guessed, and you can change them."
+        ) % {"columns": ", ".join(map(guessing.words, columns))}
 
 
 class FilePages(TenantAdmin):
-    """A list with pages for import and export. A subclass defines the file's content."""
+    """A list with pages for import and export. A subclass defines the file's content.
+
+    An uploaded file is checked at once if its columns can be guessed, or waits until a person has
+    chosen them.
+    """
 
     actions_list: ClassVar[list[str]] = ["imports", "export"]
+    columns_form: Any
+    """The class of the form, which is made of a run, what was posted, and `cell_problem`."""
     file_columns: Sequence[str]
-    file_noun: str
+    file_noun: str | Promise
     """A plural noun for the rows of a file."""
 
     # --- what a subclass implements -------------------------------------------------------------
@@ -147,6 +94,14 @@ class FilePages(TenantAdmin):
     def cancel_import(self, run: Any) -> bool:
         """Cancel an import; return whether it was running."""
         return files.cancel(type(run), run.organization_id, run.pk)
+
+    def optional_columns(self, run: Any) -> frozenset[str]:
+        """Return the columns whose cells may be empty."""
+        raise NotImplementedError
+
+    def cell_problem(self, run: Any, column: str, cell: str) -> str:
+        """Return what is wrong with a cell that a person typed, or an empty text."""
+        raise NotImplementedError
 
     def request_import(self) -> None:
         """Request a worker for the imports."""
@@ -179,30 +134,30 @@ class FilePages(TenantAdmin):
         ]
         return [*ours, *super().get_urls()]
 
-    @action(description="Imports", url_path="imports", permissions=["view"])
+    @action(description=gettext_lazy("Imports"), url_path="imports", permissions=["view"])
     def imports(self, request: HttpRequest) -> HttpResponse:
         """Return the list of imports of a person's organizations."""
         runs = list(self._runs(request).select_related("organization").order_by("-pk")[:SHOWN])
         for run in runs:
             run.url = self._url("import", run.pk)
         context = {"runs": runs, "may_add": self.may_import(request)}
-        return self._show(request, "import_list", title="Imports", **context)
+        return self._show(request, "import_list", title=_("Imports"), **context)
 
-    @action(description="Export", url_path="export", permissions=["view"])
+    @action(description=gettext_lazy("Export"), url_path="export", permissions=["view"])
     def export(self, request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
         """Return an organization's list as a CSV file, after a choice of the organization."""
         organizations = organizations_for(request, self.read_permission)
         own = self.own_organization(request, self.read_permission)
         form = OrganizationChoice(organizations, request.POST or None, initial=own)
         if not form.is_valid():
-            context = {"question": "The list leaves as a CSV file.", "form": form}
-            return self.show(request, "ask", None, title="Export", **context)
+            context = {"question": _("You get the list as a CSV file."), "form": form}
+            return self.show(request, "ask", None, title=_("Export"), **context)
         organization = form.cleaned_data["organization"]
         owners = admission.Owners(organization.pk, str(request.user.pk))
         admission.claim(request.META, owners)
         name = f"{self.file_noun}-{organization.pk}"
         response = downloads.file(request, name, downloads.CSV, *self.export_work(organization.pk))
-        self.note(request, organization, self.file_noun, audit.Action.EXPORTED)
+        self.note(request, organization, str(self.file_noun), audit.Action.EXPORTED)
         return response
 
     def new_import(self, request: HttpRequest) -> HttpResponse:
@@ -215,7 +170,8 @@ class FilePages(TenantAdmin):
         form = ImportForm(self.file_columns, organizations, data, file, initial=own)
         if form.is_valid() and (run := self._start(request, form)):
             return HttpResponseRedirect(self._url("import", run.pk))
-        return self._show(request, "import_new", title=f"Import {self.file_noun}", form=form)
+        title = _("Import %(things)s") % {"things": self.file_noun}
+        return self._show(request, "import_new", title=title, form=form)
 
     def _start(self, request: HttpRequest, form: ImportForm) -> FileImport | None:
         file, organization = form.cleaned_data["file"], form.cleaned_data["organization"]
@@ -225,77 +181,15 @@ class FilePages(TenantAdmin):
         except csv_lines.Unreadable as error:
             form.add_error("file", str(error))
             return None
-        if run.state != FileImport.State.RUNNING:
-            self.note(request, run, f"file of {run.rows} rows uploaded", audit.Action.IMPORTED)
-            return run
-        self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
-        self.request_import()
+        self.note(request, run, f"file of {run.rows} rows uploaded", audit.Action.IMPORTED)
+        guessed = self._columns_form(run, None)
+        data = {name: field.initial or "" for name, field in guessed.fields.items()}
+        self._begin(request, run, self._columns_form(run, data), dry_run=True)
         return run
 
-    def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
-        """Return the page with an import's progress; a POST cancels it."""
-        run = get_object_or_404(self._runs(request).select_related("organization"), pk=run_id)
-        may_cancel = self.may(request, self.write_permission, run)
-        if request.method == "POST":
-            if not may_cancel:
-                raise PermissionDenied
-            if self.cancel_import(run):
-                self.note(request, run, "cancelled", audit.Action.IMPORTED)
-            return HttpResponseRedirect(request.path)
-        running = run.state == FileImport.State.RUNNING
-        context = {"run": run, "running": running, "may_cancel": may_cancel and running}
-        report = self._url("import_report", run.pk)
-        return self._show(
-            request, "import", title=f"Import of {run.name}", report=report, **context
-        )
-
-    def report(self, request: HttpRequest, run_id: object) -> StreamingHttpResponse:
-        """Return the rejected rows as a CSV file."""
-        run = get_object_or_404(self._runs(request), pk=run_id)
-        name = f"bad-rows-{run.pk}"
-        return downloads.file(request, name, downloads.CSV, files.report, run)
-
-    # --- addresses ------------------------------------------------------------------------------
-    @property
-    def _prefix(self) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}"
-
-    def _url(self, name: str, *args: object) -> str:
-        return reverse(f"admin:{self._prefix}_{name}", args=args)
-
-    def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:
-        urls = {name: self._url(name) for name in ("new_import", "imports", "changelist")}
-        return self.show(request, template, None, urls=urls, noun=self.file_noun, **context)
-
-    def _runs(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = self.import_runs()
-        if request.user.is_superuser:
-            return rows
-        return rows.filter(organization_id__in=organizations_of(request, self.read_permission))
-
-
-class PreparedPages(FilePages):
-    """A list whose files wait after their upload until their columns are chosen."""
-
-    columns_form: Any
-    """The class of the form, which is made of a run and what was posted."""
-
-    def optional_columns(self, run: FileImport) -> frozenset[str]:
-        """Return the columns whose cells may be empty."""
-        return frozenset()
-
-    def cell_problem(self, run: FileImport, column: str, cell: str) -> str:
-        """Return what is wrong with a cell that a person typed, or an empty text."""
-        return ""
-
-    def _start(self, request: HttpRequest, form: ImportForm) -> FileImport | None:
-        """Store a file, and check it at once if its columns can be guessed."""
-        run = super()._start(request, form)
-        if isinstance(run, MendableImport) and run.state == State.PREPARED:
-            guessed = self.columns_form(run, None)
-            data = {name: field.initial or "" for name, field in guessed.fields.items()}
-            self._begin(request, run, self.columns_form(run, data), dry_run=True)
-        return run
+    def _columns_form(self, run: FileImport, data: Any) -> ColumnsForm:
+        form: ColumnsForm = self.columns_form(run, data, partial(self.cell_problem, run))
+        return form
 
     def one_import(self, request: HttpRequest, run_id: object) -> HttpResponse:
         """Return the page of an import: its columns, its progress, or what its dry run found."""
@@ -304,7 +198,7 @@ class PreparedPages(FilePages):
         if run.state != State.PREPARED and not is_checked:
             if "do" in request.POST:  # pressed twice, or on a page from before; Cancel has no `do`
                 return HttpResponseRedirect(request.path)
-            return super().one_import(request, run_id)
+            return self._progress(request, run)
         if not self.may(request, self.write_permission, run):
             raise PermissionDenied
         if request.POST.get("do") == "discard":
@@ -313,15 +207,35 @@ class PreparedPages(FilePages):
             return HttpResponseRedirect(request.path)
         return self._checked(request, run) if is_checked else self._columns(request, run)
 
+    def _progress(self, request: HttpRequest, run: FileImport) -> HttpResponse:
+        """Return the page with an import's progress; a POST cancels it."""
+        may_cancel = self.may(request, self.write_permission, run)
+        if request.method == "POST":
+            if not may_cancel:
+                raise PermissionDenied
+            if self.cancel_import(run):
+                self.note(request, run, "cancelled", audit.Action.IMPORTED)
+            return HttpResponseRedirect(request.path)
+        running = run.state == FileImport.State.RUNNING
+        context = {"running": running, "may_cancel": may_cancel and running}
+        return self._show_run(request, "import", run, **context)
+
+    def report(self, request: HttpRequest, run_id: object) -> StreamingHttpResponse:
+        """Return the rejected rows as a CSV file."""
+        run = get_object_or_404(self._runs(request), pk=run_id)
+        name = f"bad-rows-{run.pk}"
+        return downloads.file(request, name, downloads.CSV, files.report, run)
+
     def _columns(self, request: HttpRequest, run: FileImport) -> HttpResponse:
         """Return the page on which a person chooses the columns."""
-        form = self.columns_form(run, request.POST or None)
+        form = self._columns_form(run, request.POST or None)
         dry_run = request.POST.get("do") != "import"
         if request.method == "POST" and self._begin(request, run, form, dry_run=dry_run):
             return HttpResponseRedirect(request.path)
-        rows = prepared.sample(run, SAMPLES)
-        context = {"run": run, "form": form, "sample": rows, "titles": form.titles}
-        return self._show(request, "import_columns", title=f"Import of {run.name}", **context)
+        heads = [(title, "") for title in form.titles]
+        return self._show_run(
+            request, "import_columns", run, form=form, heads=heads, sample=form.samples
+        )
 
     def _begin(
         self, request: HttpRequest, run: FileImport, form: ColumnsForm, *, dry_run: bool
@@ -337,13 +251,12 @@ class PreparedPages(FilePages):
     def _checked(self, request: HttpRequest, run: FileImport) -> HttpResponse:
         """Return the page with what a dry run found, and with fields for what it refused."""
         do = request.POST.get("do")
-        mendable = run if isinstance(run, MendableImport) else None
-        if do == "columns" and mendable:
-            prepared.choose_again(mendable)
+        if do == "columns":
+            prepared.choose_again(run)
             return HttpResponseRedirect(request.path)
         form = MendForm(
             mending.reasons(run),
-            self.optional_columns(run) if mendable else (),
+            self.optional_columns(run),
             partial(self.cell_problem, run),
             request.POST or None,
         )
@@ -351,21 +264,49 @@ class PreparedPages(FilePages):
             self.message_user(request, OUTDATED, messages.ERROR)
             return HttpResponseRedirect(request.path)
         if form.is_valid():
-            if do == "again" and mendable:
-                prepared.check_again(mendable, form.mends)
+            if do == "again":
+                prepared.check_again(run, form.mends)
                 self.note(request, run, "checked again", audit.Action.IMPORTED)
             else:
                 prepared.import_checked(run, form.mends)
                 self.note(request, run, f"{run.rows} rows started", audit.Action.IMPORTED)
             self.request_import()
             return HttpResponseRedirect(request.path)
-        context = {
-            "run": run,
-            "form": form,
-            "report": self._url("import_report", run.pk),
-            "columns": [
-                (title, guessing.words(name))
-                for title, name in zip(prepared.titles(run), run.columns, strict=False)
+        titles = run.titles or run.columns
+        return self._show_run(
+            request,
+            "import_tried",
+            run,
+            form=form,
+            heads=[
+                (title, guessing.words(name) or _("skipped"))
+                for title, name in zip(titles, run.columns, strict=False)
             ],
-        }
-        return self._show(request, "import_tried", title=f"Import of {run.name}", **context)
+            fixed=self._columns_form(run, None).fixed_in_words() if run.fixed else [],
+            sample=prepared.sample(run, SAMPLES),
+        )
+
+    # --- addresses ------------------------------------------------------------------------------
+    @property
+    def _prefix(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}"
+
+    def _url(self, name: str, *args: object) -> str:
+        return reverse(f"admin:{self._prefix}_{name}", args=args)
+
+    def _show(self, request: HttpRequest, template: str, **context: object) -> HttpResponse:
+        urls = {name: self._url(name) for name in ("new_import", "imports", "changelist")}
+        return self.show(request, template, None, urls=urls, noun=self.file_noun, **context)
+
+    def _show_run(
+        self, request: HttpRequest, template: str, run: FileImport, **context: object
+    ) -> HttpResponse:
+        title = _("Import of %(file)s") % {"file": run.name}
+        report = self._url("import_report", run.pk)
+        return self._show(request, template, title=title, run=run, report=report, **context)
+
+    def _runs(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = self.import_runs()
+        if request.user.is_superuser:
+            return rows
+        return rows.filter(organization_id__in=organizations_of(request, self.read_permission))

@@ -11,12 +11,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from rme.core import csv_lines
 from rme.core.csv_lines import Reader
-from rme.tenants.imports import files
+from rme.tenants.imports import files, guessing
 from rme.tenants.imports.mending import Mends
-from rme.tenants.models import FileImport, MendableImport
+from rme.tenants.models import FileImport
 
 State = FileImport.State
 
@@ -24,16 +25,10 @@ State = FileImport.State
 def prepare(run: FileImport, reader: Reader) -> None:
     """Store a file whose columns a person will choose: `begin` starts it. Raise Unreadable."""
     first = reader.read_header()
-    run.columns, run.delimiter = csv_lines.titles(first, reader.delimiter), reader.delimiter
-    if isinstance(run, MendableImport):
-        run.titles = run.columns
+    run.titles = run.columns = csv_lines.titles(first, reader.delimiter)
+    run.delimiter = reader.delimiter
     run.state = State.PREPARED
     files.store(run, reader)
-
-
-def titles(run: FileImport) -> list[str]:
-    """Return the titles of a file's columns; nothing for one whose columns can't be changed."""
-    return list(run.titles) if isinstance(run, MendableImport) else []
 
 
 def sample(run: Any, count: int = 3) -> list[list[str]]:
@@ -49,7 +44,10 @@ def named_twice(columns: Sequence[str]) -> str:
     """Return why no file can be imported by columns that are chosen twice, or an empty text."""
     used_columns = [column for column in columns if column]
     twice = sorted({column for column in used_columns if used_columns.count(column) > 1})
-    return f"Two columns are {twice[0]}: choose one of them." if twice else ""
+    if not twice:
+        return ""
+    text = _("Two columns are %(column)s: choose one of them.")
+    return text % {"column": guessing.words(twice[0])}
 
 
 def begin(run: Any, columns: Sequence[str], *, dry_run: bool, **fields: object) -> bool:
@@ -70,19 +68,18 @@ def import_checked(run: Any, mends: Mends | None = None) -> bool:
     return _read_again(run, mends, state=State.RUNNING, dry_run=False)
 
 
-def check_again(run: MendableImport, mends: Mends) -> bool:
+def check_again(run: FileImport, mends: Mends) -> bool:
     """Repeat a dry run with the cells that `mends` replaces; return whether it had ended."""
     return _read_again(run, mends, state=State.RUNNING, dry_run=True)
 
 
-def choose_again(run: MendableImport) -> bool:
+def choose_again(run: FileImport) -> bool:
     """Let a person choose other columns after a dry run; return whether it had ended."""
     return _read_again(run, None, state=State.PREPARED, dry_run=False)
 
 
 def _read_again(run: Any, mends: Mends | None, *, state: State, dry_run: bool) -> bool:
     stored_mends = mends.as_json() if mends else []
-    fields = {"mends": stored_mends} if isinstance(run, MendableImport) else {}
     with transaction.atomic():
         tried = type(run).objects.filter(pk=run.pk, state=State.DONE, dry_run=True)
         ended = tried.update(
@@ -90,7 +87,7 @@ def _read_again(run: Any, mends: Mends | None, *, state: State, dry_run: bool) -
             dry_run=dry_run,
             turn_at=Now(),
             finished_at=None,
-            **fields,
+            mends=stored_mends,
             **dict.fromkeys(("done", "added", "replaced", "rejected"), 0),
         )
         if ended:

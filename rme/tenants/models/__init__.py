@@ -18,7 +18,7 @@ from rme.tenants.models.access import (
 )
 from rme.tenants.models.audit import AuditEntry, AuditValues
 from rme.tenants.models.cells import Cell, Move, Placement
-from rme.tenants.models.imports import FileImport, FilePart, MendableImport
+from rme.tenants.models.imports import FileImport, FilePart
 from rme.tenants.models.request_log import RequestLogEntry
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "GuessCount",
     "Invitation",
     "Membership",
-    "MendableImport",
     "Move",
     "Organization",
     "Placement",

@@ -51,6 +51,13 @@ class FileImport(models.Model):
     organization = models.ForeignKey(Organization, models.CASCADE)
     name = models.CharField(max_length=255)
     columns = models.JSONField(default=list)
+    """What each column of the file is in the list; empty for one that is left out."""
+    titles = models.JSONField(default=list, db_default=[])
+    """The titles of the columns in the file; empty if its columns can't be chosen."""
+    fixed = models.JSONField(default=dict, db_default={})
+    """The values of columns that the file doesn't have, by column of the list."""
+    mends = models.JSONField(default=list, db_default=[])
+    """What replaces refused cells when the parts are read again: see `rme.tenants.imports`."""
     delimiter = models.CharField(max_length=1, default=",")
     encoding = models.CharField(max_length=12, default="", db_default="")
     """In which the file was read; empty for one that an earlier release read."""
@@ -128,15 +135,3 @@ class FileImport(models.Model):
     def is_discarded(self) -> bool:
         """Return whether it ended before the first row was imported."""
         return self.state == self.State.CANCELLED and (self.dry_run or not self.done)
-
-
-class MendableImport(FileImport):
-    """An import whose columns can be changed, and whose bad rows can be mended, after a dry run."""
-
-    titles = models.JSONField(default=list, db_default=[])
-    """The titles of the columns in the file; empty for a file that an earlier release stored."""
-    mends = models.JSONField(default=list, db_default=[])
-    """What replaces refused cells when the parts are read again: see `rme.tenants.imports`."""
-
-    class Meta:
-        abstract = True

@@ -109,9 +109,9 @@ def test_a_file_is_tried_and_then_imported_by_its_emails(org, redis):
 @pytest.mark.parametrize(
     ("chosen", "why"),
     [
-        ({"column_1": "lastName"}, "Two columns are lastName"),
+        ({"column_1": "lastName"}, "Two columns are last name"),
         ({"column_1": ""}, "Choose the column with the email address"),
-        ({"column_0": "", "by_email": ""}, "No column is lastName"),
+        ({"column_0": "", "by_email": ""}, "No column is the last name"),
         ({"column_0": "nonsense"}, "Select a valid choice"),
     ],
 )
@@ -137,7 +137,7 @@ def test_ambiguous_email_is_rejected(org, redis):
     )
     assert finish() == ("DONE", 1, 0, 2)
     assert list(imports.rejected_rows(RecordImport.objects.get()))[1:] == [
-        ("2", "email", "is that of several contacts: name one by its id"),
+        ("2", "email", "is that of several contacts: name one by its ID"),
         ("4", "email", "is that of line 3, too"),
     ]
 
@@ -247,9 +247,12 @@ def mend(editor, url, do, **mends):
 def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(odd(editor, org))
-    assert shown.context["columns"] == [
+    assert shown.context["heads"] == [
         ("Nachname", "last name"), ("Vorname", "first name"), ("E-Mail", "email"),
-        ("Handy", "mobile"), ("Sprache", "language"), ("Kundennr", ""),
+        ("Handy", "mobile"), ("Sprache", "language"), ("Kundennr", "skipped"),
+    ]  # fmt: skip
+    assert shown.context["sample"][0] == [
+        "Müller", "Ada", "ada@x.example", "079 399 29 30", "de-CH", "1",
     ]  # fmt: skip
     assert not Contact.objects.exists()
 
@@ -286,7 +289,7 @@ def test_refused_cell_with_a_nul_is_shown_and_mended(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org, "lastName,email\nL,a\0b\n")
     assert finish() == ("DONE", 0, 0, 1)
-    assert "Instead of a\ufffdb (1 rows)" in editor.get(url).content.decode()
+    assert "Instead of a\ufffdb (1 row)" in editor.get(url).content.decode()
     mend(editor, url, "import", use_0_0="a@b.example")
     assert finish() == ("DONE", 1, 0, 0)
 
@@ -346,6 +349,29 @@ def test_columns_are_changed_without_a_second_upload(org, redis):
     chosen = {name: field.initial or "" for name, field in form.fields.items()}
     editor.post(url, {**chosen, "column_3": "", "do": "try"})
     assert finish() == ("DONE", 2, 0, 2)
+
+
+def test_value_is_fixed_for_a_column_that_the_file_lacks(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    url = upload(editor, org, "Mail,lang\na@x.example,de\n")
+    assert finish()[0] == "PREPARED"  # a contact needs a last name
+    assert b"No column is the last name" in editor.post(url, {"column_0": "email"}).content
+    chosen = {"column_0": "email", "column_1": "language", "fixed_lastName": "Unknown"}
+    refused = editor.post(url, {**chosen, "fixed_language": "fr", "do": "try"})
+    assert refused.context["form"].errors == {
+        "fixed_language": ["The file has this column. Skip the column, or leave this empty."]
+    }
+    refused = editor.post(url, {**chosen, "fixed_accountId": "7", "do": "try"})
+    assert refused.context["form"].errors == {"fixed_accountId": ["Does not exist."]}
+    editor.post(url, {**chosen, "fixed_zone": "Europe/Zurich", "do": "try"})
+    assert finish() == ("DONE", 1, 0, 0)
+    assert "Time zone in all rows: Europe/Zurich" in editor.get(url).content.decode()
+    editor.post(url, {"do": "import"})
+    assert finish() == ("DONE", 1, 0, 0)
+    names = ("last_name", "email", "language", "zone")
+    assert Contact.objects.values_list(*names).get() == (
+        "Unknown", "a@x.example", "de", "Europe/Zurich",
+    )  # fmt: skip
 
 
 def test_discarded_check_does_not_claim_that_rows_were_imported(org, redis):

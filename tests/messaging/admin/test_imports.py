@@ -8,6 +8,8 @@ from django.urls import reverse
 
 from messaging.consent import suppression_import, suppressions, tasks
 from messaging.models import Suppression, SuppressionImport
+from rme.core.addresses import Digits
+from rme.tenants import organizations
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.tenants.admin.scene import page, person
@@ -49,8 +51,9 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     answer = upload(root, org)
     run = SuppressionImport.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, run_page(run))
-    assert not suppression_import.work()  # nothing is imported before the columns are chosen
-    choose(root, run_page(run), "import")
+    assert suppression_import.work()  # its columns are known, so it is checked at once
+    assert not Suppression.objects.exists()
+    assert root.post(run_page(run), {"do": "import"}).status_code == 302
     shown = root.get(run_page(run)).content
     assert REFRESH in shown
     assert b'max="100" value="0"' in shown
@@ -63,20 +66,21 @@ def test_a_file_is_imported_with_progress_and_a_report(root, org, redis):
     assert report["Content-Type"] == "text/csv; charset=utf-8"
     assert report["Content-Disposition"] == f'attachment; filename="bad-rows-{run.pk}.csv"'
     assert b"".join(report.streaming_content) == (
-        b"line,field,why\r\n3,address,not an address on the channel EMAIL\r\n"
+        b"line,field,why\r\n3,address,is not an email address\r\n"
     )
     assert list(
         Suppression.objects.order_by("address").values_list("organization_id", "address", "source")
     ) == [(org.pk, "a@b.example", "IMPORT"), (org.pk, "c@d.example", "IMPORT")]
     assert audited.summaries() == [
         ("root", "IMPORTED", "file of 3 rows uploaded"),
+        ("root", "IMPORTED", "dry run of 3 rows started"),
         ("root", "IMPORTED", "3 rows started"),
     ]
     assert run.started_by == "root"
 
 
 FOREIGN = (
-    "Medium;E-Mail;Remark\nEMAIL;new@b.example;x\nEMAIL;known@b.example;y\nEMAIL;nobody;z\n"
+    "Medium;Wer;Remark\nEMAIL;new@b.example;x\nEMAIL;known@b.example;y\nEMAIL;nobody;z\n"
     "EMAIL;NEW@b.example;again\n"
 )
 
@@ -87,7 +91,7 @@ def test_file_with_custom_columns_is_tried_and_then_imported(root, org, redis):
     url = upload(root, org, FOREIGN)["Location"]
     run = SuppressionImport.objects.get()
     shown = root.get(url).content.decode()
-    for text in ("Medium", "E-Mail", "new@b.example, known@b.example, nobody", "Skip"):
+    for text in ("Medium", "Wer", "new@b.example, known@b.example, nobody", "Skip"):
         assert text in shown
     choose(root, url, "try", column_2="note")
     assert suppression_import.work()
@@ -96,7 +100,7 @@ def test_file_with_custom_columns_is_tried_and_then_imported(root, org, redis):
     assert Suppression.objects.get().address == "known@b.example"  # nothing was stored
     assert b"nothing of list.csv is imported yet" in root.get(url).content
     report = b"".join(root.get(run_page(run, "import_report")).streaming_content)
-    assert b"4,address,not an address on the channel EMAIL" in report
+    assert b"4,address,is not an email address" in report
     assert root.post(url, {"do": "import"}).status_code == 302
     assert suppression_import.work()
     run.refresh_from_db()
@@ -135,8 +139,8 @@ def test_import_of_an_earlier_release_shows_no_encoding(root, org):
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"column_0": ""}, "No column is channel"),
-        ({"column_1": "note"}, "No column is address or contactId"),
+        ({"column_0": ""}, "No column is the channel"),
+        ({"column_1": "note"}, "No column is an address or a contact ID"),
         ({"column_2": "address"}, "Two columns are address"),
         ({"column_2": "nonsense"}, "Select a valid choice"),
     ],
@@ -148,10 +152,94 @@ def test_invalid_choice_of_columns_is_rejected(root, org, columns, why):
     assert SuppressionImport.objects.get().state == "PREPARED"
 
 
+ADDRESSES = "E-Mail;Grund\na@b.example;Hard bounce\nc@d.example;left\nnobody;stop\n"
+
+
+def finish():
+    while suppression_import.work():
+        pass
+    run = SuppressionImport.objects.get()
+    return run.state, run.dry_run, run.added, run.replaced, run.rejected
+
+
+def mend(browser, url, do, **mends):
+    """Fill in the form of a check as its page shows it."""
+    seen = browser.get(url).context["form"]["seen"].value()
+    assert browser.post(url, {"seen": seen, "do": do, **mends}).status_code == 302
+
+
+def test_list_of_addresses_is_checked_at_once_on_the_channel_they_fit(root, org, redis):
+    url = upload(root, org, "E-Mail\na@b.example\nc@d.example\n")["Location"]
+    assert finish() == ("DONE", True, 2, 0, 0)
+    shown = root.get(url)
+    assert shown.context["heads"] == [("E-Mail", "address")]
+    assert "Channel in all rows: Email" in shown.content.decode()
+    root.post(url, {"do": "import"})
+    assert finish() == ("DONE", False, 2, 0, 0)
+    assert set(Suppression.objects.values_list("channel", "address")) == {
+        ("EMAIL", "a@b.example"), ("EMAIL", "c@d.example"),
+    }  # fmt: skip
+
+
+def test_bad_suppressions_are_mended_without_a_second_upload(root, org, redis):
+    url = upload(root, org, ADDRESSES)["Location"]
+    assert finish() == ("PREPARED", False, 0, 0, 0)  # "nobody" fits no channel
+    chosen = {"column_0": "address", "column_1": "reason", "fixed_channel": "EMAIL"}
+    choose(root, url, "try", **chosen)
+    assert finish() == ("DONE", True, 1, 0, 2)
+    shown = root.get(url)
+    reasons = [(row.reason.column, row.reason.text) for row in shown.context["form"].rows()]
+    assert reasons == [
+        ("address", "is not an email address"),
+        ("reason", "is not Hard bounce, Complaint, STOP, Unsubscribe, Invalid address or Manual"),
+    ]
+    refused = root.post(
+        url, {"seen": shown.context["form"]["seen"].value(), "do": "again", "use_1_0": "gone"}
+    )
+    assert "use_1_0" in refused.context["form"].errors
+    mend(root, url, "again", use_0_0="n@b.example", use_1_0="unsubscribe")
+    assert finish() == ("DONE", True, 3, 0, 0)
+    assert not Suppression.objects.exists()
+    root.post(url, {"do": "import"})
+    assert finish() == ("DONE", False, 3, 0, 0)
+    assert set(Suppression.objects.values_list("address", "reason")) == {
+        ("a@b.example", "HARD_BOUNCE"), ("c@d.example", "UNSUBSCRIBE"), ("n@b.example", "STOP"),
+    }  # fmt: skip
+
+
+def test_columns_of_suppressions_are_changed_without_a_second_upload(root, org, redis):
+    url = upload(root, org, "email,old\na@b.example,x@y.example\n")["Location"]
+    assert finish() == ("DONE", True, 1, 0, 0)
+    root.post(url, {"do": "columns"})
+    form = root.get(url).context["form"]
+    assert (form["column_0"].value(), form["fixed_channel"].value()) == ("address", "EMAIL")
+    choose(root, url, "import", column_0="", column_1="address", fixed_channel="ALL")
+    assert finish() == ("DONE", False, 1, 0, 0)
+    assert Suppression.objects.values_list("channel", "address").get() == ("ALL", "x@y.example")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "problem"),
+    [
+        ("channel", "e-mail", ""),
+        ("channel", "Fax", "is not Email, SMS, Push or All"),
+        ("address", "a@b.example", ""),
+        ("address", "+12127365000", ""),
+        ("address", "nobody", "is neither an email address nor a phone number"),
+        ("note", "any", ""),
+        ("expiresAt", "2020-01-01T00:00:00Z", "must be ahead, by less than 100 years"),
+        ("contactId", "c1", ""),
+    ],
+)
+def test_a_cell_that_a_person_types_is_checked(org, column, cell, problem):
+    organization = organizations.get(org.pk)
+    assert suppression_import.cell_problem(column, cell, organization, Digits.UNSAID) == problem
+
+
 def test_a_file_is_discarded_by_a_person_or_after_a_day(root, org, redis):
-    url = upload(root, org)["Location"]
+    url = upload(root, org, FOREIGN)["Location"]
     assert root.post(url, {"do": "discard"}).status_code == 302
-    upload(root, org)
+    upload(root, org, FOREIGN)
     SuppressionImport.objects.filter(state="PREPARED").update(
         turn_at=datetime(2026, 1, 1, tzinfo=UTC)
     )

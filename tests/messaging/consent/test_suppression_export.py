@@ -74,7 +74,7 @@ def test_the_commands_import_and_export(org, tmp_path):
         "Read as UTF-8, separated by commas.\n"
     )
     assert progress.getvalue() == "\r4 of 4 rows\n"
-    assert report.read_text() == ("line,field,why\n5,address,not an address on the channel EMAIL\n")
+    assert report.read_text() == ("line,field,why\n5,address,is not an email address\n")
     progress = StringIO()
     call_command("export_suppressions", str(out), "--org", org.pk, stderr=progress)
     assert progress.getvalue() == "\r3 rows\n"

@@ -80,7 +80,7 @@ def test_a_row_of_an_unknown_contact_is_bad(org):
     run = start(org, HEADER + f"PUSH,,{theirs.pk},,,\nPUSH,,{ours.pk},,,\nPUSH,,c1,,,\nbad\n")
     finish()
     assert [(contact) for _, _, contact, *_ in stored(org)] == [str(ours.pk)]
-    why = ("contactId", "no such contact")
+    why = ("contactId", "does not exist")
     assert [each for each in bad(run) if each[1] == "contactId"] == [("2", *why), ("4", *why)]
     assert counts(run)[:2] == ("DONE", 4)
 
@@ -148,16 +148,16 @@ def test_bad_rows_are_reported_and_fail_no_other(org):
     )
     finish()
     assert counts(run) == ("DONE", 9, 9, 1, 0, 0, 8)
-    reasons = "'HARD_BOUNCE', 'COMPLAINT', 'STOP', 'UNSUBSCRIBE', 'INVALID_ADDRESS' or 'MANUAL'"
+    reasons = "Hard bounce, Complaint, STOP, Unsubscribe, Invalid address or Manual"
     assert bad(run) == [
-        ("2", "address", "not an address on the channel EMAIL"),
-        ("3", "channel", "Input should be 'EMAIL', 'SMS', 'PUSH' or 'ALL'"),
-        ("3", "reason", f"Input should be {reasons}"),
+        ("2", "address", "is not an email address"),
+        ("3", "channel", "is not Email, SMS, Push or All"),
+        ("3", "reason", f"is not {reasons}"),
         ("5", "address", "give exactly one of address and contactId"),
         ("6", "row", "quotes that do not match"),
         ("7", "row", "more cells than the first line names"),
         ("8", "expiresAt", "must be ahead, by less than 100 years"),
-        ("9", "address", "not an address on the channel EMAIL"),
+        ("9", "address", "is not an email address"),
         ("10", "note", "must not contain control characters"),
     ]
     assert {address for _, address, *_ in stored(org)} == {"good@b.example"}
@@ -244,7 +244,7 @@ def test_cancelled_import_stops_at_its_position(org):
     assert not suppression_import.cancel(org.pk, run.pk)
     assert finish() == 0
     assert counts(run) == ("CANCELLED", 20, 10, 1, 0, 8, 1)
-    assert bad(run) == [("2", "address", "not an address on the channel EMAIL")]
+    assert bad(run) == [("2", "address", "is not an email address")]
 
 
 def test_task_runs_waiting_imports(org, redis):
@@ -296,7 +296,7 @@ def test_an_import_killed_half_way_is_resumed():
     finish()
     assert counts(run) == ("DONE", 20_001, 20_001, 20_000, 0, 0, 1)
     assert Suppression.objects.count() == 20_000
-    assert bad(run) == [("20002", "address", "not an address on the channel EMAIL")]
+    assert bad(run) == [("20002", "address", "is not an email address")]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
