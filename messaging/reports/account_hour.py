@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from messaging.delivery.accounts import Availability, CircuitState, shared_availability
 from messaging.domain import attention
-from messaging.domain.attention import AccountFacts, AccountStatus
+from messaging.domain.attention import AccountFacts, AccountStatus, Problem
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account
@@ -37,7 +37,7 @@ def facts_of(account: Account, outcomes: AccountOutcomes, circuit: CircuitState)
     )
 
 
-def problem_of(account: Account, facts: AccountFacts) -> tuple[str, str, str] | None:
+def problem_of(account: Account, facts: AccountFacts) -> Problem | None:
     """Return the severity, code and message of an account that fails; None if it doesn't."""
     provider = account.provider or Provider
     return attention.account_problem(facts, provider.refusal_problem)
@@ -49,9 +49,13 @@ class AccountHour:
 
     circuit: CircuitState
     status: AccountStatus
-    problem: str
-    """A sentence about what is wrong; empty if nothing is."""
+    problem: Problem | None
     outcomes: AccountOutcomes
+
+    @property
+    def sentence(self) -> str:
+        """Return what is wrong; empty if nothing is."""
+        return self.problem[2] if self.problem else ""
 
     @property
     def failed(self) -> int:
@@ -59,13 +63,18 @@ class AccountHour:
         return self.outcomes.answered - self.outcomes.accepted
 
 
-def read(rows: Collection[ProviderAccount]) -> dict[int, AccountHour]:
-    """Read the last hour of several accounts, in one query and one call to Redis."""
+def read(
+    rows: Collection[ProviderAccount], attempts_limit: int = store.LATEST
+) -> dict[int, AccountHour]:
+    """Read the last hour of several accounts, in one query and one call to Redis.
+
+    `attempts_limit`: the most attempts of an organization that are read, the latest ones.
+    """
     available = shared_availability([row.pk for row in rows])
     if not available:
         return {}
     organizations = sorted({row.organization_id for row in rows})
-    outcomes = store.read_summaries(organizations, list(available), _since())
+    outcomes = store.read_summaries(organizations, list(available), _since(), attempts_limit)
     return {
         row.pk: _hour(row, outcomes.get(row.pk, NOTHING), available.get(row.pk, Availability()))
         for row in rows
@@ -75,9 +84,8 @@ def read(rows: Collection[ProviderAccount]) -> dict[int, AccountHour]:
 def _hour(row: ProviderAccount, outcomes: AccountOutcomes, available: Availability) -> AccountHour:
     account = organization_policy.account_of(row)
     facts = facts_of(account, outcomes, available.circuit)
-    problem = problem_of(account, facts)
     status = attention.account_status(facts)
-    return AccountHour(available.circuit, status, problem[2] if problem else "", outcomes)
+    return AccountHour(available.circuit, status, problem_of(account, facts), outcomes)
 
 
 def read_outcomes(account: ProviderAccount) -> Sequence[OutcomeRow]:

@@ -3,19 +3,19 @@
 The health report and the admin's first page show them, for one organization or for many.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from django.conf import settings
 from django.contrib.postgres.aggregates import BoolOr
-from django.db.models import F, Func, Q, Value
+from django.db.models import F, Func, Q, QuerySet, Value
 
 from messaging import providers
 from messaging.consent.privacy import requests
 from messaging.delivery.accounts import Availability, shared_availability
 from messaging.domain import attention
-from messaging.domain.attention import EndpointFacts, Finding, Severity
+from messaging.domain.attention import EndpointFacts, Finding, Problem, Severity
 from messaging.domain.channels import Channel
 from messaging.domain.sentences import counted, sentence
 from messaging.models import (
@@ -228,11 +228,26 @@ def _held(count: int) -> str:
 
 
 def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
-    """Find webhook endpoints that were disabled after failures, or are failing."""
-    disabled_or_failing = Q(enabled=False) | Q(failing_since__isnull=False)
-    rows = WebhookEndpoint.objects.filter(disabled_or_failing, organization_id__in=organization_ids)
-    rows = rows.exclude(disabled_reason__in=ON_PURPOSE, enabled=False).order_by("id")
+    """Find webhook endpoints that get no events; another statement if there are any."""
+    rows = troubled_endpoints().filter(organization_id__in=organization_ids)
     waiting = backlogs.count_waiting_events([row.pk for row in rows if row.enabled])
+    return [
+        Finding(row.organization_id, *problem, row.pk)
+        for row, problem in endpoint_problems(rows, waiting)
+    ]
+
+
+def troubled_endpoints() -> QuerySet[WebhookEndpoint]:
+    """Return the webhook endpoints that were disabled after failures, or whose last call failed."""
+    disabled_or_failing = Q(enabled=False) | Q(failing_since__isnull=False)
+    rows = WebhookEndpoint.objects.filter(disabled_or_failing).order_by("id")
+    return rows.exclude(disabled_reason__in=ON_PURPOSE, enabled=False)
+
+
+def endpoint_problems(
+    rows: Iterable[WebhookEndpoint], waiting: Mapping[int, int]
+) -> list[tuple[WebhookEndpoint, Problem]]:
+    """Return the endpoints that need attention; `waiting` has the events that wait for each."""
     now = clock.now()
     problems = []
     for row in rows:
@@ -244,7 +259,7 @@ def _webhook_endpoints(organization_ids: Sequence[str]) -> list[Finding]:
             disabled_because="" if row.enabled else row.disabled_reason or _FAILED,
         )
         if problem := attention.endpoint_problem(facts):
-            problems.append(Finding(row.organization_id, *problem, row.pk))
+            problems.append((row, problem))
     return problems
 
 

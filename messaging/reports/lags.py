@@ -10,9 +10,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from messaging.delivery.accounts import CIRCUIT_MEMORY
 from messaging.models import Message, MessageContent
-from messaging.providers import REGISTRY
 from messaging.store.reports import gauges
 from messaging.store.reports.gauges import COUNTED, KEY_EXPIRES_DAYS
 from rme.core.db import clock, partitions
@@ -24,9 +22,7 @@ Values = dict[tuple[str, ...], float]
 def collect() -> Iterator[Metric]:
     """Return the gauges, by two statements. Raises django.db.Error."""
     now = clock.now()
-    remembered = timedelta(seconds=CIRCUIT_MEMORY * settings.CIRCUIT_OPEN_SECONDS)
-    rows = gauges.read_lags(now - remembered)
-    defaults, in_review, counted_until, webhooks, circuits, keys, privacy, started = rows
+    defaults, in_review, counted_until, webhooks, keys, privacy, started = gauges.read_lags()
     by_table: Values = {(name,): count for name, count in defaults}
     text = f"Rows that no partition of a period took, up to {COUNTED}."
     yield gauge("rme_default_partition_rows", text, by_table, "table")
@@ -38,15 +34,8 @@ def collect() -> Iterator[Metric]:
     # Before the first run nothing is late.
     age = counted_until[0][0] if counted_until else 0.0
     yield gauge("rme_statistics_lag_seconds", "The age of the last minute counted.", {(): age})
-    lag, failing, disabled = webhooks[0]
     text = "How long the oldest webhook delivery is due, of endpoints that do not fail."
-    yield gauge("rme_webhook_lag_seconds", text, {(): lag})
-    endpoints: Values = {("failing",): failing, ("disabled",): disabled}
-    yield gauge("rme_webhook_endpoints", "Endpoints that get nothing now.", endpoints, "state")
-    opened: Values = {(kind,): 0 for kind in REGISTRY}
-    opened |= {(kind,): count for kind, count in circuits}
-    text = "Active accounts whose circuit is open or half-open."
-    yield gauge("rme_circuits_open", text, opened, "provider")
+    yield gauge("rme_webhook_lag_seconds", text, {(): webhooks[0][0]})
     text = f"API keys in use that expire within {KEY_EXPIRES_DAYS} days."
     yield gauge("rme_api_keys_expiring", text, {(): keys[0][0]})
     text = f"Requests for a data export or an erasure past their deadline, up to {COUNTED}."

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from prometheus_client.core import Metric
 
 from messaging.domain.statuses import Status
-from messaging.reports import lags
+from messaging.reports import lags, problem_gauges
 from messaging.reports.lags import Values, gauge
 from messaging.store.reports import gauges
 from messaging.store.reports.gauges import COUNTED
@@ -20,7 +20,7 @@ PERIOD = timedelta(minutes=5)
 
 
 def collect() -> Iterator[Metric]:
-    """Return the gauges, by four statements. Raises django.db.Error."""
+    """Return the gauges, by seven statements. Raises django.db.Error."""
     ready, unsent, released, swept, attempts = gauges.read_queues(datetime.now(UTC) - PERIOD)
     yield from _ready(ready)
     yield gauge(
@@ -47,6 +47,7 @@ def collect() -> Iterator[Metric]:
         "channel",
         "outcome",
     )
+    yield from problem_gauges.collect(ready)
     yield from lags.collect()
 
 

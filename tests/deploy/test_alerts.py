@@ -174,9 +174,10 @@ def rows_that_wait(watch: Watch) -> None:
     watch.expect("RmeRetentionLate", "a partition of January 2020")
     watch.sql(
         "INSERT INTO messaging_webhookendpoint (organization_id, url, description, enabled, types, "
-        f"secret, failures) VALUES ('{org}', 'http://127.0.0.1:1/', '', true, '{{}}', '', 3)"
+        "secret, failures, failing_since) VALUES "
+        f"('{org}', 'http://127.0.0.1:1/', '', true, '{{}}', '', 3, {HOUR_AGO})"
     )
-    watch.expect("RmeWebhookEndpointsFailing", "an endpoint that has failed three times")
+    watch.expect("RmeWebhookEndpointsFailing", "an endpoint that has failed for an hour")
 
 
 def provider_away(watch: Watch) -> None:
@@ -186,7 +187,7 @@ def provider_away(watch: Watch) -> None:
     env = {**watch.service.env, **engine_env(watch.service.var)}
     subprocess.run([*command, code], cwd=ROOT, env=env, check=True)
     with watch.repeated(lambda: watch.send("SMS"), 2):
-        watch.expect("RmeCircuitOpen", "an SMS account whose address refuses connections")
+        watch.expect("RmeAccountsFailing", "an SMS account whose address refuses connections")
         watch.expect("RmeProviderFailing", "the same")
     watch.sql("DELETE FROM messaging_provideraccount WHERE name = 'away'")
     watch.sql("UPDATE messaging_delivery SET status = 'FAILED', due_at = NULL")

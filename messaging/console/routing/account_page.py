@@ -119,7 +119,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "state_words": words,
         "state_colour": colour,
         "state_explained": routing_words.EXPLAINED[State(row.state)],
-        "problem": hour.problem,
+        "problem": hour.sentence,
         "is_draft": row.state == State.DRAFT,
         "is_active": row.state == State.ACTIVE,
         "checked": connection_check.in_words(row),

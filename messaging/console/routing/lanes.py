@@ -282,7 +282,7 @@ def _cards(
             changes=routing_words.changes(changes.get(row.pk, ())),
             checked=connection_check.in_words(row),
             state=routing_words.state(row, sums[row.pk]),
-            problem=sums[row.pk].problem,
+            problem=sums[row.pk].sentence,
         )
         for row in rows
     ]

@@ -14,7 +14,6 @@ from messaging.delivery.accounts.admission import (
 )
 from messaging.delivery.accounts.circuit_history import latest as latest_changes
 from messaging.delivery.accounts.circuit_history import purge as purge_history
-from messaging.delivery.accounts.circuits import CIRCUIT_MEMORY
 from messaging.delivery.accounts.rates import add as add_to_backlogs
 from messaging.delivery.accounts.rates import backlog
 from messaging.delivery.accounts.routing import (
@@ -30,7 +29,6 @@ from messaging.domain.admission import Availability, CircuitState, UnavailableRe
 from messaging.domain.routing import RouteAnswer
 
 __all__ = [
-    "CIRCUIT_MEMORY",
     "SIMULATORS",
     "Availability",
     "CircuitState",

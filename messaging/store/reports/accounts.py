@@ -11,20 +11,20 @@ from messaging.models import Attempt, CircuitChange
 from rme.core import ids
 from rme.core.db import sql
 
-ATTEMPTS_LIMIT = 100_000
-"""The most attempts of an organization that are read, the latest ones."""
 LATEST = 10_000
-"""The most attempts of an organization that are read for a list of accounts."""
+"""The most attempts of an organization that are read, the latest ones: every page reads as many, so
+that all say the same.
+"""
 ROWS = 20
 
 _P95 = """percentile_disc(0.95) WITHIN GROUP (ORDER BY latency_ms)
     FILTER (WHERE latency_ms IS NOT NULL)"""
 
 
-def _latest(organization: str, limit: int) -> str:
+def _latest(organization: str) -> str:
     return f"""(SELECT * FROM {Attempt._meta.db_table}
   WHERE id >= %(since)s AND organization_id = {organization}
-  ORDER BY id DESC LIMIT {limit}) latest"""
+  ORDER BY id DESC LIMIT %(limit)s) latest"""
 
 
 # Rejections for the recipient's or the content's sake do not count against a provider.
@@ -39,20 +39,20 @@ _OUTCOMES = f"""count(*) FILTER (WHERE outcome = 'Accepted'),
 # Run by: read_organization, for reports.account_hour and reports.health
 READ_ORGANIZATION = f"""
 SELECT account_id, channel, {_OUTCOMES}
-FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)} GROUP BY account_id, channel
+FROM {_latest("%(organization)s")} GROUP BY account_id, channel
 """
 # Plan: that of READ_ORGANIZATION.
 # Run by: read_outcomes, for reports.account_hour
 READ_OUTCOMES = f"""
 SELECT coalesce(outcome, 'no answer yet'), coalesce(reason, ''), count(*), {_P95}, max(started_at)
-FROM {_latest("%(organization)s", ATTEMPTS_LIMIT)}
+FROM {_latest("%(organization)s")}
 WHERE account_id = %(account)s GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT {ROWS}
 """
 # Plan: that of READ_ORGANIZATION, once for each organization.
 # Run by: read_summaries, for reports.account_hour
 READ_SUMMARIES = f"""
 SELECT account_id, {_OUTCOMES}
-FROM unnest(%(organizations)s::text[]) one(id), LATERAL {_latest("one.id", LATEST)}
+FROM unnest(%(organizations)s::text[]) one(id), LATERAL {_latest("one.id")}
 WHERE account_id = ANY(%(accounts)s) GROUP BY 1
 """
 # Plan: circuit_change_of, from the end of each account.
@@ -104,7 +104,8 @@ def read_organization(
 ) -> dict[tuple[int | None, str], AccountOutcomes]:
     """Read the outcomes of all accounts of an organization, by account and channel."""
     rows = sql.fetch(
-        READ_ORGANIZATION, {"organization": organization_id, "since": ids.at_least(since)}
+        READ_ORGANIZATION,
+        {"organization": organization_id, "since": ids.at_least(since), "limit": LATEST},
     )
     return {(row[0], row[1]): AccountOutcomes(*row[2:]) for row in rows}
 
@@ -113,21 +114,30 @@ def read_outcomes(organization_id: str, account_id: int, since: datetime) -> lis
     """Read an account's outcomes, the most frequent first."""
     rows = sql.fetch(
         READ_OUTCOMES,
-        {"organization": organization_id, "account": account_id, "since": ids.at_least(since)},
+        {
+            "organization": organization_id,
+            "account": account_id,
+            "since": ids.at_least(since),
+            "limit": LATEST,
+        },
     )
     return [OutcomeRow(*row) for row in rows]
 
 
 def read_summaries(
-    organization_ids: Collection[str], account_ids: Collection[int], since: datetime
+    organization_ids: Collection[str],
+    account_ids: Collection[int],
+    since: datetime,
+    limit: int,
 ) -> dict[int, AccountOutcomes]:
-    """Read the outcomes of several accounts, by account."""
+    """Read the outcomes of several accounts, by account; `limit` is that of an organization."""
     rows = sql.fetch(
         READ_SUMMARIES,
         {
             "organizations": list(organization_ids),
             "accounts": list(account_ids),
             "since": ids.at_least(since),
+            "limit": limit,
         },
     )
     return {account_id: AccountOutcomes(*outcomes) for account_id, *outcomes in rows}

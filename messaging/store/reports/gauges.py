@@ -11,11 +11,9 @@ from messaging.domain.statuses import PRIORITIES, Status
 from messaging.models import (
     PARTITIONED,
     Attempt,
-    CircuitChange,
     CountedUntil,
     Delivery,
     PrivacyRequest,
-    ProviderAccount,
     WebhookDelivery,
     WebhookEndpoint,
 )
@@ -99,24 +97,14 @@ READ_HELD = f"""SELECT count(*) AS rows FROM (SELECT FROM {Delivery._meta.db_tab
 READ_COUNTED_UNTIL = f"""SELECT
   extract(epoch FROM statement_timestamp() - first_until)::float8 AS age
   FROM {CountedUntil._meta.db_table}"""
-# One step of the index notice_due for each endpoint.
 # Plan: notice_due, one step for each endpoint.
 # Run by: read_lags, for reports.lags
 READ_WEBHOOKS = f"""SELECT
-  coalesce(extract(epoch FROM max(statement_timestamp() - n.due_at)
-    FILTER (WHERE w.enabled AND w.failures = 0)), 0)::float8 AS lag,
-  count(*) FILTER (WHERE w.enabled AND w.failures > 0) AS failing,
-  count(*) FILTER (WHERE NOT w.enabled) AS disabled
-FROM {WebhookEndpoint._meta.db_table} w LEFT JOIN LATERAL (
+  coalesce(extract(epoch FROM max(statement_timestamp() - n.due_at)), 0)::float8 AS lag
+FROM {WebhookEndpoint._meta.db_table} w, LATERAL (
   SELECT due_at FROM {WebhookDelivery._meta.db_table}
-  WHERE endpoint_id = w.id AND due_at <= statement_timestamp() ORDER BY due_at LIMIT 1) n ON true"""
-# Plan: the primary key of changes, those of the last days.
-# Run by: read_lags, for reports.lags
-READ_CIRCUITS = f"""SELECT a.kind, count(*) AS rows FROM (
-  SELECT DISTINCT ON (account_id) account_id, is_open FROM {CircuitChange._meta.db_table}
-  WHERE id >= %(since)s::uuid ORDER BY account_id, id DESC) c
-JOIN {ProviderAccount._meta.db_table} a ON a.id = c.account_id
-WHERE c.is_open AND a.state = 'ACTIVE' GROUP BY a.kind"""
+  WHERE endpoint_id = w.id AND due_at <= statement_timestamp() ORDER BY due_at LIMIT 1) n
+WHERE w.enabled AND w.failures = 0"""
 # Plan: reads all API keys, which are few.
 # Run by: read_lags, for reports.lags
 READ_KEYS = f"""SELECT count(*) AS rows FROM {ApiKey._meta.db_table}
@@ -148,12 +136,10 @@ def read_queues(since: datetime) -> list[sql.Rows]:
     )
 
 
-def read_lags(remembered: datetime) -> list[sql.Rows]:
-    """Read what is behind, by one statement, with the circuits that changed since a time.
+def read_lags() -> list[sql.Rows]:
+    """Read what is behind, by one statement.
 
     Return the rows of each statement, in the order in which they stand above.
     """
-    circuits = sql.bind(READ_CIRCUITS, {"since": str(ids.at_least(remembered))})
     steps = (READ_DEFAULTS, READ_HELD, READ_COUNTED_UNTIL, READ_WEBHOOKS)
-    counts = (READ_KEYS, READ_PRIVACY, READ_STARTED)
-    return sql.read([*map(sql.Step, steps), circuits, *map(sql.Step, counts)])
+    return sql.read([*map(sql.Step, (*steps, READ_KEYS, READ_PRIVACY, READ_STARTED))])

@@ -5,20 +5,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from messaging.delivery.accounts import circuit_history
 from messaging.models import (
     CountedUntil,
     Delivery,
     Event,
     Message,
     PrivacyRequest,
-    ProviderAccount,
     WebhookDelivery,
     WebhookEndpoint,
 )
 from rme.core import ids
 from rme.core.db import partitions
-from rme.core.outcomes import Misconfigured
 from rme.tenants.models import ApiKey
 from rme.tenants.oauth import api_keys
 from tests import factories
@@ -49,26 +46,6 @@ def test_webhook_lag_counts_only_working_endpoints(org):
         )
     (lag,) = samples("rme_webhook_lag_seconds").values()
     assert 300 <= lag < 330
-    assert samples("rme_webhook_endpoints") == {
-        labels(state="failing"): 1,
-        labels(state="disabled"): 1,
-    }
-
-
-def test_open_circuits_are_counted_by_provider(org):
-    account, paused = (
-        ProviderAccount.objects.create(
-            organization=org, name=name, kind="twilio", channel="SMS", state=state
-        )
-        for name, state in (("a", "ACTIVE"), ("b", "PAUSED"))
-    )
-    refused = Misconfigured("the key is wrong")
-    circuit_history.report([(account.pk, refused), (paused.pk, refused)])
-    found = samples("rme_circuits_open")
-    assert found[labels(provider="twilio")] == 1
-    assert found[labels(provider="smtp")] == 0  # there from the start, for alerts
-    circuit_history._store({account.pk: circuit_history.Why.ANSWERED})
-    assert set(samples("rme_circuits_open").values()) == {0}
 
 
 def test_held_uncounted_and_misplaced_rows_are_measured(api, org):

@@ -74,11 +74,11 @@ def test_the_page_shows_each_accounts_last_hour(root, org):
     Attempt.objects.update(latency_ms=7)
     hours = account_hour.read([account, idle])
     assert hours[idle.pk] == AccountHour(
-        CircuitState.CLOSED, AccountStatus.OK, "", account_hour.NOTHING
+        CircuitState.CLOSED, AccountStatus.OK, None, account_hour.NOTHING
     )
     outcomes = hours[account.pk].outcomes
     assert (outcomes.sends, outcomes.accepted, outcomes.answered, outcomes.p95_ms) == (3, 1, 2, 7)
-    assert hours[account.pk].problem == (
+    assert hours[account.pk].sentence == (
         "a1 is failing: its provider accepted 1 of 2 attempts in the last hour."
     )
     text = root.get(url("providers")).content.decode()
