@@ -189,7 +189,7 @@ def _webhooks(endpoint: WebhookEndpoint) -> WebhookDelivery:
     ok = {"at": now, "status": 200, "ms": 38, "error": None, "answer": "ok"}
     answer = '{"error": "no order with this id"}'
     rows = WebhookDelivery.objects.filter(endpoint_id=endpoint.pk)
-    rows.update(status="DELIVERED", due_at=None, tries=1, attempts=[ok], tried_at=clock.now())
+    rows.update(status="DELIVERED", due_at=None, tries=1, attempts=[ok])
     late = {"at": now, "status": None, "ms": 15002, "error": "no answer in time", "answer": None}
     attempts = [late, {**ok, "status": 500, "ms": 112, "answer": answer}]
     newest = rows.order_by("-event_id")[:3]

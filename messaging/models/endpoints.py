@@ -87,7 +87,6 @@ class WebhookDelivery(models.Model):
     due_at = models.DateTimeField(null=True, db_default=Now())
     tries = models.SmallIntegerField(db_default=0)
     attempts = models.JSONField(null=True)
-    tried_at = models.DateTimeField(null=True)
     queued_at = models.DateTimeField(
         db_column="noted_at", db_default=Now(), help_text="When it was queued or replayed."
     )
@@ -101,8 +100,6 @@ class WebhookDelivery(models.Model):
                 name="notice_due",
                 condition=models.Q(due_at__isnull=False),
             ),
-            # read by the release before alone, for the endpoint's page in the admin
-            models.Index(fields=["endpoint_id", "tried_at"], name="notice_tried"),
             # read by delivery_log.purge
             models.Index(fields=["status", "queued_at"], name="notice_age"),
             # read by erasure.erase: the changes that concern a contact; messages have no entry

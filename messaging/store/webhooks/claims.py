@@ -124,7 +124,6 @@ _FAILED_TOO_LONG = (
 RECORD = f"""
 WITH attempted AS (
   UPDATE {_N} n SET status = r.status, tries = n.tries + 1, attempts = r.attempts,
-    tried_at = statement_timestamp(),
     due_at = CASE r.status WHEN 'PENDING' THEN
       statement_timestamp() + make_interval(secs => r.wait) END
   FROM json_to_recordset(%(deliveries)s) r(id bigint, status varchar, wait float8, attempts jsonb)
