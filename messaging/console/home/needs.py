@@ -45,17 +45,33 @@ class RepairPage:
     permission: P = P.SEE_SETTINGS
     query: str = ""
     has_row: bool = False
+    change: P | None = None
+    """What doing as the button says requires besides; others get the button `look`."""
+    look: Promise | str = ""
 
 
 _PAGES = {
-    "NO_SENDER_DOMAIN": RepairPage("domains", lazy("Add a domain")),
-    "SENDER_DOMAIN_UNVERIFIED": RepairPage("domain", lazy("Verify domain"), has_row=True),
+    "NO_SENDER_DOMAIN": RepairPage(
+        "domains", lazy("Add a domain"), change=P.CHANGE_SETTINGS, look=lazy("See domains")
+    ),
+    "SENDER_DOMAIN_UNVERIFIED": RepairPage(
+        "domain",
+        lazy("Verify domain"),
+        has_row=True,
+        change=P.CHANGE_SETTINGS,
+        look=lazy("See domain"),
+    ),
     "TEMPLATE_WITHOUT_LANGUAGE": RepairPage("templates", lazy("See templates"), P.SEE_TEMPLATES),
     "WEBHOOK_DISABLED": RepairPage("webhook_deliveries", lazy("See webhook"), has_row=True),
     "WEBHOOK_FAILING": RepairPage("webhook_deliveries", lazy("See webhook"), has_row=True),
     "PROGRAM_UNCONFIRMED": RepairPage("programs", lazy("Confirm"), P.CHANGE_KEYS),
     "HELD_UNKNOWN": RepairPage(
-        "messages", lazy("Review messages"), P.SEE_MESSAGES, f"?status={HELD}"
+        "messages",
+        lazy("Review messages"),
+        P.SEE_MESSAGES,
+        f"?status={HELD}",
+        change=P.OPERATE,
+        look=lazy("See messages"),
     ),
     "BACKLOG_LATE": RepairPage(
         "messages", lazy("See messages"), P.SEE_MESSAGES, f"?status={Status.ACCEPTED}"
@@ -64,13 +80,21 @@ _PAGES = {
         "privacy", lazy("See requests"), P.SEE_PEOPLE, "?state=OVERDUE"
     ),
     "REVIEW_WAITING": RepairPage("templates", lazy("Review"), P.SEE_TEMPLATES, "?state=review"),
-    "PAUSED": RepairPage("admin:messaging_pause_change", lazy("End pause"), has_row=True),
+    "PAUSED": RepairPage(
+        "admin:messaging_pause_change",
+        lazy("End pause"),
+        has_row=True,
+        change=P.OPERATE,
+        look=lazy("See pause"),
+    ),
     "IMPORT_REJECTED": RepairPage(
         "admin:{kind}_import", lazy("See import"), P.SEE_PEOPLE, has_row=True
     ),
 }
 _ACCOUNT = RepairPage("provider", lazy("See account"), has_row=True)
-_ACCOUNTS = RepairPage("providers", lazy("Add a provider"))
+_ACCOUNTS = RepairPage(
+    "providers", lazy("Add a provider"), change=P.CHANGE_SETTINGS, look=lazy("See providers")
+)
 """Of findings without a row: a channel has no account that sends."""
 _NAMING_FILES = {"IMPORT_REJECTED"}
 """Findings that name a file of people: only who may see people sees them."""
@@ -105,7 +129,8 @@ def _button(finding: Finding, permissions: frozenset[P]) -> tuple[str, str]:
         url = reverse(page.name.format(kind=f"{app}_{finding.kind.lower()}"), args=row_id)
     else:
         url = reverse(f"console:{page.name}", args=[finding.organization_id, *row_id])
-    return f"{url}{page.query}", str(page.button)
+    may_change = page.change is None or page.change in permissions
+    return f"{url}{page.query}", str(page.button if may_change else page.look)
 
 
 def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> list[Need]:

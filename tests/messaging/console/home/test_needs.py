@@ -57,4 +57,20 @@ def test_home_shows_no_name_of_a_peoples_file_to_a_developer(org, findings):
         for role in ("VIEWER", "DEVELOPER")
     }
     assert [role for role, html in pages.items() if "people.csv" in html] == ["VIEWER"]
-    assert [role for role, html in pages.items() if "End pause" in html] == list(pages)
+
+
+@pytest.mark.parametrize(
+    ("role", "verbs"),
+    [("OPERATOR", {"End pause", "Review messages"}), ("VIEWER", set()), ("DEVELOPER", set())],
+)
+def test_button_says_what_the_person_may_do(org, findings, role, verbs):
+    shown = needs.of_organization(findings, PERMISSIONS[role])
+    buttons = {each.button for each in shown}
+    acting = {"End pause", "Review messages", "Add a domain", "Add a provider", "Verify domain"}
+    assert buttons & acting == verbs
+    assert {"See pause", "See domains", "See providers"} - buttons == (
+        {"See pause"} if "End pause" in verbs else set()
+    )
+    home = person("p", org, role).get("/admin/").content.decode()
+    assert ("End pause" in home) is ("End pause" in verbs)
+    assert "pause</a>" in home
