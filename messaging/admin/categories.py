@@ -1,19 +1,23 @@
 """The page for categories. Only an owner makes one opt-out, and sees the effect before."""
 
+from collections.abc import Iterable
+from itertools import permutations
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.core.validators import RegexValidator
 from django.db.models import CharField, Count, Exists, Model, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from unfold.widgets import UnfoldBooleanSwitchWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanSwitchWidget
 
 from messaging.admin.policy import PolicyAdmin
 from messaging.console import wording
 from messaging.domain.channels import ALL, Channel
+from messaging.domain.policy import DEFAULT_CHANNEL_ORDER
 from messaging.models import Category, ConsentEntry
 from messaging.policy import organization_policy
 from push.models import Device
@@ -24,6 +28,8 @@ from rme.tenants.admin.choices import TenantForm
 from rme.tenants.models import Organization
 
 OPT_OUT = Category.Regime.OPT_OUT
+NAME = r"^[A-Z][A-Z0-9_]{0,63}$"
+"""As the model has it, whose message doesn't say what is wrong."""
 _CONTACT_ID = Cast(OuterRef("pk"), CharField())
 
 
@@ -68,6 +74,33 @@ def _decided(organization_id: str, channel: str, category: str) -> Exists:
     )
 
 
+class ChannelOrderField(forms.ChoiceField):
+    """Channels in their order."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=_orders, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return ",".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> Any:
+        """Return the channels as a list."""
+        return [channel for channel in super().clean(value).split(",") if channel]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.prepare_value(initial or []) != (data or ""))
+
+
+def _orders() -> list[tuple[str, str]]:
+    default = gettext("Default: %(order)s") % {"order": _then(DEFAULT_CHANNEL_ORDER)}
+    orders = (order for size in (1, 2, 3) for order in permutations(Channel, size))
+    return [("", default), *((",".join(order), _then(order)) for order in orders)]
+
+
+def _then(order: Iterable[Channel]) -> str:
+    return gettext(", then ").join(channel.label for channel in order)
+
+
 class CategoryForm(TenantForm):
     """A category. A change to opt-out shows its effect before it is saved."""
 
@@ -81,6 +114,20 @@ class CategoryForm(TenantForm):
             "Needed when a category becomes opt-out. The form first shows how many they are."
         ),
     )
+    channel_order = ChannelOrderField(
+        label=_("Channel order"),
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text=_("The channels that rme tries, if a message names none."),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if name := self.fields.get("name"):
+            text = gettext(
+                "Begin with a capital letter. Use capital letters, digits and _, like NEWS."
+            )
+            name.validators.append(RegexValidator(NAME, text))
 
     def clean(self) -> dict[str, Any]:
         """Refuse a change to opt-out, unless an owner has seen its effect."""
@@ -94,14 +141,11 @@ class CategoryForm(TenantForm):
             self.add_error("regime", gettext("Only an owner lets messages leave without consent."))
         elif not cleaned.get("accept_effect"):
             reached = newly_reachable(organization.pk, name)
-            self.add_error(
-                "accept_effect",
-                gettext(
-                    "%(name)s messages may then reach %(reached)s, who haven't agreed. "
-                    "Nothing is saved yet: switch this on to save."
-                )
-                % {"name": name, "reached": reached},
+            text = gettext(
+                "%(name)s messages may then reach %(reached)s, who haven't agreed. Nothing is "
+                "saved yet: switch this on to save."
             )
+            self.add_error("accept_effect", text % {"name": name, "reached": reached})
         return cleaned
 
 
@@ -111,6 +155,8 @@ class CategoryAdmin(PolicyAdmin):
     list_display = ("name", "regime", "on_unknown", "expires_after", "cap_count", "organization")
     list_filter = ("regime", "on_unknown")
     search_fields = ("name",)
+    list_before_template = "admin/rme/built_in_categories.html"
+    empty_text = _("There are no other categories yet")
     fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
     fields = (
         *("organization", "name", "regime", "accept_effect", "on_unknown", "expires_after"),

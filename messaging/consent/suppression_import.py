@@ -45,7 +45,8 @@ def _letters(text: str) -> str:
 _CODES: Mapping[str, Mapping[str, str]] = {
     "channel": {"mail": Channel.EMAIL, **{_letters(each): each for each in (*Channel, ALL)}},
     "reason": {
-        _letters(word): code for code, label in Suppression.Reason.choices for word in (code, label)
+        "unsubscribed": Suppression.Reason.UNSUBSCRIBE,
+        **{_letters(each): each for each in Suppression.Reason.values},
     },
 }
 """The codes by the letters that people write for them, like `e-mail` and `Hard bounce`."""

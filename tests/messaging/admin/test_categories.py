@@ -81,3 +81,29 @@ def test_a_reader_sees_the_category(org):
     row = news(org)
     shown = person("v", org, "VIEWER").get(page(Category, "change", row.pk))
     assert "Write to people who haven&#x27;t agreed" not in shown.content.decode()
+
+
+def test_empty_list_names_the_categories_that_every_organization_has(org):
+    shown = person("v", org, "VIEWER").get(page(Category, "changelist")).content.decode()
+    assert "Every organization has TRANSACTIONAL" in shown
+    assert "There are no other categories yet" in shown
+    assert "There are no categories yet" not in shown
+
+
+def test_order_of_channels_is_chosen_by_their_names(org):
+    editor = person("e", org, "OPERATOR")
+    shown = editor.get(page(Category, "add")).content.decode()
+    assert '<option value="SMS,EMAIL">SMS, then Email</option>' in shown
+    assert "Default: Push, then Email, then SMS" in shown
+    assert save(editor, org, "OPT_IN", channel_order="SMS,EMAIL") is None
+    row = Category.objects.get()
+    assert row.channel_order == ["SMS", "EMAIL"]
+    assert save(editor, org, "OPT_IN", row, channel_order="") is None
+    row.refresh_from_db()
+    assert row.channel_order == []
+    assert "channel_order" in save(editor, org, "OPT_IN", row, channel_order="FAX")
+
+
+def test_name_that_is_no_code_is_explained(org):
+    found = save(person("e", org, "OPERATOR"), org, "OPT_IN", name="weekly news")
+    assert found["name"][0].startswith("Begin with a capital letter.")
