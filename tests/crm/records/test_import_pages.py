@@ -257,6 +257,43 @@ def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
     assert not Contact.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("encoding", "delimiter", "first", "read_as"),
+    [
+        ("cp1252", ";", "", "Windows-1252, separated by semicolons"),
+        ("utf-16", "\t", "", "UTF-16, separated by tabs"),
+        ("utf-8-sig", ";", "sep=;\r\n", "UTF-8, separated by semicolons"),
+        ("utf-8", ",", "", "UTF-8, separated by commas"),
+    ],
+)
+def test_files_as_spreadsheets_save_them_become_contacts(
+    org, redis, encoding, delimiter, first, read_as
+):
+    rows = [
+        ["Nachname", "Vorname", "E-Mail", "Handy", "Sprache"],
+        ["Müller", '"Zoë\r\nMaria"', "zoe@x.example", "0033 6 12 34 56 78", "de-CH"],
+        ["Roth", "Eve", "eve@x.example", "079 399 29 30", "DE"],
+    ]
+    text = first + "\r\n".join(map(delimiter.join, rows))
+    org.region = "CH"
+    org.save()
+    TtlCache.clear_all()
+    editor = person("editor", org, Role.OPERATOR)
+    file = SimpleUploadedFile("kunden.csv", text.encode(encoding))
+    url = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})[
+        "Location"
+    ]
+    assert finish() == ("DONE", 2, 0, 0)
+    assert f"Read as {read_as}." in editor.get(url).content.decode()
+    editor.post(url, {"do": "import"})
+    assert finish() == ("DONE", 2, 0, 0)
+    names = ("last_name", "first_name", "email", "mobile", "language")
+    assert set(Contact.objects.values_list(*names)) == {
+        ("Müller", "Zoë\nMaria", "zoe@x.example", "+33612345678", "de_CH"),
+        ("Roth", "Eve", "eve@x.example", "+41793992930", "de"),
+    }
+
+
 def test_reasons_of_bad_rows_are_counted_with_their_values(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(odd(editor, org))
