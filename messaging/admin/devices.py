@@ -1,9 +1,11 @@
 """Pages for push devices."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import display_for_value
 from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
@@ -11,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from messaging.webhooks import device_events
 from push import device_tokens
@@ -20,6 +23,15 @@ from rme.core.errors import InvalidPayload
 from rme.tenants.access.roles import Permission
 from rme.tenants.admin.base import TenantAdmin
 from rme.tenants.admin.choices import TenantForm
+
+HAPPENED = {
+    "REGISTERED": gettext_noop("registered"),
+    "MOVED": gettext_noop("moved to another contact or user"),
+    "ACTIVATED": gettext_noop("activated"),
+    "REPLACED": gettext_noop("got a new token"),
+    "DEACTIVATED": gettext_noop("deactivated"),
+}
+"""The entries of a device's history in words."""
 
 
 class DeviceForm(TenantForm):
@@ -87,8 +99,15 @@ class DeviceAdmin(TenantAdmin):
     @admin.display(description="history")
     def shown_history(self, row: Device) -> str:
         """Return the device's history as HTML, newest first."""
-        entries = ((each["at"][:19], each["what"], each["reason"]) for each in row.history[::-1])
-        return format_html_join(mark_safe("<br>"), "{} {} {}", entries)
+        entries = (
+            (
+                display_for_value(datetime.fromisoformat(each["at"]), ""),
+                _(HAPPENED.get(each["what"], each["what"])),
+                f": {each['reason']}" if each["reason"] else "",
+            )
+            for each in row.history[::-1]
+        )
+        return format_html_join(mark_safe("<br>"), "{}: {}{}", entries)
 
     def get_exclude(self, request: HttpRequest, obj: object = None) -> object:
         return ("token",) if obj else ()

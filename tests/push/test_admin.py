@@ -1,6 +1,7 @@
 """Push accounts and devices in the admin."""
 
 import pytest
+from django.contrib.admin.utils import display_for_value
 
 from messaging.models import ProviderAccount
 from messaging.policy.organization_policy import account_of
@@ -91,4 +92,7 @@ def test_a_device_shows_its_history(owner, org):
     feedback.retire(device_events.write)
     shown = owner.get(page(Device, "change", device.pk)).content.decode()
     assert "devices (MSG_Device__c)" in owner.get(page(Device, "changelist")).content.decode()
-    assert "DEACTIVATED UNREGISTERED" in shown
+    assert "deactivated: UNREGISTERED" in shown
+    device.refresh_from_db()
+    since = display_for_value(device.inactive_since, "")  # as the page shows its other times
+    assert shown.count(since) >= 2
