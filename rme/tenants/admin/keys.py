@@ -173,6 +173,19 @@ class ApplicationAdmin(ProgramAdmin):
         initial["send_categories"] = sorted(grants.categories)
         return initial
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the fields; to those who only look, the permissions are shown in words."""
+        fields = super().get_fields(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fields
+        return ["permissions_in_words" if name == "permissions" else name for name in fields]
+
+    @admin.display(description=_("permissions"))
+    def permissions_in_words(self, row: Application) -> str:
+        """Return the labels of an application's permissions."""
+        labels = dict(Application.Permission.choices)
+        return "; ".join(str(labels.get(each, each)) for each in row.permissions)
+
     def get_inlines(self, request: HttpRequest, obj: object) -> Any:
         return self.inlines if obj else []
 
