@@ -21,7 +21,7 @@ from tests import factories
 from tests.rest import error, message
 
 pytestmark = pytest.mark.django_db
-NORMALIZE = import_module("messaging.migrations.0054_normal_addresses").normalize
+NORMALIZE = import_module("messaging.migrations.0055_normal_addresses").normalize
 REGIONS = sorted(phonenumbers.SUPPORTED_REGIONS)
 
 

@@ -9,6 +9,6 @@ class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # the release before reads it, for the endpoint's page
 
-    dependencies = [("messaging", "0054_normal_addresses")]
+    dependencies = [("messaging", "0055_normal_addresses")]
 
     operations = [RemoveTableIndex("webhookdelivery", "notice_tried")]

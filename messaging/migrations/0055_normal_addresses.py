@@ -77,6 +77,6 @@ class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # the release before still writes addresses as it did
 
-    dependencies = [("messaging", "0053_address_opt_outs_of_the_upgrade")]
+    dependencies = [("messaging", "0054_address_opt_outs_of_the_upgrade")]
 
     operations = [migrations.RunPython(normalize, migrations.RunPython.noop, elidable=True)]

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # when no process of the release before runs any more
 
-    dependencies = [("messaging", "0052_mended_imports")]
+    dependencies = [("messaging", "0053_plain_labels")]
 
     operations = [
         migrations.RunPython(earlier.cover_addresses, migrations.RunPython.noop, elidable=True)

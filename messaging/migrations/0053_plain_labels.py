@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("messaging", "0053_normal_addresses"),
+        ("messaging", "0052_mended_imports"),
     ]
 
     operations = [
