@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("crm", "0011_mended_imports"),
+        ("crm", "0013_contact_email_start"),
     ]
 
     operations = [

@@ -8,6 +8,6 @@ from rme.core.db.indexes import RemoveTableIndex
 class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # the release before reads by it
-    dependencies = [("crm", "0014_remove_contact_by_email")]
+    dependencies = [("crm", "0016_remove_contact_by_last_name")]
 
-    operations = [RemoveTableIndex("contact", "contact_by_last_name")]
+    operations = [RemoveTableIndex("contact", "contact_by_first_name")]

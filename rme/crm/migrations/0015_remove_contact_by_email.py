@@ -1,4 +1,4 @@
-"""Remove an index that contact_by_words replaces."""
+"""Remove an index that contact_by_email_start replaces."""
 
 from django.db import migrations
 
@@ -8,6 +8,6 @@ from rme.core.db.indexes import RemoveTableIndex
 class Migration(migrations.Migration):
     atomic = False
     post_deploy = True  # the release before reads by it
-    dependencies = [("crm", "0015_remove_contact_by_last_name")]
+    dependencies = [("crm", "0014_import_fixed_values")]
 
-    operations = [RemoveTableIndex("contact", "contact_by_first_name")]
+    operations = [RemoveTableIndex("contact", "contact_by_email")]
