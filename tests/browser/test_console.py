@@ -116,6 +116,28 @@ def test_resend_failed_messages_of_one_provider_in_the_last_hour(tab, journey, o
     assert journey.count <= 5
 
 
+def test_resend_failed_messages_of_one_provider_by_reason(tab, journey, org):
+    account = {"organization": org, "kind": "simulator", "channel": "EMAIL"}
+    full = ProviderAccount.objects.create(**account, name="mail-west", priority=1)
+    api = Api(org)
+    for each in factories.contacts(org, 3):
+        api.send(message(each))
+    rows = list(Delivery.objects.order_by("pk"))
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None, provider=full.name)
+    Delivery.objects.filter(pk=rows[0].pk).update(reason="mailbox full")
+    journey.search("mail-west")
+    journey.click("link", "What failed in the last hour")
+    journey.click("link", "down")
+    expect(tab.locator(".c-table tbody tr")).to_have_count(2)
+    journey.click("link", "Resend failed")
+    journey.fill("Why?", "the provider is up again")
+    journey.click("button", "Send again")
+    expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
+    again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
+    assert again == {str(row.message_id) for row in rows[1:]}
+    assert journey.count <= 6
+
+
 def test_send_one_webhook_again(tab, journey, org):
     for name in ("Shop", "Archive"):
         replays.queue_test(endpoint(org, f"https://{name}.example/hooks", description=name))

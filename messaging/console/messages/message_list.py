@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
@@ -202,12 +203,24 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         problem=choice.problem,
         following=f"{following.message_id}_{following.position}" if following else "",
         searched_until=ids.moment(following.message_id) if following else None,
+        reasons=_reasons(form, page.rows),
         offers=_offers(choice),
         tick_offers=_labels(DECISIONS if choice.delivery_filter.held else OFFERS),
         is_review=choice.delivery_filter.held,
         saved=saved_filters.links(viewer, form.query),
         save_form=saved_filters.SaveFilterForm(form),
     )
+
+
+def _reasons(form: MessageFilterForm, rows: Sequence[DeliveryRow]) -> list[tuple[str, str]]:
+    """Return the reasons on a filtered page in words, each with the query of its messages alone."""
+    codes = list(dict.fromkeys(row.reason for row in rows if row.reason))
+    if not form.query or form.typed.get("reason") or len(codes) < 2:
+        return []
+    return [
+        (form.value_in_words("reason", code), urlencode({**form.typed, "reason": code}))
+        for code in codes
+    ]
 
 
 def _offers(choice: Chosen) -> list[tuple[str, str | Promise]]:

@@ -196,6 +196,21 @@ def test_scheduled_message_shows_when_it_goes(root, org):
     assert (cells["sends_at"], cells["status"]) == (at, "Scheduled")
 
 
+def test_filtered_page_offers_its_reasons(root, org):
+    send(org, 3)
+    first, second, third = Delivery.objects.order_by("pk").values_list("pk", flat=True)
+    Delivery.objects.filter(pk__in=[first, second]).update(status="FAILED", reason="PROVIDER_ERROR")
+    Delivery.objects.filter(pk=third).update(status="FAILED", reason="EXPIRED")
+    reasons = root.get(f"{url('messages')}?status=FAILED").context["reasons"]
+    assert [query for _, query in reasons] == [
+        "status=FAILED&reason=EXPIRED",
+        "status=FAILED&reason=PROVIDER_ERROR",
+    ]
+    assert shown(root, reasons[1][1]) == ["FAILED", "FAILED"]
+    for query in ("", reasons[1][1], "status=FAILED&reason=EXPIRED"):
+        assert root.get(f"{url('messages')}?{query}").context["reasons"] == []
+
+
 def test_page_of_50_messages_is_small(root, org):
     send(org, 50)
     Delivery.objects.update(status="FAILED", reason="PROVIDER_ERROR", detail="550 no such user")
