@@ -23,8 +23,10 @@ QUOTED = {"script", "style", "code", "pre", "kbd", "samp", "textarea", "svg", "t
 ICON = "material-symbols-outlined"
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 ATTRIBUTES = {"title", "placeholder", "aria-label", "aria-description", "alt", "label", "summary"}
-WORD = re.compile(r"(?<![\w@./:#+%{-])[A-Za-zÀ-ž][a-zÀ-ž]+(?:['’][a-z]+)?(?![\w@/:}]|[.-]\w)")
-"""A word of a language; names of fields, files and hosts, and abbreviations, are none."""
+WORD = re.compile(
+    r"(?<![\w@./:#+%{-])(?!rme\b)[A-Za-zÀ-ž][a-zÀ-ž]+(?:['’][a-z]+)?(?![\w@/:}]|[.-]\w)"
+)
+"""A word of a language; names of fields, files and hosts, abbreviations and rme are none."""
 SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]")
 
 

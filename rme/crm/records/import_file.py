@@ -47,7 +47,7 @@ def start(
     columns = csv_lines.header(first, names, EXTRA_COLUMNS, reader.delimiter)
     required = [column.name for column in COLUMNS[model] if column.required]
     if "id" not in columns and (lacking := [name for name in required if name not in columns]):
-        raise Unreadable(f"The first line must name {lacking[0]}, or id.")
+        raise Unreadable(_("The first line must name %(column)s, or id.") % {"column": lacking[0]})
     run = RecordImport(
         organization_id=organization_id,
         kind=model.__name__,

@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from rme.core import csv_lines
 from rme.core.csv_lines import Reader, Unreadable, is_blank, numbered_records, write_rows
@@ -76,7 +77,7 @@ def store(run: Any, reader: Reader) -> None:
             content = "\n".join(records).encode()
             run.parts.create(number=number, first_line=first, content=content)
         if not reader.rows:
-            raise Unreadable("The file has no rows below its header line.")
+            raise Unreadable(gettext("The file has no rows below its header line."))
         run.rows, run.encoding = reader.rows, reader.encoding
         run.save(update_fields=["rows", "encoding"])
 
