@@ -7,12 +7,14 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
+from messaging.delivery.accounts import circuits
 from messaging.domain.attention import LATE, Severity
-from messaging.models import Attempt, Delivery, ProviderAccount
+from messaging.models import Attempt, CountedUntil, Delivery, ProviderAccount
 from messaging.reports import metrics
 from rme.core import ids
 from rme.core.cache import TtlCache
 from rme.core.db import clock, sql
+from rme.core.outcomes import Unknown
 from tests import factories
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.rest import message
@@ -41,6 +43,104 @@ def attempts(row, **outcomes):
         for _ in range(count)
     ]
     sql.insert({Attempt: rows})
+
+
+def open_circuit(row, settings, seconds):
+    settings.CIRCUIT_OPEN_SECONDS = seconds
+    settings.CIRCUIT_SENDS = 1
+    circuits.report([(row.pk, Unknown("no answer"))])
+
+
+def pages(root, api, row):
+    """Return what each page says of an account: its status, and what is wrong with it."""
+    TtlCache.clear_all()
+    organization = row.organization_id
+    home = root.get(reverse("admin:index"), {"organization": organization}).context
+    lanes = root.get(reverse("console:providers", args=[organization])).context["lanes"]
+    account = root.get(reverse("console:provider", args=[organization, row.pk])).context
+    health = api.call("GET", "/health").json()
+    (card,) = (card for lane, *_ in lanes for card in lane.cards)
+    (status,) = (each["status"] for each in health["providers"] if each["name"] == row.name)
+    problems = [each for each in health["configuration"] if row.name in each["message"]]
+    (strip,) = home["strips"]
+    return {
+        "status": status,
+        "words": {strip.status, card.state[0], account["state_words"]},
+        "colours": {strip.colour, card.state[1], account["state_colour"]},
+        "sentences": {
+            card.problem,
+            account["problem"],
+            *(each["message"] for each in problems or [{"message": ""}]),
+            *([need.text for need in home["needs"] if row.name in need.text] or [""]),
+        },
+        "severities": {
+            *(each["severity"] for each in problems),
+            *(ERROR if n.severe else WARNING for n in home["needs"] if row.name in n.text),
+            *(
+                dict(each)["severity"]
+                for each, count in samples("rme_account_problems").items()
+                if count
+            ),
+        },
+    }
+
+
+STATES = {
+    "well": (lambda row, _: attempts(row, Accepted=20), "ok", "Active", "good", None, ""),
+    "one-of-ten-fails": (
+        lambda row, _: attempts(row, Accepted=9, Unknown=1), "degraded", "Partly failing", "warn",
+        WARNING, "relay is failing: its provider accepted 9 of 10 attempts in the last hour.",
+    ),
+    "nearly-all-fail": (
+        lambda row, _: attempts(row, Accepted=9, Retryable=881), "down", "Failing", "bad",
+        ERROR, "relay is failing: its provider accepted 9 of 890 attempts in the last hour.",
+    ),
+    "circuit-open": (
+        lambda row, settings: open_circuit(row, settings, 600), "down", "Failing", "bad",
+        ERROR, "relay stopped after failures and is being retried.",
+    ),
+    "circuit-half-open": (
+        lambda row, settings: open_circuit(row, settings, 0.001), "degraded", "Partly failing",
+        "warn", WARNING, "relay stopped after failures and is being retried.",
+    ),
+    "refused": (
+        lambda row, _: attempts(row, Accepted=99, Misconfigured=1), "down", "Failing", "bad",
+        ERROR, "The provider of relay refuses its settings. Correct them.",
+    ),
+    "broken": (
+        lambda row, _: ProviderAccount.objects.update(kind="smtp"), "down", "Failing", "bad",
+        ERROR, "The settings of relay can't be read. Save them again.",
+    ),
+    "paused": (
+        lambda row, _: ProviderAccount.objects.update(state="PAUSED"), "paused", "Paused", "warn",
+        None, "",
+    ),
+    "draining": (
+        lambda row, _: ProviderAccount.objects.update(state="DRAINING"), "draining", "Draining",
+        "warn", None, "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cause", "status", "words", "colour", "severity", "sentence"), STATES.values(), ids=STATES
+)
+def test_every_page_says_the_same_of_an_account(
+    root, org, api, redis, settings, cause, status, words, colour, severity, sentence
+):
+    row = ProviderAccount.objects.create(
+        organization=org, name="relay", kind="simulator", channel="EMAIL"
+    )
+    now = clock.now()  # Home has figures once minutes were counted
+    CountedUntil.objects.create(first_until=now, final_until=now)
+    cause(row, settings)
+    assert pages(root, api, row) == {
+        "status": status,
+        "words": {words},
+        "colours": {colour},
+        "sentences": {sentence},
+        "severities": {severity} if severity else set(),
+    }
 
 
 @pytest.mark.parametrize(
