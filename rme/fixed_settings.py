@@ -145,7 +145,7 @@ ACCOUNT_ADAPTER = "rme.tenants.access.adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
+LOGOUT_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
 ACCOUNT_RATE_LIMITS = False  # `rme.tenants.access.logins` limits, for all processes together
 USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
 MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
@@ -182,6 +182,7 @@ OAUTH2_PROVIDER = {
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "rme.refused_pages.stale"
 X_FRAME_OPTIONS = "SAMEORIGIN"
 
 # --- REST ---------------------------------------------------------------------------------------

@@ -1,13 +1,19 @@
-// The draft is saved when typing pauses. What somebody else has changed meanwhile is never overwritten.
+// The draft is saved when typing pauses. What somebody else has changed meanwhile is never overwritten. The
+// form says in `data-unsaved` whether something isn't saved yet: the page asks before it is lost.
 import { ask, formOf } from "./ask.js";
 
 const LOGGED_OUT = "Not saved: you are logged out, or may not write here any more. Log in in another window; the next change tries again.";
 const AWAY = "Not saved: the server does not answer. The next change tries again.";
 const say = (text) => { document.getElementById("studio-state").textContent = text; };
 
-export function makeDraft(form, address, { write, showProblems }) {
+export function makeDraft(form, address, { showProblems }) {
   const notice = document.getElementById("studio-changed");
   let dirty = false, saving = null, timer = 0, stopped = !address;
+  const mark = (isDirty) => {
+    dirty = isDirty;
+    form.dataset.unsaved = dirty && address ? "yes" : "no";
+  };
+  mark(false);
 
   function adopt(found) {
     for (const name of ["version", "revision"]) {
@@ -17,14 +23,13 @@ export function makeDraft(form, address, { write, showProblems }) {
   }
 
   async function send(anew) {
-    write();
-    dirty = false;
+    mark(false);
     const body = formOf(form);
     if (anew) body.set("anew", "1");
     say("Saving …");
     const answer = await ask(address, body);
     if (!answer || answer.isForeign) {
-      dirty = true;
+      mark(true);
       say(answer ? LOGGED_OUT : AWAY);
       return false;
     }
@@ -36,7 +41,7 @@ export function makeDraft(form, address, { write, showProblems }) {
       say(`Draft ${found.version} is saved.`);
       return true;
     }
-    dirty = true;
+    mark(true);
     if (found.changed) {
       stopped = true;
       notice.hidden = false;
@@ -51,13 +56,12 @@ export function makeDraft(form, address, { write, showProblems }) {
     saving = (saving || Promise.resolve()).then(() => send(anew));
     return saving;
   };
-  notice.querySelector("[data-load]").addEventListener("click", () => { dirty = false; window.location.reload(); });
+  notice.querySelector("[data-load]").addEventListener("click", () => { mark(false); window.location.reload(); });
   notice.querySelector("[data-anew]").addEventListener("click", () => save(true));
-  window.addEventListener("beforeunload", (event) => { if (dirty && address) event.preventDefault(); });
 
   return {
     changed() {
-      dirty = true;
+      mark(true);
       clearTimeout(timer);
       if (!stopped) timer = setTimeout(() => save(), 1000);
     },
@@ -66,6 +70,5 @@ export function makeDraft(form, address, { write, showProblems }) {
       if (dirty && !stopped) return save();
       return saving ? saving.then(() => !dirty) : !dirty;
     },
-    leave() { dirty = false; },
   };
 }

@@ -34,18 +34,20 @@ export function makeEditor(field, settings) {
       autocompletion({ override: [liquidCompletions(settings, kind === "html")], icons: false }),
       kind === "line" ? oneLine : [highlightActiveLine(), highlightSelectionMatches()],
       keys,
-      EditorView.updateListener.of((update) => update.docChanged && settings.changed()),
+      EditorView.updateListener.of((update) => {
+        if (!update.docChanged) return;
+        field.value = update.state.doc.toString();
+        settings.changed();
+      }),
     ],
   });
   field.hidden = true;
   field.labels[0].htmlFor = "";
   field.after(view.dom);
   field.removeAttribute("id");
-  return { name: field.name, field, view };
-}
-
-export function writeBack(editor) {
-  editor.field.value = editor.view.state.doc.toString();
+  // The page fills the field in again if its text was lost.
+  field.addEventListener("input", () => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: field.value } }));
+  return { name: field.name, view };
 }
 
 // Marks problems at their places; columns and lines count from 1.

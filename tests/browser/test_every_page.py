@@ -34,6 +34,7 @@ _ADD_STYLE = """text => {
 _SIDEBAR = """() => [...new Set(
   [...document.querySelectorAll("#nav-sidebar *")].map((each) => each.className)
 )].sort().join()"""
+_LEAVE = "() => window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 OTHERS = ["#swagger-ui"]
 """Elements that another project draws, and that cannot be mended here."""
 
@@ -151,6 +152,7 @@ def test_every_page(chromium, live_server, org):
         for path in new_pages(client, left, seen):
             page.goto(live_server.url + path)
             opened.append(path)
+            found += [] if page.evaluate(_LEAVE) else [(path, "asks before anything was typed")]
             found += [(path, *each) for each in faults(page, sidebars)]
             found += [(path, "console", each) for each in problems]
             problems.clear()

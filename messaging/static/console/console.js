@@ -242,7 +242,6 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
   for (const each of document.querySelectorAll("[data-suggests]")) new Suggestions(each);
   for (const each of document.querySelectorAll("form[data-at-once]")) fillFrame(each);
-  for (const each of document.querySelectorAll("form[data-warns]")) warnOfLoss(each);
   for (const each of document.querySelectorAll("[data-move]")) {
     each.hidden = false;
     each.addEventListener("click", moveAccount);

@@ -1,5 +1,7 @@
 """Answers for browsers: the error page, and where to go after a form."""
 
+from urllib.parse import urlsplit
+
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 
@@ -15,11 +17,28 @@ CONSOLE = "/admin/"
 
 def error_page(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Return an error as a page: its message, and the request id, by which the log has it."""
-    way_on = CONSOLE if request.path_info.startswith(CONSOLE) else ""
-    context = {"error": error, "request_id": getattr(request, "id", ""), "way_on": way_on}
+    context = {
+        "error": error,
+        "request_id": getattr(request, "id", ""),
+        "way_on": CONSOLE if request.path_info.startswith(CONSOLE) else "",
+        "form_url": page_of(request) if request.method == "POST" else "",
+    }
     headers = {**error.headers, "Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     page = render_to_string("error.html", context)
     return HttpResponse(page, status=error.status, headers=headers)
+
+
+def page_of(request: HttpRequest) -> str:
+    """Return the address of the page that a person had open: of a POST, the page of its form.
+
+    Empty: the browser doesn't say, or it is no page of the console.
+    """
+    if request.method != "POST":
+        return request.get_full_path()
+    page = urlsplit(request.headers.get("Referer", ""))
+    if page.netloc != request.get_host() or not page.path.startswith(CONSOLE):
+        return ""
+    return f"{page.path}?{page.query}" if page.query else page.path
 
 
 def see_other(url: str) -> HttpResponse:

@@ -17,12 +17,14 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 
 from rme.core import errors
 from rme.core.cache import TtlCache
 from rme.core.db import availability
 from rme.core.http.api import refuse
 from rme.core.http.browser import is_poll
+from rme.core.http.pages import page_of
 from rme.core.process import admission
 from rme.tenants.models import Membership, User
 
@@ -110,10 +112,14 @@ def is_required(user: User) -> bool:
 
 
 def end(request: HttpRequest) -> HttpResponse:
-    """Log the person of a request out, and lead it to the log-in page."""
+    """Log the person of a request out, and lead it to the log-in page, then back to its page."""
     logout(request)
-    messages.info(request, "Your session has ended. Log in again.")
-    query = urlencode({"next": request.get_full_path()} if request.method == "GET" else {})
+    messages.info(request, _("Your session has ended. Log in again."))
+    return _to_log_in(page_of(request))
+
+
+def _to_log_in(page: str) -> HttpResponse:
+    query = urlencode({"next": page} if page else {})
     return HttpResponseRedirect(f"{reverse('admin:login')}?{query}")
 
 
@@ -124,8 +130,12 @@ class SessionMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path_info.startswith(CONSOLE) or SESSION_KEY not in request.session:
+        if not request.path_info.startswith(CONSOLE):
             return self.get_response(request)
+        if SESSION_KEY not in request.session:
+            has_form = request.method == "POST" and not request.path_info.startswith(OPEN)
+            page = page_of(request) if has_form else ""
+            return _to_log_in(page) if page else self.get_response(request)
         try:
             admission.claim_person(request.META, str(request.session[SESSION_KEY]))
         except errors.RateLimited as error:
@@ -133,8 +143,8 @@ class SessionMiddleware:
         if self._is_over(request):
             return end(request)
         if self._lacks_factor(request):
-            messages.warning(request, "You need a second factor here. Set one up first.")
-            return HttpResponseRedirect(reverse("mfa_index"))
+            messages.warning(request, _("You need a second factor here. Set one up first."))
+            return HttpResponseRedirect(reverse("mfa_activate_totp"))
         return self.get_response(request)
 
     def _is_over(self, request: HttpRequest) -> bool:

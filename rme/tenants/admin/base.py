@@ -39,7 +39,6 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     list_filter_submit = False
-    warn_unsaved_form = True
 
     # --- visible rows ---------------------------------------------------------------------------
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -7,6 +7,7 @@ import sys
 import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
+from django.contrib.sessions.models import Session
 
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
@@ -17,6 +18,8 @@ from tests.tenants.access.scene import browser, code_of, is_in, log_in, member, 
 pytestmark = pytest.mark.django_db
 START = 1_900_000_000
 POLL = {"X-Rme-Poll": "1"}
+HOST, EVIL = "http://testserver", "http://evil.example"
+SET_UP = "/admin/account/2fa/totp/activate/"
 
 
 def at(seconds):
@@ -37,6 +40,22 @@ def test_an_idle_session_ends(org, settings):
     assert answer["Location"] == "/admin/login/?next=%2Fadmin%2Fmessaging%2Fmessage%2F"
     with at(2200):
         assert not is_in(client)
+
+
+@pytest.mark.parametrize("is_over", [True, False], ids=["over", "deleted"])
+def test_form_after_the_session_leads_back_to_its_page(org, settings, is_over):
+    settings.SESSION_IDLE_SECONDS = 600
+    member(org)
+    client, page = browser(), "/admin/console/acme/send/"
+    with at(0):
+        log_in(client)
+    if not is_over:
+        Session.objects.all().delete()
+    with at(700):
+        ours = client.post("/admin/console/acme/pause/", headers={"Referer": f"{HOST}{page}"})
+        foreign = client.post("/admin/console/acme/pause/", headers={"Referer": f"{EVIL}{page}"})
+    assert ours["Location"] == "/admin/login/?next=%2Fadmin%2Fconsole%2Facme%2Fsend%2F"
+    assert foreign["Location"] == "/admin/login/?next=/admin/console/acme/pause/"
 
 
 @pytest.mark.parametrize("has_times", [True, False])
@@ -116,7 +135,7 @@ def test_required_second_factor_redirects_to_its_setup(org, settings, everybody)
     for method, path in (("get", "/admin/"), ("get", "/admin/messaging/message/"),
                          ("post", "/admin/crm/contact/add/"), ("get", "/push-demo")):  # fmt: skip
         answer = getattr(client, method)(path)
-        assert (path, answer.status_code, answer["Location"]) == (path, 302, "/admin/account/2fa/")
+        assert (path, answer.status_code, answer["Location"]) == (path, 302, SET_UP)
     setup = "/admin/account/2fa/totp/activate/"
     secret = client.get(setup).context["form"].secret
     client.post(setup, {"code": code_of(secret)})
@@ -128,7 +147,7 @@ def test_superusers_need_a_second_factor_if_required_by_settings(org, settings):
     member(None, name="root", is_superuser=True)
     client = browser()
     log_in(client, "root")
-    assert client.get("/admin/")["Location"] == "/admin/account/2fa/"
+    assert client.get("/admin/")["Location"] == SET_UP
     setup = "/admin/account/2fa/totp/activate/"
     secret = client.get(setup).context["form"].secret
     client.post(setup, {"code": code_of(secret)})
