@@ -179,7 +179,7 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-webhook-dark", webhook, NARROW, dark=True),
         Picture("console-compose", _console("compose"), height=1300),
         Picture("console-acting", reverse("acting_begin", args=[found["colleague"]]), height=560),
-        Picture("console-invitations", "/admin/tenants/invitation/", height=480),
+        Picture("console-invitations", _console("team"), height=480),
         Picture("console-second-factor", reverse("mfa_index"), height=800),
         Picture("console-sessions", reverse("usersessions_list"), height=480),
         Picture("platform", "/admin/crm/platform/add/", 1280, 1300, act=_platform),

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from messaging.console import access, audit_page
+from messaging.console import access, audit_page, team_page
 from messaging.console.actions import action_pages
 from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
 from messaging.console.developers import (
@@ -59,6 +59,7 @@ _FIRST = {
     "webhooks": Permission.SEE_SETTINGS,
     "compose": Permission.SEE_SETTINGS,
     "programs": Permission.CHANGE_KEYS,
+    "team": Permission.GRANT_ROLES,
 }
 """Pages that have an address without an organization, for the latest one, and what they need."""
 
@@ -155,6 +156,7 @@ _ORGANIZATION: list[URLPattern | URLResolver] = [
     path("webhooks/", include(_WEBHOOKS)),
     path("compose/", compose_pages.show, name="compose"),
     path("programs/", program_pages.show, name="programs"),
+    path("team/", team_page.show, name="team"),
     path("audit/", audit_page.show, name="audit"),
     path("audit/export/", audit_page.export, name="audit_export"),
     path("audit/<uuid:audited_id>/", audit_page.show_one, name="audit_entry"),

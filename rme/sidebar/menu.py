@@ -191,8 +191,10 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 N_("Team"),
                 "group",
                 (
-                    _model(N_("Members"), "tenants.Membership"),
-                    _model(N_("Invitations"), "tenants.Invitation"),
+                    _console(
+                        *(N_("Members"), P.GRANT_ROLES, "team"),
+                        models=("tenants.Membership", "tenants.Invitation"),
+                    ),
                     Page(N_("Roles"), P.GRANT_ROLES, "roles"),
                     Page(
                         *(N_("All users"), P.DEPLOYMENT, "admin:tenants_user_changelist"),

@@ -42,7 +42,7 @@ def olga(org):
 def begin(journey, olga, live_server):
     """Act as another user; return the banner of every page."""
     journey.tab.goto(f"{live_server.url}{reverse('acting_begin', args=[olga.pk])}")
-    journey.fill("Why?", "she sees an empty list")
+    journey.fill("Reason", "she sees an empty list")
     journey.click("button", "Act as olga")
     banner = journey.tab.get_by_label("Acting as another user")
     expect(banner).to_contain_text("You act as olga (she sees an empty list)")

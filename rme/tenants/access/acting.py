@@ -21,6 +21,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -123,7 +124,7 @@ class ActingReasonForm(forms.Form):
 
     reason = forms.CharField(
         max_length=300,
-        label="Why?",
+        label=gettext_lazy("Reason"),
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"}),
     )
 

@@ -75,7 +75,7 @@ def of_factors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
                 return sessions.end(request)
             old_factors = _factors(user)
             response = view(request, *args, **kwargs)
-            _record_factors(request, user, old_factors, _factors(user))
+            record_factors(request, user, old_factors)
         return response
 
     return change
@@ -87,9 +87,9 @@ def _factors(user: User) -> dict[int, str]:
     return dict(rows.values_list("pk", "type"))
 
 
-def _record_factors(
-    request: HttpRequest, user: User, old_factors: dict[int, str], new_factors: dict[int, str]
-) -> None:
+def record_factors(request: HttpRequest, user: User, old_factors: dict[int, str]) -> None:
+    """Record how a person's second factors differ from those of before."""
+    new_factors = _factors(user)
     added = [kind for key, kind in new_factors.items() if key not in old_factors]
     # New recovery codes replace the former ones: nothing is removed for good.
     removed = [

@@ -107,6 +107,10 @@ class NewPasskey(AddWebAuthnForm):
 
     credential = JsonField(widget=forms.HiddenInput)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["passwordless"].initial = True
+
     def clean(self) -> dict[str, Any]:
         is_read = bool(self.cleaned_data.get("credential"))
         with _answered_challenge() if is_read else nullcontext():

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, Func, QuerySet, Value
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from rme.core.process import task_requests
 from rme.tenants import audit
@@ -57,7 +58,8 @@ def send(invitation_id: str, token: str) -> bool:
     if row is None:
         return False
     context = {"invitation": row, "role": row.get_role_display(), "url": _link(token)}
-    mail.send("invitation", f"You are invited to {row.organization}", row.email, context)
+    subject = _("You are invited to {organization}").format(organization=row.organization)
+    mail.send("invitation", subject, row.email, context)
     return True
 
 
@@ -79,6 +81,14 @@ def account_of(invitation: Invitation) -> User | None:
     return next((user for user in accounts if user.is_staff and user.is_active), None)
 
 
+def next_user_id(invitation: Invitation) -> int:
+    """Return the id of the next account, which no other gets; one statement."""
+    sequence = Func(Value("tenants_user"), Value("id"), function="pg_get_serial_sequence")
+    number = Func(sequence, function="nextval", output_field=BigIntegerField())
+    rows = Invitation.objects.filter(pk=invitation.pk)
+    return int(rows.values_list(number, flat=True).get())
+
+
 def accept(token: str, user: User, request: HttpRequest) -> None:
     """Grant a person, who may be new, the role of an invitation. Raise NotValid."""
     with transaction.atomic():
@@ -86,7 +96,7 @@ def accept(token: str, user: User, request: HttpRequest) -> None:
         list(locked)  # two who accept at once come one after the other
         row = find(token)
         if user._state.adding:
-            user.save()
+            user.save(force_insert=True)  # its id may be known: it never replaces an account
         membership, created = Membership.objects.get_or_create(
             user=user, organization=row.organization, defaults={"role": row.role}
         )

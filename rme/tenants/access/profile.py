@@ -44,10 +44,16 @@ class NameForm(forms.Form):
     """The name of a person."""
 
     first_name = forms.CharField(
-        max_length=150, required=False, widget=forms.TextInput({"autocomplete": "given-name"})
+        max_length=150,
+        required=False,
+        label=_("First name"),
+        widget=forms.TextInput({"autocomplete": "given-name"}),
     )
     last_name = forms.CharField(
-        max_length=150, required=False, widget=forms.TextInput({"autocomplete": "family-name"})
+        max_length=150,
+        required=False,
+        label=_("Last name"),
+        widget=forms.TextInput({"autocomplete": "family-name"}),
     )
 
 
@@ -106,7 +112,7 @@ def _change_address(request: HttpRequest) -> HttpResponse:
         gettext("Email address"),
         form=form,
         mail_enabled=settings.MAIL_ENABLED,
-        problem="" if may_change else NO_MAIL,
+        problem="" if may_change else str(NO_MAIL),
     )
 
 
@@ -130,13 +136,17 @@ def send_confirmation(user_id: str, email: str, token: str) -> None:
     """Mail the link that confirms a new address."""
     user = User.objects.get(pk=user_id)
     url = f"{settings.BASE_URL}{reverse('address_confirm', args=[token])}{settings.LINK_QUERY}"
-    mail.send("address", "Confirm your email address for rme", email, {"user": user, "url": url})
+    mail.send(
+        "address", gettext("Confirm your email address for rme"), email, {"user": user, "url": url}
+    )
 
 
 def send_notice(user_id: str, former: str) -> None:
     """Send a notice to the former address of a person: the account has another one."""
     user = User.objects.get(pk=user_id)
-    mail.send("address_notice", "Your email address for rme was changed", former, {"user": user})
+    mail.send(
+        "address_notice", gettext("Your email address for rme was changed"), former, {"user": user}
+    )
 
 
 def _store(request: HttpRequest, user: User, email: str, token: str = "") -> HttpResponse:

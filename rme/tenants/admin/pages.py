@@ -11,12 +11,13 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
+from django.utils.translation import gettext
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
@@ -207,6 +208,10 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
+    def done_url(self, row: Model) -> str:
+        """Return the address of the team, which lists the invitations."""
+        return reverse("console:team", args=[self.organization_of(row)])
+
     def save_model(
         self, request: HttpRequest, obj: Invitation, form: "ModelForm[Any]", change: bool
     ) -> None:
@@ -217,10 +222,13 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
 
     def response_add(self, request: HttpRequest, obj: Invitation, *_: object) -> HttpResponse:
         if settings.MAIL_ENABLED:
-            messages.success(request, f"An email with the invitation goes to {obj.email}.")
-            return HttpResponseRedirect(reverse("admin:tenants_invitation_changelist"))
+            text = gettext("An email with the invitation goes to {email}.").format(email=obj.email)
+            messages.success(request, text)
+            return HttpResponseRedirect(reverse("console:team", args=[obj.organization_id]))
         link = cast(_RequestWithLink, request)._link
-        return self.show_once(request, obj, ("Link, as this deployment sends no mail", link))
+        return self.show_once(
+            request, obj, (gettext("Link, as this deployment sends no mail"), link)
+        )
 
 
 @admin.register(User)

@@ -81,6 +81,10 @@ class ShownOnce(TenantAdmin):
         """
         return None
 
+    def done_url(self, row: Model) -> str:
+        """Return the address of the page to which the page of a secret leads."""
+        return reverse(f"admin:{self._prefix}_change", args=[row.pk])
+
     def get_urls(self) -> list[object]:
         view, name = self.admin_site.admin_view(self.secret), f"{self._prefix}_secret"
         return [path("<path:object_id>/secret/", view, name=name), *super().get_urls()]
@@ -96,7 +100,12 @@ class ShownOnce(TenantAdmin):
         row = self.get_object(request, object_id)
         pairs = read(request, row)
         entry = self.first_request(row, _moment(request.GET.get("since", "")))
-        context = {"pairs": pairs, "waits": self.waits, "first_request": entry}
+        context = {
+            "pairs": pairs,
+            "waits": self.waits,
+            "first_request": entry,
+            "done_url": self.done_url(row),
+        }
         response = self.show(request, "secret", row, title=str(row), **context)
         forget(request, response)
         return response

@@ -22,17 +22,18 @@ from rme.tenants.models import User
 
 LOGIN = "/admin/account/2fa/webauthn/login/"
 ADD = "/admin/account/2fa/webauthn/add/"
+PRESENT = AuthenticatorData.FLAG.UP
 _PRESENT_AND_VERIFIED = AuthenticatorData.FLAG.UP | AuthenticatorData.FLAG.UV
 
 
 class Passkey:
     """A key pair of one person for one host."""
 
-    def __init__(self, user: User, host: str = "testserver") -> None:
+    def __init__(self, user: User | None = None, host: str = "testserver") -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.id = os.urandom(16)
         self.host = host
-        self.handle = websafe_encode(user_pk_to_url_str(user).encode())
+        self.handle = websafe_encode(user_pk_to_url_str(user).encode()) if user else ""
 
     def add(self, client: Client) -> Any:
         """Add the passkey to the account of a logged-in browser."""
@@ -40,24 +41,30 @@ class Passkey:
 
     def new(self, client: Client) -> dict[str, str]:
         """Return the form that adds the passkey."""
-        page = client.get(ADD)
-        challenge = page.context["js_data"]["creation_options"]["publicKey"]["challenge"]
+        options = client.get(ADD).context["js_data"]["creation_options"]["publicKey"]
+        return {"name": "laptop", "credential": self.made(options)}
+
+    def made(self, options: dict[str, Any], flags: int = _PRESENT_AND_VERIFIED) -> str:
+        """Return the passkey as a page's options ask for it, with the flags of its device."""
+        self.handle = options["user"]["id"]
         public_key = ES256.from_cryptography_key(self.key.public_key())
         data = AuthenticatorData.create(
             sha256(self.host.encode()),
-            _PRESENT_AND_VERIFIED | AuthenticatorData.FLAG.AT,
+            flags | AuthenticatorData.FLAG.AT,
             0,
             AttestedCredentialData.create(Aaguid(bytes(16)), self.id, public_key),
         )
         attestation = AttestationObject.create("none", data, {})
         response = {
-            "clientDataJSON": websafe_encode(self._client_data("webauthn.create", challenge)),
+            "clientDataJSON": websafe_encode(
+                self._client_data("webauthn.create", options["challenge"])
+            ),
             "attestationObject": websafe_encode(attestation),
         }
         credential = self._credential(response) | {
             "clientExtensionResults": {"credProps": {"rk": True}}
         }
-        return {"name": "laptop", "credential": json.dumps(credential)}
+        return json.dumps(credential)
 
     def answer(self, client: Client) -> dict[str, Any]:
         """Return the answer to a new challenge of the log-in page."""

@@ -1,5 +1,6 @@
 """Invitations: by who grants roles, into one organization, accepted once by the invited person."""
 
+import json
 import re
 from datetime import timedelta
 
@@ -10,8 +11,10 @@ from django.utils import timezone
 from rme.core.redis.connection import redis_client
 from rme.tenants.access import invitations
 from rme.tenants.models import Invitation, Membership, Organization, User
-from tests import factories
-from tests.tenants.access.scene import browser, is_in, log_in, member
+from tests import audited, factories
+from tests.tenants.access import passkeys
+from tests.tenants.access.passkeys import Passkey
+from tests.tenants.access.scene import browser, is_in, links, log_in, member
 from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +57,61 @@ def test_an_invited_person_sets_a_password_and_is_in(owner, org):
     assert (user.is_staff, user.is_superuser, user.email) == (True, False, "sam@example.com")
     assert list(user.memberships.values_list("organization_id", "role")) == [(org.pk, "SUPPORT")]
     assert log_in(browser(), "sam@example.com").status_code == 302
+
+
+def made(client, link, passkey, **changed):
+    """Return the form by which a browser accepts an invitation with a new passkey."""
+    options = client.get(link).context["creation_options"]["publicKey"]
+    names = {name: NEW[name] for name in ("first_name", "last_name")}
+    return {**names, "credential": passkey.made(options, **changed)}
+
+
+def test_invited_person_accepts_with_a_passkey_alone(owner, org):
+    link, client, passkey = path_of(invite(owner, org)), browser(), Passkey()
+    Organization.objects.update(second_factor_required=True)
+    answer = client.post(link, made(client, link, passkey))
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/account/2fa/recovery-codes/")
+    assert client.get(answer["Location"]).context["can_view_codes"]
+    assert is_in(client)
+    user = User.objects.get(username="sam@example.com")
+    assert (user.get_full_name(), user.has_usable_password()) == ("Sam Lee", False)
+    assert list(user.memberships.values_list("organization_id", "role")) == [(org.pk, "SUPPORT")]
+    again = browser()
+    again.post(passkeys.LOGIN, {"credential": json.dumps(passkey.answer(again))})
+    assert is_in(again)
+    added = [text for _, action, text in audited.summaries() if action == "FACTOR_ADDED"]
+    assert added == ["passkey or security key", "recovery codes"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda client, link: made(client, link, Passkey(), flags=passkeys.PRESENT),
+        lambda client, link: made(browser(), link, Passkey()),
+        lambda client, link: made(client, link, Passkey(host="evil.example")),
+        lambda client, link: {**NEW, "credential": "{}"},
+        lambda client, link: {"credential": made(client, link, Passkey())["credential"]},
+    ],
+    ids=["owner not checked", "another's challenge", "another host", "no passkey", "no name"],
+)
+def test_improper_passkey_accepts_nothing(owner, org, spoil):
+    link, client = path_of(invite(owner, org)), browser()
+    client.get(link)
+    assert client.post(link, spoil(client, link)).status_code == 200
+    assert not User.objects.filter(username="sam@example.com").exists()
+    assert Invitation.objects.get().accepted_at is None
+
+
+def test_passkey_of_a_mailed_invitation_replaces_what_opened_the_account(owner, org, settings):
+    settings.MAIL_ENABLED = True
+    user = member(factories.organization("other"), "OWNER")
+    row = Invitation(organization=org, email=user.email, role="VIEWER",
+                     invited_by=User.objects.get(username="olga"))  # fmt: skip
+    link, client = links(invitations.create(row))[0], browser()
+    assert client.post(link, made(client, link, Passkey())).status_code == 302
+    user.refresh_from_db()
+    assert (user.has_usable_password(), user.proven_email) == (False, user.email)
+    assert log_in(browser()).status_code == 200
 
 
 def test_a_link_works_once(owner, org):
@@ -176,8 +234,8 @@ def test_the_second_factor_comes_before_any_page(owner, org):
     link, client = path_of(invite(browser_of_root(), org)), browser()
     client.post(link, NEW)
     answer = client.get("/admin/")
-    assert (answer.status_code, answer["Location"]) == (302, "/admin/account/2fa/")
-    assert client.get("/admin/account/2fa/totp/activate/").status_code == 200
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/account/2fa/totp/activate/")
+    assert client.get(answer["Location"]).status_code == 200
 
 
 def browser_of_root():

@@ -90,6 +90,8 @@ ROUTES = {
     "console:requests": (P.SEE_SETTINGS, NOBODY),
     "console:first_programs": (P.CHANGE_KEYS, P.CHANGE_KEYS),
     "console:programs": (P.CHANGE_KEYS, NOBODY),
+    "console:first_team": (P.GRANT_ROLES, P.GRANT_ROLES),
+    "console:team": (P.GRANT_ROLES, NOBODY),
     "console:first_compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:first_consent": (P.SEE_PEOPLE, P.SEE_PEOPLE),
