@@ -6,6 +6,7 @@ from django.http import HttpRequest
 
 from messaging.admin import first_steps
 from messaging.console.home import page
+from messaging.console.new_organization import NewOrganizationForm
 
 
 def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
@@ -13,4 +14,6 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     home = page.context(request)
     organization_id = home["checked"]
     setup = first_steps.of(str(organization_id)) if organization_id else None
-    return {**context, **home, "title": "Home", "setup": setup}
+    is_first = request.user.is_superuser and not home["viewer"]
+    form = NewOrganizationForm() if is_first else None
+    return {**context, **home, "title": "Home", "setup": setup, "form": form}

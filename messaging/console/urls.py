@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from messaging.console import access, audit_page, team_page
+from messaging.console import access, audit_page, new_organization, team_page
 from messaging.console.actions import action_pages
 from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
 from messaging.console.developers import (
@@ -166,6 +166,7 @@ urlpatterns = [
         path(f"{page}/", access.first(page, permission), name=f"first_{page}")
         for page, permission in _FIRST.items()
     ),
+    path("-/new/", new_organization.page, name="new_organization"),
     path("-/audit/", audit_page.of_deployment, name="deployment_audit"),
     path("-/audit/<uuid:audited_id>/", audit_page.one_of_deployment, name="deployment_audit_entry"),
     path("-/audit/export/", audit_page.export_of_deployment, name="deployment_audit_export"),

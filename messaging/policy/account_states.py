@@ -1,13 +1,13 @@
 """Change the state and the order of provider accounts, and delete them; with audit."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Case, F, PositiveSmallIntegerField, Value, When
 
 from messaging.models import ProviderAccount
-from messaging.policy import organization_policy
+from messaging.policy import connection_check, organization_policy
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 
@@ -47,6 +47,19 @@ def change(rows: Sequence[ProviderAccount], state: str, actor: Actor, reason: st
         audit.record(actor, changes)
     for row in rows:
         organization_policy.forget(row.organization_id)
+
+
+def check_and_activate(organization_id: str, account_id: int, actor: Actor) -> Mapping[str, Any]:
+    """Check an account's connection, and activate the account if the check finds that it works.
+
+    It waits for the provider's host, as `connection_check.check` does.
+    """
+    result = connection_check.check(organization_id, account_id, actor)
+    rows = ProviderAccount.objects.select_related("organization")
+    row = rows.get(pk=account_id, organization_id=organization_id)
+    if row.state == State.DRAFT and is_proven(row):
+        change([row], State.ACTIVE, actor)
+    return result
 
 
 def delete(row: ProviderAccount, actor: Actor) -> None:

@@ -182,6 +182,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                             N_("All organizations"),
                             P.DEPLOYMENT,
                             "admin:tenants_organization_changelist",
+                            ("console:new_organization",),
                         ),
                         models=("tenants.Organization",),
                     ),

@@ -145,6 +145,12 @@ def check(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[st
     return {}
 
 
+def check_and_activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> None:
+    """Start a log-in without sending, after which the account is active if that works."""
+    work = account_states.check_and_activate
+    _start(request, viewer, _check_name(row), work, row.pk, viewer.actor)
+
+
 def _send_test(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     """Start to send one message through the account alone. No message is recorded."""
     form = TestForm(viewer, row.channel, request.POST)

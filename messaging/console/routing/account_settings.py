@@ -76,7 +76,9 @@ def _show(
     form = account_form.form_for(row.kind)(row, data, **initial)
     if form.is_valid():
         _save(viewer, form)
-        if request.POST.get("do") == "check":
+        if request.POST.get("do") == "activate":
+            account_page.check_and_activate(request, viewer, row)
+        elif request.POST.get("do") == "check":
             account_page.check(request, viewer, row)
         else:
             messages.success(request, f"{row.name} is saved.")

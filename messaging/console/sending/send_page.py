@@ -1,6 +1,7 @@
 """*Send a message*: choose a person and a template, see the message and its route, confirm."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +10,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from messaging.accept import dry_run, results, send
@@ -61,21 +63,23 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     typed = request.POST if request.method == "POST" else request.GET
     do = typed.get("do", "") if request.method == "POST" else ""
     form = SendForm(viewer, typed, is_complete=do in CONFIRMING)
-    may_add = _may_add(viewer, form)
-    if do == "add" and may_add and form.new_person:
-        _add(viewer, form.new_person)
-        form = SendForm(viewer, typed, is_complete=True)
-        do = "preview"
+    newcomer = form.new_person if do in CONFIRMING and _may_add(viewer, form) else None
+    if newcomer and do == "send":
+        _add(viewer, newcomer)
+        form, newcomer = SendForm(viewer, typed, is_complete=True), None
     preview = None
-    if do in CONFIRMING and form.is_valid() and form.version:
-        try:
-            change = _change(request, form, form.version) if do == "send" else ""
-            if do == "send" and not change:
-                return _send(request, viewer, form, form.version)
-            preview = _preview(viewer, form, form.version, change)
-        except (ValueError, errors.ApiError) as error:
-            for line in _lines(error):
-                form.add_error(None, line)
+    with _added_until_end(viewer, newcomer):
+        if newcomer:
+            form = SendForm(viewer, typed, is_complete=True)
+        if do in CONFIRMING and form.is_valid() and form.version:
+            try:
+                change = _change(request, form, form.version) if do == "send" else ""
+                if do == "send" and not change:
+                    return _send(request, viewer, form, form.version)
+                preview = _preview(viewer, form, form.version, change)
+            except (ValueError, errors.ApiError) as error:
+                for line in _lines(error):
+                    form.add_error(None, line)
     return access.show(
         request,
         viewer,
@@ -83,7 +87,9 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "Send a message",
         form=form,
         preview=preview,
-        person=form.contact,
+        person=None if newcomer else form.contact,
+        name=form.contact.name if form.contact else "",
+        newcomer=newcomer,
         person_address=_address(viewer, form),
         person_url=explanations.person_url(viewer, form.contact.id) if form.contact else "",
         matches=[(each, viewer.shown(each.email or each.mobile)) for each in form.matches],
@@ -95,7 +101,6 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         if preview
         else [],
         key=ids.new_text_id(),
-        new_person=form.new_person if may_add else None,
     )
 
 
@@ -115,19 +120,33 @@ def _add(viewer: Viewer, person: NewPerson) -> None:
         access.note(viewer, Action.ADDED, row)
 
 
+@contextmanager
+def _added_until_end(viewer: Viewer, person: NewPerson | None) -> Iterator[None]:
+    """Let a recipient who is no contact yet be one in the block: a preview stores nothing."""
+    if person is None:
+        yield
+        return
+    with transaction.atomic():
+        _add(viewer, person)
+        yield
+        transaction.set_rollback(True)
+
+
 @access.page_for(Permission.OPERATE)
 @require_POST
 def frame(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the HTML of a previewed email as a document for a sandboxed frame."""
     form = SendForm(viewer, request.POST, is_complete=True)
     html = ""
-    if form.is_valid() and form.version:
-        try:
-            content = _preview(viewer, form, form.version).content
-        except (ValueError, errors.ApiError) as error:
-            html = str(format_html_join("", "<p>{}</p>", ((line,) for line in _lines(error))))
-        else:
-            html = (isinstance(content, Email) and content.html) or ""
+    with _added_until_end(viewer, form.new_person if _may_add(viewer, form) else None):
+        form = SendForm(viewer, request.POST, is_complete=True)
+        if form.is_valid() and form.version:
+            try:
+                content = _preview(viewer, form, form.version).content
+            except (ValueError, errors.ApiError) as error:
+                html = str(format_html_join("", "<p>{}</p>", ((line,) for line in _lines(error))))
+            else:
+                html = (isinstance(content, Email) and content.html) or ""
     return live.framed(html or "<p>There is no HTML.</p>")
 
 
@@ -163,16 +182,18 @@ def _body(viewer: Viewer, form: SendForm, version: TemplateVersion) -> dict[str,
     }
 
 
-def _pins(form: SendForm, version: TemplateVersion) -> list[tuple[str, str]]:
-    return [("contact", form.cleaned_data["recipient"].id), ("version", str(version.pk))]
+def _as_typed(contact: ContactRecord) -> str:
+    """Return a contact as somebody new is typed: a new one has no id in its preview."""
+    return f"{contact.name} <{contact.email}>"
 
 
 def _change(request: HttpRequest, form: SendForm, version: TemplateVersion) -> str:
     """Return what differs from the preview that the person confirms, or an empty text."""
-    subjects = {"contact": "recipient", "version": "template"}
-    for name, value in _pins(form, version):
-        if request.POST.get(name) != value:
-            return f"The {subjects[name]} has changed since the preview. Check the message again."
+    contact: ContactRecord = form.cleaned_data["recipient"]
+    if request.POST.get("contact") not in (contact.id, _as_typed(contact)):
+        return _("The recipient has changed since the preview. Check the message again.")
+    if request.POST.get("version") != str(version.pk):
+        return _("The template has changed since the preview. Check the message again.")
     return ""
 
 
@@ -195,7 +216,10 @@ def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion, change: s
         route=route_page.answer(viewer, contact, channel, address, version.template.category),
         scheduled_for=recipient.result.scheduled_for,
         empty=form.empty_labels,
-        pins=_pins(form, version),
+        pins=[
+            ("contact", _as_typed(contact) if form.new_person else contact.id),
+            ("version", str(version.pk)),
+        ],
         change=change,
     )
 

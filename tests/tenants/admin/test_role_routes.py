@@ -38,6 +38,7 @@ ROUTES = {
     "console:pause": (P.OPERATE, P.OPERATE),
     "console:first_audit": (P.SEE_AUDIT, P.SEE_AUDIT),
     "console:deployment_audit": (NOBODY, NOBODY),
+    "console:new_organization": (NOBODY, NOBODY),
     "console:deployment_audit_export": (NOBODY, NOBODY),
     "console:audit": (P.SEE_AUDIT, NOBODY),
     "console:audit_export": (NOBODY, P.SEE_AUDIT),

@@ -232,28 +232,38 @@ def test_only_operators_of_the_organization_may_send(org, ada):
     assert not Message.objects.exists()
 
 
-def test_somebody_new_becomes_a_contact_only_by_a_button(ann, org):
+def test_somebody_new_becomes_a_contact_only_when_the_message_is_sent(ann, org):
     typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello"}
     shown = post(ann, **typed)
-    error = ["reto@person.example isn't a contact yet."]
-    assert shown.context["form"].errors["recipient"] == error
-    assert "Add Reto Roth and preview" in shown.content.decode()
+    assert shown.context["preview"].address == "reto@person.example"
+    assert "Send to Reto Roth now" in shown.content.decode()
     assert not org.contact_set.exists()
-    added = post(ann, do="add", **typed)
+    assert ann.post(url("send_frame"), typed).status_code == 200
+    assert not org.contact_set.exists()
+    form = {**dict(shown.context["typed"]), "key": shown.context["key"], "do": "send"}
+    for _ in range(2):  # a double click
+        assert post(ann, **form).status_code == 302
     row = org.contact_set.get()
     assert (row.first_name, row.last_name, row.email) == ("Reto", "Roth", "reto@person.example")
-    assert added.context["preview"].address == "reto@person.example"
-    post(ann, do="add", **typed)  # once more
-    assert org.contact_set.count() == 1
+    assert Delivery.objects.get().contact_id == str(row.pk)
+
+
+def test_somebody_new_who_was_added_by_another_name_is_checked_again(ann, org):
+    typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello"}
+    shown = post(ann, **typed)
+    factories.contact(org, first_name="Rita", email="reto@person.example")
+    again = post(ann, **dict(shown.context["typed"]), key="k", do="send")
+    assert "The recipient has changed" in again.context["preview"].change
     assert not Message.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_double_click_adds_one_contact(org):
-    typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello", "do": "add"}
+def test_two_people_who_send_at_once_add_one_contact(org):
+    typed = {"recipient": "Reto Roth <reto@person.example>", "s:/note": "hello"}
     people = [client_of(Client, org, name) for name in ("ann", "ben")]
-    (answer,) = during(*(partial(post, each, **typed) for each in people))
-    assert answer.context["preview"].address == "reto@person.example"
+    form = {**dict(post(people[0], **typed).context["typed"]), "key": "k", "do": "send"}
+    (answer,) = during(*(partial(post, each, **form) for each in people))
+    assert answer.status_code == 302
     assert org.contact_set.count() == 1
 
 
@@ -261,7 +271,7 @@ def test_recipient_that_is_too_long_or_has_a_nul_is_never_added(ann, org):
     nested = "(" * 3000
     assert ann.get(url("send"), {"recipient": nested}).status_code == 200
     for recipient in (nested, f"{'A' * 300} <a@person.example>", "A\0 <a@person.example>"):
-        for do in ("choose", "preview", "add"):
+        for do in ("choose", "preview", "send"):
             assert post(ann, do=do, recipient=recipient).status_code == 200
     assert not org.contact_set.exists()
 
