@@ -7,7 +7,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from messaging.admin import first_steps
-from messaging.console.studio import template_files
+from messaging.console.studio import template_files, translations
 from messaging.feedback import views
 from messaging.pages import push_demo
 from rme import metrics, probe_views
@@ -44,6 +44,7 @@ error_renderers = {
 uploads = dict(
     [
         ("console:template_import", template_files.UPLOAD),
+        ("console:template_translation", translations.UPLOAD),
         *(page.upload() for page in admin.site._registry.values() if isinstance(page, FilePages)),
     ]
 )

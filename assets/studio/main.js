@@ -1,20 +1,18 @@
 // The template studio. Without this script the page is a form with plain fields.
 import { ask, formOf } from "./ask.js";
-import { makeEditor, mark, writeBack } from "./editor.js";
+import { makeEditor, mark } from "./editor.js";
 import { makeDraft } from "./draft.js";
-import { chooseForms, showFrame, showProblems, showRendering } from "./preview.js";
-import { growRows, variableNames } from "./rows.js";
+import { chooseForms, chooseParts, showFrame, showProblems, showRendering, showUndeclared } from "./preview.js";
+import { declare, growRows, variableNames } from "./rows.js";
 import { chooseContact, showSamples } from "./samples.js";
 
 const PAUSE = 300;
 
 function studio(form, data) {
   const editors = [];
-  const write = () => editors.forEach(writeBack);
   let timer = 0, latest = 0;
 
   async function render() {
-    write();
     const turn = ++latest;
     const answer = await ask(data.preview, formOf(form));
     if (!answer || turn !== latest) return;
@@ -25,6 +23,7 @@ function studio(form, data) {
     showProblems(problems, found.failure);
     if (!found.fields) return;
     showRendering(found);
+    if (data.draft) showUndeclared(found.undeclared, (name) => declare(form, name));
     if (showSamples(found.fields, changed)) return render();
     if (form.elements.form.value !== "text") showFrame(form);
   }
@@ -32,13 +31,14 @@ function studio(form, data) {
     clearTimeout(timer);
     timer = setTimeout(render, PAUSE);
   }
-  const draft = makeDraft(form, data.draft, { write, showProblems });
+  const draft = makeDraft(form, data.draft, { showProblems });
   const written = () => { changed(); draft.changed(); };
   const settings = { completion: data.completion, variables: () => variableNames(form), changed: written };
   for (const field of form.querySelectorAll("[data-editor]")) editors.push(makeEditor(field, settings));
   for (const name of ["badge"]) form.elements[name]?.addEventListener("input", written);
   growRows(form, written);
   chooseForms(form, changed);
+  chooseParts(form);
   chooseContact(form, data.contacts, changed);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -46,20 +46,25 @@ function studio(form, data) {
   });
   for (const other of document.querySelectorAll("form[data-flush]")) {
     other.addEventListener("submit", async (event) => {
-      event.preventDefault();
       const { submitter } = event;
-      if (other.dataset.isSent || !(await draft.flush()) || other.dataset.isSent) return;
-      other.dataset.isSent = "yes"; // pressed twice, it is done once
-      draft.leave();
+      if (other.dataset.sends === "saved") {
+        other.dataset.sends = "sent";
+        return;
+      }
+      event.preventDefault();
+      if (other.dataset.sends) return; // pressed twice, it is done once
+      other.dataset.sends = "saving";
+      const isSaved = await draft.flush();
+      other.dataset.sends = isSaved ? "saved" : "";
+      if (!isSaved) return;
       for (const each of document.querySelectorAll("#studio-samples [name]")) {
         other.append(Object.assign(document.createElement("input"), { type: "hidden", name: each.name, value: each.value }));
       }
-      other.append(Object.assign(document.createElement("input"), { type: "hidden", name: "do", value: submitter.value }));
-      other.submit();
+      setTimeout(() => other.requestSubmit(submitter)); // not while the first event is under way
     });
   }
   // A page that the browser has kept, and shows again, has not sent anything yet.
-  window.addEventListener("pageshow", () => { for (const each of document.forms) delete each.dataset.isSent; });
+  window.addEventListener("pageshow", () => { for (const each of document.forms) delete each.dataset.sends; });
   render();
 }
 

@@ -16,6 +16,35 @@ export function showRendering(found) {
   document.getElementById("studio-warnings").replaceChildren(...[...missing, ...warnings].map((text) => item(text)));
 }
 
+// A variable that the texts name and the schema lacks is declared by one click.
+export function showUndeclared(names, declare) {
+  const place = document.getElementById("studio-undeclared");
+  const say = (text, name) => text.replace("{name}", name);
+  place.replaceChildren(...names.map((name) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "c-button c-small", textContent: say(place.dataset.declare, name) });
+    button.addEventListener("click", () => declare(name));
+    const row = item(`${say(place.dataset.problem, name)} `);
+    row.append(button);
+    return row;
+  }));
+}
+
+// Of an email's parts one is shown; the others stay in the form.
+export function chooseParts(form) {
+  const group = document.getElementById("studio-parts");
+  if (!group) return;
+  const buttons = [...group.querySelectorAll("[data-part]")];
+  const show = (chosen) => {
+    for (const button of buttons) {
+      button.setAttribute("aria-pressed", String(button === chosen));
+      form.querySelector(`[data-text="${button.dataset.part}"]`).hidden = button !== chosen;
+    }
+  };
+  for (const button of buttons) button.addEventListener("click", () => show(button));
+  group.hidden = false;
+  show(buttons[0]);
+}
+
 export function showProblems(problems, failure) {
   const lines = problems.map((each) => `${each.field}${each.line ? `, line ${each.line}` : ""}: ${each.message}`);
   if (failure) lines.push(failure);

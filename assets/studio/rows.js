@@ -18,5 +18,13 @@ export function growRows(root, changed) {
   }
 }
 
+// Fills the empty row, after which another one follows.
+export function declare(root, name) {
+  const field = [...root.querySelectorAll('[data-rows="v"] input[name$="_name"]')].at(-1);
+  field.closest("details").open = true;
+  field.value = name;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 export const variableNames = (root) =>
   [...root.querySelectorAll('[data-rows="v"] input[name$="_name"]')].map((each) => each.value.trim()).filter(Boolean);

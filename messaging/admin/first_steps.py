@@ -107,7 +107,7 @@ def _checklist(progress: Progress) -> Checklist:
         ),
         FirstStep(
             "First message",
-            "Press Send a test to me, on the page of a template.",
+            "Press Send test to me, on the page of a template.",
             progress.delivered,
             templates,
         ),

@@ -39,6 +39,7 @@ from messaging.console.studio import (
     template_files,
     template_list,
     template_page,
+    translations,
 )
 from rme.tenants.access.roles import Permission
 
@@ -83,6 +84,8 @@ _TEMPLATES = [
     path("<str:name>/preview/", live.preview, name="template_preview"),
     path("<str:name>/frame/", live.frame, name="template_frame"),
     path("<str:name>/draft/", live.draft, name="template_draft"),
+    path("<str:name>/xliff/", translations.export, name="template_xliff"),
+    path("<str:name>/translation/", translations.take_in, name="template_translation"),
 ]
 _PROVIDERS = [
     path("", lanes.show, name="providers"),

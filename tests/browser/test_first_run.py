@@ -1,4 +1,4 @@
-"""The first run of a new organization: from log-in to one person's mail, by mouse and keyboard."""
+"""The first run of a new deployment: from log-in to one person's mail, by mouse and keyboard."""
 
 import time
 
@@ -6,10 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from messaging.models import Delivery
-from rme.tenants.models import Membership, User
+from rme.tenants.models import User
 from rme.transport.addresses import AddressPolicy
 from rme.transport.client import Transport
-from tests import factories
 from tests.browser import tabs
 from tests.fakes.smtp import SmtpServer
 from tests.rest import work
@@ -19,11 +18,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 
 @pytest.fixture
 def tab(chromium, live_server, transactional_db, settings):
-    """Return the tab of the owner of an organization that has a verified domain, and no more."""
+    """Return the tab of the superuser of a deployment that has no organization yet."""
     settings.OUTBOUND_OPEN_HOSTS = ["127.0.0.1"]
-    org = factories.organization("fresh", simulator=False)
-    user = User.objects.create_user("owner", "owner@fresh.example", "secret", is_staff=True)
-    Membership.objects.create(organization=org, user=user, role=Membership.Role.OWNER)
+    User.objects.create_superuser("root", "root@fresh.example", "secret")
     with tabs.opened(chromium, viewport=tabs.DESKTOP, locale="en-GB") as tab:
         tab.goto(f"{live_server.url}/admin/login/")
         yield tab
@@ -32,27 +29,27 @@ def tab(chromium, live_server, transactional_db, settings):
 def test_new_organization_sends_its_first_messages(tab, journey, live_server, record_property):
     """All that is typed are names and addresses: no JSON, no id, nothing copied."""
     with SmtpServer() as server:
-        journey.log_in("owner", "secret")
+        journey.log_in("root", "secret")
         expect(tab).to_have_url(f"{live_server.url}/admin/")
         started = time.monotonic()
-        journey.click("link", "Providers and routing")
+        journey.fill("Organization name", "Fresh")
+        journey.fill("Sender domain", "fresh.example")
+        journey.click("button", "Create organization")
+        expect(tab.get_by_text("Fresh is added.")).to_be_visible()
         journey.click("link", "SMTP")
         journey.fill("host", f"127.0.0.1:{server.port}")
         journey.choose("security", "NONE")
-        journey.click("button", "Save and check the connection")
-        expect(tab.get_by_text("Checked on")).to_contain_text("works.", timeout=30_000)
-        journey.click("button", "Activate")
-        expect(tab.locator(".c-headline")).to_contain_text("Active.")
+        journey.click("button", "Check and activate")
+        expect(tab.locator(".c-headline")).to_contain_text("Active.", timeout=30_000)
         journey.click("link", "Templates")
         journey.click("button", "Start from Welcome")
-        journey.click("button", "Send a test to me")
-        expect(tab.get_by_text("is on its way to owner@fresh.example")).to_be_visible()
+        journey.click("button", "Send test to me")
+        expect(tab.get_by_text("is on its way to root@fresh.example")).to_be_visible()
         journey.click("button", "Publish")
         expect(tab.get_by_text("Version 1 is active.", exact=True)).to_be_visible()
-        journey.click("link", "Send a message")
+        journey.click("link", "Send to one person")
         journey.fill("Recipient", "Reto Roth <reto@person.example>")
         journey.click("button", "Preview")
-        journey.click("button", "Add Reto Roth and preview")
         expect(tab.get_by_role("region", name="Route")).to_contain_text("Sent by smtp")
         journey.click("button", "Send to Reto Roth now")
         expect(tab.get_by_text("The message is accepted.")).to_be_visible()
@@ -61,7 +58,7 @@ def test_new_organization_sends_its_first_messages(tab, journey, live_server, re
         while len(server.mails) < 2 and time.monotonic() < end:  # outcomes may come late
             work(transport)
         mails = {each.recipient: each.data for each in server.mails}
-    assert set(mails) == {"<owner@fresh.example>", "<reto@person.example>"}
+    assert set(mails) == {"<root@fresh.example>", "<reto@person.example>"}
     assert b"Hello Reto" in mails["<reto@person.example>"]
     assert Delivery.objects.count() == 2
     record_property("seconds", round(time.monotonic() - started, 1))

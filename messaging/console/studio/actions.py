@@ -9,11 +9,13 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from messaging.accept import send
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import live, variants, written
+from messaging.console.studio import live, variants, versions, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm, TemplateCategoryForm
 from messaging.content import drafts, previews, publishing, samples
 from messaging.domain.policy import TRANSACTIONAL
@@ -26,6 +28,7 @@ from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
+from rme.tenants.organizations import languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +58,16 @@ def carry_out(
     """
     do = acts.get(request.POST.get("do", ""))
     if do is None:
-        messages.error(request, "Nothing was done: choose one of the buttons.")
+        messages.error(request, _("Nothing was done. Choose one of the buttons."))
         return HttpResponseRedirect(url)
     try:
         result = do(request, viewer, owner)
     except errors.ApiError as error:
         return page([f"{each.field}: {each.message}" for each in error.details] or [error.message])
     except drafts.DraftChanged as error:
-        by = (error.row and error.row.edited_by) or "Somebody else"
-        changed = f"{by} has changed it meanwhile. Nothing was overwritten; this is how it is now."
-        return page([changed])
+        by = (error.row and error.row.edited_by) or _("Somebody else")
+        changed = _("{person} has changed this meanwhile. Nothing was overwritten.")
+        return page([changed.format(person=by)])
     messages.success(request, result.text)
     return HttpResponseRedirect(result.url or url)
 
@@ -73,7 +76,7 @@ def carry_out(
 def save(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Save the form as a draft, where there is no script to do it."""
     row = live.save(request, viewer, template)
-    return Done(f"Draft {row.version} is saved.")
+    return Done(_("Draft {number} is saved.").format(number=row.version))
 
 
 def discard(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -81,7 +84,7 @@ def discard(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     row = _shown(request, template)
     drafts.discard(row, written.seen(request.POST))
     access.note(viewer, Action.DELETED, row, text="draft")
-    return Done(f"Draft {row.version} is deleted.")
+    return Done(_("Draft {number} is deleted.").format(number=row.version))
 
 
 def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -101,8 +104,9 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     )
     row = drafts.add_template(new_template, viewer.actor, texts)
     access.note(viewer, Action.ADDED, new_template, text=f"copied from {template}" if texts else "")
-    words = f"{row} is a draft with the texts of {template.language}." if texts else f"{row}: new."
-    return Done(words, variants.url_of(new_template))
+    words = _("{draft} is a draft with the texts of {language}.") if texts else _("{draft} is new.")
+    text = words.format(draft=row, language=languages.name(template.language))
+    return Done(text, variants.url_of(new_template))
 
 
 def category(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -115,7 +119,7 @@ def category(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     publishing.change_category(template, new, may_publish=may_publish)
     changes = {"category": [template.category, new]}
     access.note(viewer, Action.CHANGED, template, changes=changes)
-    return Done(f"The category of {template} is {new}.")
+    return Done(_("{template} has a new category.").format(template=template))
 
 
 def delete(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -125,7 +129,10 @@ def delete(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     access.note(viewer, Action.DELETED, template, changes=values)
     url = reverse("console:templates", args=[viewer.organization_id])
     remaining = variants.find(viewer, [template.name]).get(template.name)
-    return Done(f"{template} is deleted.", remaining[0].url if remaining else url)
+    return Done(
+        _("{template} is deleted.").format(template=template),
+        remaining[0].url if remaining else url,
+    )
 
 
 def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -142,10 +149,10 @@ def test(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     result = send(viewer.organization_id, body, user_id=viewer.user.pk)
     access.note(viewer, Action.TESTED, version, text=f"message {result.message_id}")
     to = viewer.shown(contact.email if template.channel == "EMAIL" else contact.mobile)
-    words = f"Version {version.version} is on its way to {to or contact.name}."
     if result.status not in ("ACCEPTED", "SENT", "DELIVERED", "SENDING"):
-        words = f"The test was not sent: {result.status}. Its page says why."
-    return Done(words)
+        return Done(_("The test wasn't sent. Open it under Messages to see why."))
+    words = _("Version {number} is on its way to {recipient}.")
+    return Done(words.format(number=version.version, recipient=to or contact.name))
 
 
 def _request(
@@ -173,13 +180,15 @@ def _own_contact(viewer: Viewer) -> ContactRecord:
     """
     email = viewer.user.email
     if not email:
-        raise errors.InvalidPayload.at("test", "Your account has no email address.")
+        raise errors.InvalidPayload.at(
+            "test", _("Your account has no email address. Add one to your profile.")
+        )
     if contacts := people.find(viewer.organization_id, email, limit=1):
         return contacts[0]
     is_embedded = platforms.get(viewer.organization_id).kind == platforms.EMBEDDED
     if not is_embedded or not viewer.may(Permission.CHANGE_PEOPLE):
-        message = f"No contact has your address {email}. Add yourself under Contacts."
-        raise errors.InvalidPayload.at("test", message)
+        message = _("No contact has your address {email}. Add yourself under Contacts.")
+        raise errors.InvalidPayload.at("test", message.format(email=email))
     user = viewer.user
     name = user.last_name or user.get_username()
     fields = {"first_name": user.first_name, "last_name": name, "email": email}
@@ -198,33 +207,42 @@ def request_review(request: HttpRequest, viewer: Viewer, template: Template) -> 
     publishing.request_review(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.REVIEW_REQUESTED, row)
-    return Done(f"{_count(rows)} for review. Another person may now approve.")
+    words = ngettext(
+        "{count} draft is for review. Another person may now approve it.",
+        "{count} drafts are for review. Another person may now approve them.",
+        len(rows),
+    )
+    return Done(words.format(count=len(rows)))
 
 
 # --- publishing ---------------------------------------------------------------------------------
 def publish(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Make a version active, now or at a time."""
     row = _shown(request, template)
+    _require_declared([row])
     form = PublishForm(request.POST)
     if not form.is_valid():
         raise _invalid(form)
     if at := form.moment(viewer):
         publishing.publish_at(row, viewer.actor, at)
         access.note(viewer, Action.PUBLISH_ORDERED, row, changes=access.values(at=at.isoformat()))
-        return Done(f"Version {row.version} will be active at {at:%d %b %Y, %H:%M %Z}.")
+        words = _("Version {number} will be active at {time}.")
+        return Done(words.format(number=row.version, time=f"{at:%d %b %Y, %H:%M %Z}"))
     publishing.publish(row, viewer.actor)
     access.note(viewer, Action.PUBLISHED, row)
-    return Done(f"Version {row.version} is active.")
+    return Done(_("Version {number} is active.").format(number=row.version))
 
 
 def publish_all(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Make the drafts of all languages and channels active; all of them or none."""
     rows = _drafts(viewer, template)
     _require_seen(request, rows)
+    _require_declared(rows)
     publishing.publish_all(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.PUBLISHED, row)
-    return Done(f"{_count(rows)} active now.")
+    words = ngettext("{count} draft is active now.", "{count} drafts are active now.", len(rows))
+    return Done(words.format(count=len(rows)))
 
 
 def approve(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -234,19 +252,26 @@ def approve(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     publishing.approve(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.APPROVED, row)
-    return Done(f"{_count(rows)} approved.")
+    words = ngettext("{count} draft is approved.", "{count} drafts are approved.", len(rows))
+    return Done(words.format(count=len(rows)))
 
 
 def approve_and_publish(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Approve all drafts that wait for a review, and make them active; all of them or none."""
     rows = [each for each in _drafts(viewer, template) if each.review_by]
     _require_seen(request, rows)
+    _require_declared(rows)
     publishing.approve(rows, viewer.actor)
     publishing.publish_all(rows, viewer.actor)
     for row in rows:
         access.note(viewer, Action.APPROVED, row)
         access.note(viewer, Action.PUBLISHED, row)
-    return Done(f"{_count(rows)} approved, and active now.")
+    words = ngettext(
+        "{count} draft is approved, and active now.",
+        "{count} drafts are approved, and active now.",
+        len(rows),
+    )
+    return Done(words.format(count=len(rows)))
 
 
 def end_order(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -254,14 +279,15 @@ def end_order(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     row = _shown(request, template)
     publishing.end_order(row)
     access.note(viewer, Action.STOPPED, row, text="publishing at a time")
-    return Done(f"Draft {row.version} stays a draft.")
+    return Done(_("Draft {number} stays a draft.").format(number=row.version))
 
 
 def archive(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Archive the variant: nothing more is sent by it."""
     publishing.archive(template)
     access.note(viewer, Action.ARCHIVED, template)
-    return Done(f"{template} is archived. To make a version active brings it back.")
+    words = _("{template} is archived. To bring it back, make a version active.")
+    return Done(words.format(template=template))
 
 
 WRITING: Acts[Template] = {
@@ -283,12 +309,19 @@ PUBLISHING: Acts[Template] = {
 }
 
 
+def _require_declared(rows: Sequence[TemplateVersion]) -> None:
+    """Raise InvalidPayload if a draft names a variable that it doesn't declare."""
+    for row in rows:
+        if row.state == TemplateVersion.State.DRAFT:
+            versions.require_declared(row)
+
+
 def _shown(request: HttpRequest, template: Template) -> TemplateVersion:
     """Return the version that the person has before them. Raise DraftChanged, InvalidPayload."""
     seen = written.seen(request.POST)
     row = live.shown_version(template, seen.version) if seen.version else None
     if row is None:
-        raise errors.InvalidPayload.at("version", "There is no such version.")
+        raise errors.InvalidPayload.at("version", _("This version doesn't exist any more."))
     if row.state == TemplateVersion.State.DRAFT and row.revision != seen.revision:
         raise drafts.DraftChanged(row)
     return row
@@ -306,7 +339,7 @@ def _drafts(viewer: Viewer, template: Template) -> list[TemplateVersion]:
     ).select_related("template")
     versions = [row for row in rows.order_by("pk") if row.version == numbers[row.template_id]]
     if not versions:
-        raise errors.InvalidPayload.at("version", "There is no draft.")
+        raise errors.InvalidPayload.at("version", _("There is no draft."))
     return versions
 
 
@@ -329,10 +362,6 @@ def _is_variant(request: HttpRequest, template: Template) -> bool:
     """Return whether a form is of a template's language and channel."""
     names = (request.POST.get("language"), request.POST.get("channel"))
     return names == (template.language, template.channel)
-
-
-def _count(rows: list[TemplateVersion]) -> str:
-    return "1 draft is" if len(rows) == 1 else f"{len(rows)} drafts are"
 
 
 def _invalid(form: forms.Form) -> errors.InvalidPayload:

@@ -8,6 +8,8 @@ from typing import Literal
 import orjson
 from django import forms
 from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
@@ -46,6 +48,14 @@ class FieldDifference:
     """The unified difference; empty if the texts are too long for it."""
 
 
+STATES = {
+    "DRAFT": gettext_lazy("draft"),
+    "ACTIVE": gettext_lazy("active"),
+    "ARCHIVED": gettext_lazy("archived"),
+}
+"""The states of a version in words, by their code."""
+
+
 class ComparisonForm(forms.Form):
     """The two versions that are compared. They begin with what was changed last."""
 
@@ -56,9 +66,12 @@ class ComparisonForm(forms.Form):
         previous = active if active != newest else next(iter(numbers[1:]), newest)
         values = {"old": data.get("old", str(previous)), "new": data.get("new", str(newest))}
         super().__init__(values, auto_id="compare_%s", label_suffix="")
-        offered = [(number, f"Version {number}, {state.lower()}") for number, state in choices]
-        error_messages = {"invalid_choice": "There is no version %(value)s."}
-        for name, label in (("old", "From"), ("new", "To")):
+        words = _("Version {number}, {state}")
+        offered = [
+            (number, words.format(number=number, state=STATES[state])) for number, state in choices
+        ]
+        error_messages = {"invalid_choice": _("There is no version %(value)s.")}
+        for name, label in (("old", _("From")), ("new", _("To"))):
             self.fields[name] = forms.TypedChoiceField(
                 choices=offered, coerce=int, label=label, error_messages=error_messages
             )
@@ -87,7 +100,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         request,
         viewer,
         "studio/compare",
-        f"Compare versions of {name}",
+        _("Compare versions of {template}").format(template=name),
         template_name=name,
         variant=template,
         back=variants.url_of(template),
@@ -105,7 +118,7 @@ def _compared(
 ) -> tuple[list[FieldDifference], list[str]]:
     """Return the texts that differ, and the labels of those that do not."""
     old_texts, new_texts = _texts(template, old), _texts(template, new)
-    labels = {name: FIELD_LABELS.get(name, name.capitalize()) for name in new_texts}
+    labels = {name: str(FIELD_LABELS.get(name, name.capitalize())) for name in new_texts}
     differences = [
         FieldDifference(
             name,

@@ -2,6 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
 
 _FRAME = """<!doctype html>
 <html lang="en">
@@ -25,13 +31,13 @@ class Layout:
     """An email to begin with. `name` is that of the new template."""
 
     name: str
-    title: str
-    text: str
+    title: "StrPromise"
+    text: "StrPromise"
     """What it is for."""
     fields: Mapping[str, object]
 
 
-def _layout(name: str, title: str, use: str, subject: str, text: str) -> Layout:
+def _layout(name: str, title: "StrPromise", use: "StrPromise", subject: str, text: str) -> Layout:
     """Build a layout; each paragraph of the text is one of the HTML."""
     paragraphs = text.split("\n\n")
     content = "\n".join([_HEAD.format(subject), *(f"<p>{each}</p>" for each in paragraphs)])
@@ -50,24 +56,24 @@ def _layout(name: str, title: str, use: str, subject: str, text: str) -> Layout:
 LAYOUTS = (
     _layout(
         "welcome",
-        "Welcome",
-        "Greets a new customer.",
+        gettext_lazy("Welcome"),
+        gettext_lazy("Greets a new customer."),
         "Welcome to {{ org.name }}",
         "Hello {{ contact.first_name }}\n\nYour account is ready. "
         "Reply to this email if you need help.",
     ),
     _layout(
         "notice",
-        "Notice",
-        "Says that something has changed.",
+        gettext_lazy("Notice"),
+        gettext_lazy("Says that something has changed."),
         "News about your account",
         "Hello {{ contact.first_name }}\n\nSomething about your account has changed. "
         "You don't need to do anything.",
     ),
     _layout(
         "appointment",
-        "Appointment",
-        "Reminds somebody of a date.",
+        gettext_lazy("Appointment"),
+        gettext_lazy("Reminds somebody of a date."),
         "Your appointment",
         "Hello {{ contact.first_name }}\n\nWe look forward to seeing you. "
         "Tell us if you can't come.",

@@ -11,11 +11,13 @@ from dataclasses import asdict
 import orjson
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import variants, written
+from messaging.console.studio import variants, versions, written
 from messaging.content import drafts, previews, rendering, samples
 from messaging.content.previews import DraftPreview
 from messaging.models import Template, TemplateVersion
@@ -37,8 +39,8 @@ BASE = '<base href="https://rendering.invalid/" target="_blank">'
 to a window that the sandbox does not open. Only the first of a document's bases counts."""
 DARK = '<meta name="color-scheme" content="dark">'
 _HEAD = re.compile(r"\A(?:\s++|<!--.*?-->)*+<!doctype[^>]*+>", re.IGNORECASE | re.DOTALL)
-UNPARSED = "This is no template yet: see the problems."
-_STRANGER = "You may not see contacts, so the sample person is shown."
+UNPARSED = gettext_lazy("This is no template yet: see the problems.")
+_STRANGER = gettext_lazy("You may not see contacts, so you see the sample person.")
 
 
 def _json(data: object, status: int = 200) -> HttpResponse:
@@ -76,6 +78,7 @@ def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
             "warnings": [each._asdict() for each in rendered.warnings],
             "sms": asdict(rendered.sms) if rendered.sms else None,
             "fields": _fields(request, version, draft_preview),
+            "undeclared": versions.undeclared(draft_preview.names, version.variables),
         }
     return _json(answer)
 
@@ -85,13 +88,13 @@ def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
 def frame(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     """Return the rendered HTML of the texts in the form as a document for a sandboxed frame."""
     try:
-        draft_preview, _, _ = _rendered(request, viewer, name)
+        draft_preview = _rendered(request, viewer, name)[0]
     except (errors.InvalidPayload, errors.RateLimited, ValueError) as error:
         html, problem = "", str(error)
     else:
         html = (draft_preview.rendered and draft_preview.rendered.html) or ""
         problem = draft_preview.failure or (
-            "There is no HTML." if draft_preview.rendered else UNPARSED
+            _("There is no HTML.") if draft_preview.rendered else str(UNPARSED)
         )
     body = html or str(format_html("<p>{}</p>", problem))
     return framed(body, dark=request.POST.get("form") == "dark")
@@ -120,7 +123,7 @@ def draft(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
     except drafts.DraftChanged as error:
         changed_row = error.row
         change = (
-            {"by": changed_row.edited_by or "somebody", "version": changed_row.version}
+            {"by": changed_row.edited_by or _("Somebody else"), "version": changed_row.version}
             if changed_row
             else {}
         )
@@ -238,13 +241,13 @@ def _contact(viewer: Viewer, contact_id: str) -> ContactRecord:
     if not contact_id:
         return samples.PERSON
     if not viewer.may(Permission.SEE_MESSAGES):
-        raise errors.InvalidPayload.at("contact", _STRANGER)
+        raise errors.InvalidPayload.at("contact", str(_STRANGER))
     is_valid = len(contact_id) <= 64 and "\0" not in contact_id
     contact = (
         get_contacts(viewer.organization_id, [contact_id]).get(contact_id) if is_valid else None
     )
     if contact is None:
-        raise errors.InvalidPayload.at("contact", "There is no such contact.")
+        raise errors.InvalidPayload.at("contact", _("This contact doesn't exist any more."))
     return contact._replace(email=viewer.shown(contact.email), mobile=viewer.shown(contact.mobile))
 
 

@@ -1,6 +1,7 @@
 """Partials: their list, and a page for each to write, review and publish it."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -8,6 +9,8 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from messaging.console import access
@@ -21,11 +24,14 @@ from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action, Actor
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
+
 SHOWN = 50
 """The most partials on a page of the list, and the most versions on a partial's page."""
-CHANGED = (
-    "{} has changed the draft meanwhile, and nothing was overwritten. Save yours as another draft, "
-    "or open the page again to see theirs."
+CHANGED = gettext_lazy(
+    "{person} has changed the draft meanwhile, and nothing was overwritten. Save yours as another "
+    "draft, or open the page again to see theirs."
 )
 State = PartialVersion.State
 
@@ -36,7 +42,9 @@ class NewPartialForm(forms.Form):
     name = forms.CharField(
         max_length=64,
         validators=Partial._meta.get_field("name").validators[:1],
-        error_messages={"invalid": "Use letters, digits, - and _. Begin with a letter or digit."},
+        error_messages={
+            "invalid": gettext_lazy("Use letters, digits, - and _. Begin with a letter or digit.")
+        },
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "footer"}),
     )
 
@@ -47,8 +55,8 @@ class TextForm(forms.Form):
     text = forms.CharField(
         strip=False,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false"}),
-        help_text="Liquid. A partial sees only the values that render passes to it.",
-        error_messages={"required": "Enter the text of the partial."},
+        help_text=gettext_lazy("Liquid. A partial sees only the values that render passes to it."),
+        error_messages={"required": gettext_lazy("Enter the text of the partial.")},
     )
 
     def clean_text(self) -> str:
@@ -78,7 +86,7 @@ def show_list(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "studio/partials",
-        "Partials",
+        _("Partials"),
         partials=[(row, url_of(row), _states(row, newest.get(row.pk))) for row in shown],
         following=shown[-1].name if len(found) > SHOWN else "",
         term=term,
@@ -99,7 +107,7 @@ def _add(viewer: Viewer, form: NewPartialForm) -> Partial | None:
         with transaction.atomic():
             (partial,) = partials.add_all(viewer.organization_id, [name])
     except IntegrityError:
-        form.add_error("name", f"A partial named {name} exists already.")
+        form.add_error("name", _("A partial named {name} exists already.").format(name=name))
         return None
     access.note(viewer, Action.ADDED, partial)
     return partial
@@ -107,13 +115,13 @@ def _add(viewer: Viewer, form: NewPartialForm) -> Partial | None:
 
 def _states(partial: Partial, draft: PartialVersion | None) -> list[tuple[str, str]]:
     """Return a partial's state in words, each with the name of a colour."""
-    states = [("Active", "good") if partial.is_published else ("Not published", "warn")]
+    states = [(_("Active"), "good") if partial.is_published else (_("Not published"), "warn")]
     if draft:
-        states.append((f"Draft {draft.version}", "info"))
+        states.append((_("Draft {number}").format(number=draft.version), "info"))
         if draft.approved_by:
-            states.append(("Approved", "good"))
+            states.append((_("Approved"), "good"))
         elif draft.review_by:
-            states.append(("Waits for review", "warn"))
+            states.append((_("Waiting for review"), "warn"))
     return states
 
 
@@ -156,12 +164,13 @@ def _save(request: HttpRequest, viewer: Viewer, partial: Partial) -> HttpRespons
     try:
         row = partials.save(partial, text, viewer.actor, seen)
     except drafts.DraftChanged as error:
-        by = (error.row and error.row.edited_by) or "Somebody else"
-        form.add_error("text", CHANGED.format(by))
+        by = (error.row and error.row.edited_by) or _("Somebody else")
+        form.add_error("text", CHANGED.format(person=by))
         return _page(request, viewer, partial, form=form, is_changed=True)
     if row.version != seen.version:
         access.note(viewer, Action.ADDED, partial, text=f"draft {row.version}")
-    messages.success(request, f"Draft {row.version} is saved. Templates don't use it yet.")
+    words = _("Draft {number} is saved. Templates don't use it yet.")
+    messages.success(request, words.format(number=row.version))
     return HttpResponseRedirect(url_of(partial))
 
 
@@ -235,14 +244,14 @@ def _version(request: HttpRequest, partial: Partial) -> PartialVersion:
     seen = written.seen(request.POST)
     row = partial.versions.filter(version=seen.version).first()
     if row is None:
-        raise errors.InvalidPayload.at("version", "There is no such version.")
+        raise errors.InvalidPayload.at("version", _("This version doesn't exist any more."))
     if row.state == State.DRAFT and row.revision != seen.revision:
         raise drafts.DraftChanged(row)
     return row
 
 
 def _on_version(
-    act: Callable[[PartialVersion, Actor], None], action: Action, words: str
+    act: Callable[[PartialVersion, Actor], None], action: Action, words: "StrPromise"
 ) -> Callable[[HttpRequest, Viewer, Partial], Done]:
     """Return what a button does with the version that the person has before them."""
 
@@ -250,7 +259,7 @@ def _on_version(
         row = _version(request, partial)
         act(row, viewer.actor)
         access.note(viewer, action, partial, text=f"version {row.version}")
-        return Done(words.format(row.version))
+        return Done(words.format(number=row.version))
 
     return do
 
@@ -262,29 +271,31 @@ def _delete(request: HttpRequest, viewer: Viewer, partial: Partial) -> Done:
     url = reverse("console:partials", args=[viewer.organization_id])
     partials.delete(partial)
     access.note(viewer, Action.DELETED, partial, changes=values)
-    return Done(f"The partial {partial.name} is deleted.", url)
+    return Done(_("The partial {name} is deleted.").format(name=partial.name), url)
 
 
 _WRITING: actions.Acts[Partial] = {
     "request_review": _on_version(
         lambda row, by: publishing.request_review([row], by),
         Action.REVIEW_REQUESTED,
-        "Draft {} is for review. Another person may now approve it.",
+        gettext_lazy("Draft {number} is for review. Another person may now approve it."),
     ),
     "discard": _on_version(
-        lambda row, _: drafts.discard(row, drafts.Seen(row.version, row.revision)),
+        lambda row, by: drafts.discard(row, drafts.Seen(row.version, row.revision)),
         Action.DELETED,
-        "Draft {} is deleted.",
+        gettext_lazy("Draft {number} is deleted."),
     ),
 }
 _PUBLISHING: actions.Acts[Partial] = {
     "approve": _on_version(
-        lambda row, by: publishing.approve([row], by), Action.APPROVED, "Draft {} is approved."
+        lambda row, by: publishing.approve([row], by),
+        Action.APPROVED,
+        gettext_lazy("Draft {number} is approved."),
     ),
     "publish": _on_version(
         partials.publish,
         Action.PUBLISHED,
-        "Version {} is active. Templates use it within two seconds.",
+        gettext_lazy("Version {number} is active. Templates use it within two seconds."),
     ),
     "delete": _delete,
 }

@@ -6,6 +6,8 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -35,8 +37,10 @@ class SchemaForm(forms.Form):
         label="JSON Schema",
         encoder=_Indented,
         widget=forms.Textarea(attrs={"rows": 24, "spellcheck": "false"}),
-        help_text="Draft 2020-12. A request whose variables don't fit is rejected.",
-        error_messages={"invalid": "This isn't JSON. Check quotes, commas and brackets."},
+        help_text=gettext_lazy("Draft 2020-12. A request whose variables don't fit is rejected."),
+        error_messages={
+            "invalid": gettext_lazy("This isn't JSON. Check quotes, commas and brackets.")
+        },
     )
 
     def clean_schema(self) -> dict[str, object]:
@@ -63,10 +67,11 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
             try:
                 row = live.store(viewer, template, texts, written.seen(request.POST))
             except drafts.DraftChanged as error:
-                by = (error.row and error.row.edited_by) or "Somebody else"
+                by = (error.row and error.row.edited_by) or _("Somebody else")
                 form.add_error("schema", CHANGED.format(by))
             else:
-                messages.success(request, f"Draft {row.version} is saved with the new schema.")
+                words = _("Draft {number} is saved with the new schema.")
+                messages.success(request, words.format(number=row.version))
                 return HttpResponseRedirect(url)
     seen = {key: getattr(version, key) if version else 0 for key in ("version", "revision")}
     if form.is_bound:
@@ -76,7 +81,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         request,
         viewer,
         "studio/schema",
-        f"Variables of {name}",
+        _("Variables of {template}").format(template=name),
         variant=template,
         back=url,
         form=form,

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import MomentField
@@ -18,7 +20,7 @@ CHANNELS = [(each.value, each.value) for each in Channel]
 
 
 def _language(initial: str = "") -> forms.ChoiceField:
-    choices = [("", "Choose"), *languages.choices()]
+    choices = [("", _("Choose")), *languages.choices()]
     return forms.ChoiceField(choices=choices, initial=initial, widget=LongSelect)
 
 
@@ -26,7 +28,7 @@ def _category(
     viewer: Viewer, initial: str, *further: str, is_filter: bool = False
 ) -> forms.ChoiceField:
     names = sorted({*organization_policy.of(viewer.organization_id).categories, *further})
-    choices = [*([("", "All")] if is_filter else []), *((each, each) for each in names)]
+    choices = [*([("", _("All"))] if is_filter else []), *((each, each) for each in names)]
     return forms.ChoiceField(choices=choices, initial=initial, required=not is_filter)
 
 
@@ -37,7 +39,9 @@ class NewTemplateForm(forms.Form):
         max_length=200,
         validators=Template._meta.get_field("name").validators[:1],
         error_messages={
-            "invalid": "Use letters, digits, -, . and _. Begin with a letter or digit."
+            "invalid": gettext_lazy(
+                "Use letters, digits, -, . and _. Begin with a letter or digit."
+            )
         },
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "welcome"}),
     )
@@ -52,7 +56,7 @@ class NewTemplateForm(forms.Form):
 class TemplateFilterForm(forms.Form):
     """What a list of templates shows. A value that isn't offered doesn't filter."""
 
-    channel = forms.ChoiceField(choices=[("", "All"), *CHANNELS], required=False)
+    channel = forms.ChoiceField(choices=[("", gettext_lazy("All")), *CHANNELS], required=False)
 
     def __init__(self, viewer: Viewer, data: QueryDict) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
@@ -66,9 +70,9 @@ class AnotherForm(forms.Form):
     def __init__(self, template: Template, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="another_%s", label_suffix="")
         self.fields["to_language"] = _language()
-        self.fields["to_language"].label = "Language"
+        self.fields["to_language"].label = _("Language")
         self.fields["to_channel"] = forms.ChoiceField(
-            choices=CHANNELS, initial=template.channel, label="Channel"
+            choices=CHANNELS, initial=template.channel, label=_("Channel")
         )
 
 
@@ -78,13 +82,13 @@ class TemplateCategoryForm(forms.Form):
     def __init__(self, viewer: Viewer, template: Template, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="category_%s", label_suffix="")
         self.fields["to_category"] = _category(viewer, template.category, template.category)
-        self.fields["to_category"].label = "Category"
+        self.fields["to_category"].label = _("Category")
 
 
 class PublishForm(forms.Form):
     """When a version is made active."""
 
-    at = MomentField(required=False, label="When (empty: now)")
+    at = MomentField(required=False, label=gettext_lazy("Date (now if empty)"))
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="publish_%s", label_suffix="")

@@ -11,6 +11,9 @@ from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
@@ -26,18 +29,21 @@ IN_MEMORY = 5_000_000
 """The most bytes of an export that are kept in memory."""
 PIECE = 64 * 1024
 
-TOO_LARGE = f"The archive is larger than {archives.BYTES_LIMIT // 10**6} MB."
+MEGABYTES = archives.BYTES_LIMIT // 10**6
+TOO_LARGE = format_lazy(gettext_lazy("The archive is larger than {size} MB."), size=MEGABYTES)
 
 
 class FileForm(forms.Form):
     """The archive that is to be imported."""
 
     file = forms.FileField(
-        label="Archive",
+        label=gettext_lazy("Archive"),
         # the theme's script expects the theme's own markup
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".zip,application/zip"}),
         max_length=200,
-        help_text=f"A zip of at most {archives.BYTES_LIMIT // 10**6} MB, as an export writes it.",
+        help_text=format_lazy(
+            gettext_lazy("A zip of at most {size} MB, as an export writes it."), size=MEGABYTES
+        ),
     )
 
     def clean_file(self) -> bytes:
@@ -106,10 +112,10 @@ def _archive(request: HttpRequest) -> bytes:
         content = base64.b64decode(request.POST.get("archive", ""), altchars=b"-_", validate=True)
     except binascii.Error as error:
         raise FilesRefused(
-            [FileProblem("The archive", "is not there. Choose it again.")]
+            [FileProblem(_("The archive"), _("The archive is missing. Choose it again."))]
         ) from error
     if len(content) > archives.BYTES_LIMIT:
-        raise FilesRefused([FileProblem("The archive", TOO_LARGE)])
+        raise FilesRefused([FileProblem(_("The archive"), str(TOO_LARGE))])
     return content
 
 
@@ -127,7 +133,7 @@ def _page(
         request,
         viewer,
         "studio/import",
-        "Import templates",
+        _("Import templates"),
         form=form,
         problems=problems,
         archive=base64.urlsafe_b64encode(archive).decode(),
@@ -143,8 +149,7 @@ def _sentence(changes: list[FileChange]) -> str:
         kind: sum(each.kind == kind for each in changes)
         for kind in ("created", "changed", "unchanged")
     }
-    summary = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     active = sum(each.is_published for each in changes)
-    return f"Imported: {summary}." + (
-        f" {active} made active." if active else " Nothing is active yet."
-    )
+    done = _("Imported: {created} created, {changed} changed, {unchanged} unchanged.")
+    published = _("{count} made active.") if active else _("Nothing is active yet.")
+    return f"{done.format(**counts)} {published.format(count=active)}"

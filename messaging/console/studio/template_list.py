@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext as _
 
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -46,7 +47,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "studio/list",
-        "Templates",
+        _("Templates"),
         templates=variants_by_name.items(),
         following=urlencode(following, doseq=True) if len(names) > SHOWN else "",
         is_filtered=bool(term or state or chosen),

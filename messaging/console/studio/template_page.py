@@ -1,24 +1,33 @@
 """A template's page: its variants as tabs, the editor, the rendering, and the history."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.studio import actions, live, variants, versions, written
+from messaging.console.studio import actions, live, translations, variants, versions, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm, TemplateCategoryForm
 from messaging.console.studio.variants import Variant
 from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
 from messaging.content import drafts, publishing
+from messaging.domain.channels import Channel
 from messaging.models import Template, TemplateVersion
 from rme.tenants.access.roles import Permission
+from rme.tenants.organizations import languages
 
 ONE_LINE = ("subject", "title", "image", "link", "badge")
-FORMS = [("desktop", "Desktop"), ("phone", "Phone"), ("dark", "Dark"), ("text", "Plain text")]
+FORMS = [
+    ("desktop", gettext_lazy("Desktop")),
+    ("phone", gettext_lazy("Phone")),
+    ("dark", gettext_lazy("Dark")),
+    ("text", gettext_lazy("Plain text")),
+]
 
 
 @access.page_for(Permission.SEE_TEMPLATES)
@@ -80,6 +89,10 @@ def _page(
         rows=written.schema_rows(version.variables if version else {}),
         kinds=written.KIND_LABELS.items(),
         data=version.data.items() if version and template.channel == "PUSH" else None,
+        parts=_parts(template, version),
+        new_languages=_new_languages(viewer, template, every),
+        changed_texts=[FIELD_LABELS[each] for each in translations.changed_texts(viewer, template)],
+        is_source=template.language == viewer.organization.language,
         another=AnotherForm(template),
         category_form=TemplateCategoryForm(viewer, template),
         publish_form=PublishForm(),
@@ -106,6 +119,30 @@ def _fields(
         for name in drafts.BY_CHANNEL[template.channel]
         if name in FIELD_LABELS
     ]
+
+
+def _parts(template: Template, version: TemplateVersion | None) -> list[dict[str, object]]:
+    """Return the parts of an email by their tabs: first those that are used."""
+    if template.channel != Channel.EMAIL:
+        return []
+    texts = drafts.texts_of(version)
+    main = "mjml" if texts["mjml"] and not texts["html"] else "html"
+    used = [name for name in ("html", "mjml") if texts[name] or name == main] + ["text"]
+    unused = [name for name in ("html", "mjml") if name not in used]
+    return [
+        {"name": name, "label": FIELD_LABELS[name], "is_used": name in used}
+        for name in (*used, *unused)
+    ]
+
+
+def _new_languages(
+    viewer: Viewer, template: Template, every: Sequence[Variant]
+) -> list[tuple[str, str]]:
+    """Return the languages of the organization's templates that this one lacks; one query."""
+    there = {each.language for each in every if each.channel == template.channel}
+    rows = Template.objects.filter(organization_id=viewer.organization_id, archived_at=None)
+    codes = {viewer.organization.language, *rows.values_list("language", flat=True).distinct()}
+    return sorted(((code, languages.name(code)) for code in codes - there), key=itemgetter(1))
 
 
 def _text(value: object) -> str:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from messaging.console.access import Viewer
 from messaging.domain.channels import Channel
@@ -59,23 +60,23 @@ class Variant:
         """Return its state in words, each with the name of a colour."""
         states = []
         if self.is_archived:
-            states.append(("Archived", "muted-status"))
+            states.append((_("Archived"), "muted-status"))
         elif self.active:
-            states.append((f"Version {self.active} is active", "good"))
+            states.append((_("Version {number} is active").format(number=self.active), "good"))
         elif not self.draft:
-            states.append(("Nothing is active", "warn"))
+            states.append((_("Nothing is active"), "warn"))
         if self.draft:
-            states.append((f"Draft {self.draft}", "info"))
+            states.append((_("Draft {number}").format(number=self.draft), "info"))
         if self.problem:
-            states.append(("Could not be published", "bad"))
+            states.append((_("Could not be published"), "bad"))
         elif self.publish_at:
-            states.append(("Will be published", "info"))
+            states.append((_("Will be published"), "info"))
         elif self.approved_by:
-            states.append(("Approved", "good"))
+            states.append((_("Approved"), "good"))
         elif self.review_by:
-            states.append(("Waits for review", "warn"))
+            states.append((_("Waiting for review"), "warn"))
         if self.lags:
-            states.append(("Behind the default language", "warn"))
+            states.append((_("Translation outdated"), "warn"))
         return states
 
 

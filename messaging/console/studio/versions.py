@@ -1,15 +1,20 @@
 """The history of a variant: its versions, and which variables each began or ceased to use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from messaging.content import costly_steps, drafts, rendering, samples, templates
 from messaging.models import Template, TemplateVersion
+from rme.core import errors
 
 SHOWN = 20
 LONGEST = 300_000
 """Characters of all texts of the versions whose variables are looked up, newest first."""
+PLAIN = frozenset({"$schema", "title", "description", "type", "properties", "required"})
+"""The keys of a schema whose properties are all that it declares."""
 _OURS = frozenset({"contact", "org", "sender", "record", "unsubscribe_url"})
 
 
@@ -71,6 +76,26 @@ def variables(organization_id: str, rows: Sequence[TemplateVersion]) -> list[fro
     )
     by_version = dict(zip(compiled, names, strict=True))
     return [_without_ours(by_version.get(row.pk)) for row in rows]
+
+
+def undeclared(names: Iterable[str | None], schema: Mapping[str, object]) -> list[str]:
+    """Return the variables that texts name and a schema lacks, sorted.
+
+    Rules that aren't rows of the studio, such as `allOf`, may declare any: then there are none.
+    """
+    if schema.keys() - PLAIN:
+        return []
+    declared = schema.get("properties")
+    known = declared if isinstance(declared, dict) else {}
+    return sorted({name for name in names if name} - _OURS - known.keys())
+
+
+def require_declared(row: TemplateVersion) -> None:
+    """Raise InvalidPayload if a draft names a variable that its schema lacks."""
+    (names,) = variables(row.template.organization_id, [row])
+    if missing := undeclared(names or (), row.variables or {}):
+        problem = _("{names} isn't declared. Declare it under Variables, then publish.")
+        raise errors.InvalidPayload.at("variables", problem.format(names=", ".join(missing)))
 
 
 def _without_ours(names: frozenset[str | None] | None) -> frozenset[str] | None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.content import drafts
 from messaging.content.inputs import DRAFT
@@ -23,14 +25,14 @@ KINDS: Mapping[str, Mapping[str, object]] = {
     "other": {},
 }
 KIND_LABELS = {
-    "text": "Text",
-    "integer": "Whole number",
-    "number": "Number",
-    "boolean": "Yes or no",
-    "choice": "Choice",
-    "list": "List of texts",
-    "numbers": "List of numbers",
-    "other": "As in the schema",
+    "text": gettext_lazy("Text"),
+    "integer": gettext_lazy("Whole number"),
+    "number": gettext_lazy("Number"),
+    "boolean": gettext_lazy("Yes or no"),
+    "choice": gettext_lazy("Choice"),
+    "list": gettext_lazy("List of texts"),
+    "numbers": gettext_lazy("List of numbers"),
+    "other": gettext_lazy("As in the schema"),
 }
 """The types of variables. `other` is what only a schema describes; it is kept as it is."""
 _ROW = re.compile(r"v(\d{1,4})_name")
@@ -107,7 +109,11 @@ def schema_of(form: QueryDict, stored_schema: Mapping[str, object]) -> dict[str,
         if not name:
             continue
         if not name.isidentifier() or name in properties:
-            problem = "stands twice" if name in properties else "is not a name like order_number"
+            problem = (
+                _("This name is used twice.")
+                if name in properties
+                else _("Use a name like order_number.")
+            )
             raise errors.InvalidPayload.at(f"variables.{name}", problem)
         old = rules.get(form.get(f"v{number}_was", name))
         kind = form.get(f"v{number}_kind", "text")
@@ -128,7 +134,7 @@ _OWN = ("type", "properties", "required")
 def _rule(name: str, kind: str, example: str, old: Mapping[str, object]) -> dict[str, object]:
     """Return the rule of a variable: as it was, with what the row has changed."""
     if kind not in KINDS:
-        raise errors.InvalidPayload.at(f"variables.{name}", "there is no such type")
+        raise errors.InvalidPayload.at(f"variables.{name}", _("Choose a type."))
     if kind == "other" or (_kind(old) == kind and _example(old) == example):
         return dict(old)
     base = dict(old) if _kind(old) == kind else _described(old)
@@ -137,7 +143,7 @@ def _rule(name: str, kind: str, example: str, old: Mapping[str, object]) -> dict
     words = [each.strip() for each in example.split(",") if each.strip()]
     if kind == "choice":
         if not words:
-            raise errors.InvalidPayload.at(f"variables.{name}", "needs its choices, with commas")
+            raise errors.InvalidPayload.at(f"variables.{name}", _("List the choices with commas."))
         return {**rule, "enum": words}
     rule.pop("examples", None)
     return {**rule, "examples": [_value(name, kind, example, words)]} if example else rule
@@ -161,7 +167,9 @@ def _value(name: str, kind: str, example: str, words: list[str]) -> object:
             case "numbers":
                 return [float(each) for each in words]
     except ValueError:
-        raise errors.InvalidPayload.at(f"variables.{name}", "the example is no number") from None
+        raise errors.InvalidPayload.at(
+            f"variables.{name}", _("The example must be a number.")
+        ) from None
     return example
 
 
@@ -220,7 +228,7 @@ def _badge(text: str) -> int | None:
     if not text.strip():
         return None
     if not text.strip().isdecimal() or len(text) > 9:
-        raise errors.InvalidPayload.at("badge", "is not a number")
+        raise errors.InvalidPayload.at("badge", _("Enter a number."))
     return int(text)
 
 

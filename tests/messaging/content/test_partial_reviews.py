@@ -165,7 +165,7 @@ def test_draft_is_reviewed_published_and_rolled_back(org, ann, footer):
     bob = person("bob", org, Membership.Role.APPROVER)
     save_partial(ann, footer, "Yours truly")
     press(ann, footer, "request_review")
-    assert "Waits for review" in ann.get(url("partials")).content.decode()
+    assert "Waiting for review" in ann.get(url("partials")).content.decode()
     press(bob, footer, "approve")
     press(ann, footer, "publish")
     assert versions_of(footer) == [

@@ -57,6 +57,8 @@ ROUTES = {
     "console:send": (P.OPERATE, P.OPERATE),
     "console:send_frame": (NOBODY, P.OPERATE),
     "console:partials": (P.SEE_TEMPLATES, P.CHANGE_TEMPLATES),
+    "console:template_xliff": (P.SEE_TEMPLATES, NOBODY),
+    "console:template_translation": (NOBODY, P.CHANGE_TEMPLATES),
     "console:partial": (P.SEE_TEMPLATES, P.CHANGE_TEMPLATES),
     "console:partial_publish": (NOBODY, P.PUBLISH_TEMPLATES),
     "console:sample_contacts": (P.SEE_MESSAGES, NOBODY),

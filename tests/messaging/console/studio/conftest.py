@@ -9,7 +9,9 @@ from tests.messaging.console.studio.scene import client_of
 
 @pytest.fixture
 def row(org):
-    return factories.template(org, name="order", html="<p>{{ note }}</p>")
+    text = {"type": "string"}
+    variables = {"type": "object", "properties": {"note": text, "nota": text}}
+    return factories.template(org, name="order", html="<p>{{ note }}</p>", variables=variables)
 
 
 @pytest.fixture

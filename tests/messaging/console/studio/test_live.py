@@ -113,7 +113,7 @@ def test_contact_and_sample_values_are_escaped_and_foreign_contacts_rejected(ann
     )
     other = factories.contact(factories.organization("other"), first_name="Grace")
     assert rendered(ann, row, contact=other.pk)["errors"][0]["message"] == (
-        "There is no such contact."
+        "This contact doesn't exist any more."
     )
 
 
@@ -131,5 +131,5 @@ def test_contacts_are_masked_for_roles_without_addresses(ann, org, row):
     assert rendered(editor, row, contact=ada.pk)["errors"][0]["field"] == "contact"
     assert editor.get(url("sample_contacts") + "?q=lovelace").status_code == 404
     assert rendered(ann, row, contact="nobody")["errors"][0]["message"] == (
-        "There is no such contact."
+        "This contact doesn't exist any more."
     )

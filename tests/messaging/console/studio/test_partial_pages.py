@@ -182,7 +182,7 @@ def test_list_finds_partials_and_shows_their_state(ann, org):
     assert list(listed("?q=EAD")) == ["header"]
     assert list(listed("?after=banner")) == ["footer", "header"]
     press(ann, Partial.objects.get(name="footer"), "request_review")
-    assert listed()["footer"] == ["Active", "Draft 2", "Waits for review"]
+    assert listed()["footer"] == ["Active", "Draft 2", "Waiting for review"]
 
 
 def test_list_and_page_ask_no_more_for_more(ann, org):

@@ -65,7 +65,7 @@ def test_publishing_needs_a_second_person_if_the_rules_require_one(ann, ben, row
     assert words(do(ann, "publish_all", new)) == [OTHER]
     assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
     assert words(do(ann, "request_review", new, publish=False)) == [
-        "1 draft is for review. Another person may now approve."
+        "1 draft is for review. Another person may now approve it."
     ]
     assert words(do(ann, "approve", new)) == [OTHER]
     assert words(do(ben, "approve", new)) == ["1 draft is approved."]
@@ -106,7 +106,7 @@ def test_draft_changed_since_the_page_was_shown_is_not_approved(ann, ben, row, r
     save(ann, german, subject="Buy at evil.example")
     do(ann, "request_review", new, publish=False)
     assert words(do(ben, action, new, drafts=shown)) == [
-        "ann has changed it meanwhile. Nothing was overwritten; this is how it is now."
+        "ann has changed this meanwhile. Nothing was overwritten."
     ]
     assert not TemplateVersion.objects.exclude(approved_by="").exists()
     assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
@@ -171,7 +171,7 @@ def test_scheduled_publishing_can_be_cancelled_and_must_be_in_the_future(ann, ro
 
 def test_archived_template_is_not_sent_until_a_version_is_activated(ann, org, row):
     assert words(do(ann, "archive", row)) == [
-        "order (en_US, EMAIL) is archived. To make a version active brings it back."
+        "order (en_US, EMAIL) is archived. To bring it back, make a version active."
     ]
     assert states(row) == {1: "ARCHIVED"}
     assert Template.objects.get(name="order").archived_at is not None
