@@ -4,6 +4,7 @@ import { getChunks, MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { shown } from "./reading.js";
+import { say } from "./words.js";
 
 const COLLAPSED = { margin: 3, minSize: 6 };
 const DIFF = { scanLimit: 1000, timeout: 500 };
@@ -15,11 +16,11 @@ function compared({ name, label, language, old, new: next }, { old: before, new:
   const kind = language || "text";
   const shared = { highlightChanges: true, gutter: true, collapseUnchanged, diffConfig: DIFF };
   if (isWide) {
-    const side = (text, version) => ({ doc: text, extensions: [shown(kind, `${label}, version ${version}`), readOnly] });
+    const side = (text, version) => ({ doc: text, extensions: [shown(kind, say("one", { label, number: version })), readOnly] });
     const merge = new MergeView({ a: side(old, before), b: side(next, after), ...shared });
     return { name, view: merge.b, dom: merge.dom, destroy: () => merge.destroy() };
   }
-  const both = `${label}, version ${before} and version ${after}`;
+  const both = say("both", { label, before, after });
   const view = new EditorView({
     doc: next,
     extensions: [shown(kind, both), readOnly, unifiedMergeView({ original: old, mergeControls: false, ...shared })],
@@ -53,7 +54,7 @@ function comparison(data) {
     const position = Math.min(chunk.fromB, view.state.doc.length);
     view.dispatch({ selection: { anchor: position }, effects: EditorView.scrollIntoView(position, { y: "center" }) });
     view.focus();
-    state.textContent = `Change ${at + 1} of ${found.length}.`;
+    state.textContent = say("change", { number: at + 1, count: found.length });
   }
   document.getElementById("compare-next").addEventListener("click", () => go(1));
   document.getElementById("compare-previous").addEventListener("click", () => go(-1));

@@ -1,10 +1,9 @@
 // The draft is saved when typing pauses. What somebody else has changed meanwhile is never overwritten. The
 // form says in `data-unsaved` whether something isn't saved yet: the page asks before it is lost.
 import { ask, formOf } from "./ask.js";
+import { say } from "./words.js";
 
-const LOGGED_OUT = "Not saved: you are logged out, or may not write here any more. Log in in another window; the next change tries again.";
-const AWAY = "Not saved: the server does not answer. The next change tries again.";
-const say = (text) => { document.getElementById("studio-state").textContent = text; };
+const show = (text) => { document.getElementById("studio-state").textContent = text; };
 
 export function makeDraft(form, address, { showProblems }) {
   const notice = document.getElementById("studio-changed");
@@ -26,11 +25,11 @@ export function makeDraft(form, address, { showProblems }) {
     mark(false);
     const body = formOf(form);
     if (anew) body.set("anew", "1");
-    say("Saving …");
+    show(say("saving"));
     const answer = await ask(address, body);
     if (!answer || answer.isForeign) {
       mark(true);
-      say(answer ? LOGGED_OUT : AWAY);
+      show(say(answer ? "loggedOut" : "away"));
       return false;
     }
     const { ok, found } = answer;
@@ -38,16 +37,16 @@ export function makeDraft(form, address, { showProblems }) {
       adopt(found);
       notice.hidden = true;
       stopped = false;
-      say(`Draft ${found.version} is saved.`);
+      show(say("saved", { number: found.version }));
       return true;
     }
     mark(true);
     if (found.changed) {
       stopped = true;
       notice.hidden = false;
-      notice.querySelector("span").textContent = `${found.changed.by} has changed this template meanwhile. Your text is not saved, and nothing was overwritten. `;
+      notice.querySelector("span").textContent = `${say("changed", { person: found.changed.by })} `;
     } else showProblems(found.errors || [], "");
-    say("Not saved.");
+    show(say("notSaved"));
     return false;
   }
 

@@ -5,6 +5,7 @@ import { makeDraft } from "./draft.js";
 import { chooseForms, chooseParts, showFrame, showProblems, showRendering, showUndeclared } from "./preview.js";
 import { declare, growRows, variableNames } from "./rows.js";
 import { chooseContact, showSamples } from "./samples.js";
+import { say } from "./words.js";
 
 const PAUSE = 300;
 
@@ -17,7 +18,7 @@ function studio(form, data) {
     const answer = await ask(data.preview, formOf(form));
     if (!answer || turn !== latest) return;
     const { found } = answer;
-    if (answer.isForeign) return showProblems([], "There is no rendering: you are logged out, or may not see it any more.");
+    if (answer.isForeign) return showProblems([], say("noPreview"));
     const problems = found.problems || found.errors || [];
     for (const each of editors) mark(each, problems.filter(({ field, line }) => line && field === each.name));
     showProblems(problems, found.failure);

@@ -1,4 +1,6 @@
 // The rendering: asked for when typing pauses, shown beside the editor, its HTML in a frame.
+import { say } from "./words.js";
+
 const show = (name, text) => {
   for (const each of document.querySelectorAll(`[data-show="${name}"]`)) each.textContent = text ?? "";
 };
@@ -8,10 +10,10 @@ const item = (text, tag = "li") => Object.assign(document.createElement(tag), { 
 export function showRendering(found) {
   for (const name of ["subject", "text", "title", "body", "image", "link", "badge"]) show(name, found[name]);
   const { sms } = found;
-  show("size", sms && `${sms.encoding}, ${sms.characters} characters, ${sms.segments} segment${sms.segments === 1 ? "" : "s"}`);
-  show("forced", found.forced?.length ? `UCS-2 because of: ${found.forced.join(" ")}` : "");
+  show("size", sms && say(sms.segments === 1 ? "segment" : "segments", sms));
+  show("forced", found.forced?.length ? say("forced", { characters: found.forced.join(" ") }) : "");
   show("data", found.data && Object.entries(found.data).map(([name, text]) => `${name}: ${text}`).join("\n"));
-  const missing = found.missing?.length ? [`Without a value: ${found.missing.join(", ")}`] : [];
+  const missing = found.missing?.length ? [say("missing", { names: found.missing.join(", ") })] : [];
   const warnings = (found.warnings || []).map((each) => `${each.field}: ${each.message}`);
   document.getElementById("studio-warnings").replaceChildren(...[...missing, ...warnings].map((text) => item(text)));
 }
@@ -19,11 +21,10 @@ export function showRendering(found) {
 // A variable that the texts name and the schema lacks is declared by one click.
 export function showUndeclared(names, declare) {
   const place = document.getElementById("studio-undeclared");
-  const say = (text, name) => text.replace("{name}", name);
   place.replaceChildren(...names.map((name) => {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "c-button c-small", textContent: say(place.dataset.declare, name) });
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "c-button c-small", textContent: say("declare", { name }) });
     button.addEventListener("click", () => declare(name));
-    const row = item(`${say(place.dataset.problem, name)} `);
+    const row = item(`${say("undeclared", { name })} `);
     row.append(button);
     return row;
   }));
@@ -46,7 +47,7 @@ export function chooseParts(form) {
 }
 
 export function showProblems(problems, failure) {
-  const lines = problems.map((each) => `${each.field}${each.line ? `, line ${each.line}` : ""}: ${each.message}`);
+  const lines = problems.map((each) => `${each.line ? say("atLine", each) : `${each.field}: ${each.message}`}`);
   if (failure) lines.push(failure);
   const place = document.getElementById("studio-problems");
   const text = lines.join("\n");

@@ -1,5 +1,6 @@
 // What a template is tried with: a contact, and a field for each plain value of the variables.
 import { ask } from "./ask.js";
+import { say } from "./words.js";
 
 const PREFIX = "s:";
 
@@ -7,7 +8,7 @@ function control(field) {
   const options = field.kind === "boolean" ? ["true", "false"] : field.choices;
   if (field.kind === "choice" || field.kind === "boolean") {
     const select = document.createElement("select");
-    for (const each of options) select.append(new Option(field.kind === "boolean" ? (each === "true" ? "yes" : "no") : each, each));
+    for (const each of options) select.append(new Option(field.kind === "boolean" ? (each === "true" ? say("yes") : say("no")) : each, each));
     return select;
   }
   return document.createElement(field.kind === "list" || field.kind === "numbers" ? "textarea" : "input");
@@ -65,7 +66,7 @@ export function chooseContact(form, address, changed) {
         row.append(button);
         return row;
       });
-      const none = Object.assign(document.createElement("li"), { textContent: found.problem || "Nobody was found." });
+      const none = Object.assign(document.createElement("li"), { textContent: found.problem || say("nobody") });
       list.replaceChildren(...(rows.length ? rows : [none]));
     }, 250);
   });

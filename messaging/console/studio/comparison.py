@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.studio import live, variants
-from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
+from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES, SCRIPT_WORDS
 from messaging.content import drafts
 from messaging.models import Template, TemplateVersion
 from rme.tenants.access.roles import Permission
@@ -109,7 +109,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         fields=differences,
         same=equal_labels,
         can_return=can_return and viewer.may(Permission.PUBLISH_TEMPLATES),
-        comparison={**numbers, "fields": fields},
+        comparison={**numbers, "fields": fields, "words": SCRIPT_WORDS},
     )
 
 

@@ -14,7 +14,7 @@ from messaging.console.access import Viewer
 from messaging.console.studio import actions, live, translations, variants, versions, written
 from messaging.console.studio.studio_forms import AnotherForm, PublishForm, TemplateCategoryForm
 from messaging.console.studio.variants import Variant
-from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES
+from messaging.console.studio.wording import FIELD_LABELS, LANGUAGES, SCRIPT_WORDS
 from messaging.content import drafts, publishing
 from messaging.domain.channels import Channel
 from messaging.models import Template, TemplateVersion
@@ -184,4 +184,5 @@ def _studio(
         "channel": template.channel,
         "isDraft": is_draft,
         "completion": versions.completion(viewer.organization_id),
+        "words": SCRIPT_WORDS,
     }
