@@ -16,7 +16,7 @@ from messaging.policy import organization_policy
 from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
 
-CHANNELS = [(each.value, each.value) for each in Channel]
+CHANNELS = [(each.value, each.label) for each in Channel]
 
 
 def _language(initial: str = "") -> forms.ChoiceField:
@@ -28,8 +28,15 @@ def _category(
     viewer: Viewer, initial: str, *further: str, is_filter: bool = False
 ) -> forms.ChoiceField:
     names = sorted({*organization_policy.of(viewer.organization_id).categories, *further})
-    choices = [*([("", _("All"))] if is_filter else []), *((each, each) for each in names)]
+    choices = [
+        *([("", _("All"))] if is_filter else []),
+        *((each, _category_name(each)) for each in names),
+    ]
     return forms.ChoiceField(choices=choices, initial=initial, required=not is_filter)
+
+
+def _category_name(code: str) -> str:
+    return code.replace("_", " ").capitalize()
 
 
 class NewTemplateForm(forms.Form):

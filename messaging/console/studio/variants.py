@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from messaging.console.access import Viewer
 from messaging.domain.channels import Channel
 from messaging.models import Template, TemplateVersion
+from rme.tenants.organizations import languages
 
 _ORDER = {each.value: place for place, each in enumerate(Channel)}
 _DRAFT = (
@@ -53,7 +54,7 @@ class Variant:
 
     @property
     def title(self) -> str:
-        return f"{self.language}, {self.channel}"
+        return f"{languages.name(self.language)}, {Channel(self.channel).label}"
 
     @property
     def states(self) -> list[tuple[str, str]]:

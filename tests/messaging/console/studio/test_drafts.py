@@ -187,12 +187,12 @@ def test_a_draft_is_deleted_and_an_active_version_never(ann, row):
 
 def test_only_a_template_that_was_never_active_is_deleted(ann, org, row):
     save(ann, row, subject="New")
-    assert "Delete en_US, EMAIL" not in ann.get(at(row)).content.decode()
+    assert "Delete English (United States), Email" not in ann.get(at(row)).content.decode()
     (refused,) = words(do(ann, "delete", row, publish=False))
     assert refused.startswith("template: A version is or was active, and messages refer to it.")
     do(ann, "another", row, publish=False, to_language="de", to_channel="EMAIL")
     german = TemplateVersion.objects.get(template__language="de")
-    assert "Delete de, EMAIL" in ann.get(at(german)).content.decode()
+    assert "Delete German, Email" in ann.get(at(german)).content.decode()
     shown = do(ann, "delete", german, publish=False)
     assert words(shown) == ["order (de, EMAIL) is deleted."]
     assert shown.redirect_chain == [(at(row), 302)]
@@ -268,7 +268,9 @@ def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     do(ann, "publish", draft_of(row))
     found = dict(ann.get(url("templates")).context["templates"])
     assert [(each.title, each.active, each.lags) for each in found["order"]] == [
-        ("en_US, EMAIL", 2, False), ("en_US, SMS", 1, False), ("de, EMAIL", 1, True),
+        ("English (United States), Email", 2, False),
+        ("English (United States), SMS", 1, False),
+        ("German, Email", 1, True),
     ]  # fmt: skip
     assert list(dict(ann.get(url("templates") + "?q=rde").context["templates"])) == ["order"]
     assert list(ann.get(url("templates") + "?after=order").context["templates"]) != []
