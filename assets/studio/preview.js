@@ -59,12 +59,12 @@ export function showProblems(problems, failure) {
 // The form itself goes to the frame: nothing is stored, and the document has its own policy.
 export function showFrame(form) {
   if (!document.getElementsByName("studio-rendering").length) return;
-  const { action, target } = form;
+  const { action } = form;
   form.action = form.dataset.frame;
   form.target = "studio-rendering";
   HTMLFormElement.prototype.submit.call(form);
   form.action = action;
-  form.target = target;
+  form.removeAttribute("target"); // with one it would be no form to write in: see forms.js
 }
 
 export function chooseForms(form, changed) {
