@@ -4,7 +4,7 @@
 // for this tab: if the next page isn't a page of the console (the session has ended, or the server has failed),
 // the form is filled in again when the same person comes back to it. Passwords, codes and files aren't stored.
 const STORED = "rme-input";
-const BACK = "#input"; // on the link by which an error page leads back to its form
+const BACK = "input-back"; // in the address by which a page without scripts leads back to its form
 const SECRET = "[type=password], [type=file], [autocomplete*=password], [autocomplete=one-time-code], [data-secret]";
 const SEEN = "[name=version], [name=revision]"; // by them the server finds what others have changed meanwhile
 const NO_INPUT = "[type=hidden]:not([name=version], [name=revision]), [type=submit], [type=button], [type=reset], [type=image], :disabled, [readonly]";
@@ -45,7 +45,12 @@ function askBeforeLoss(event) {
 
 // --- what is stored -----------------------------------------------------------------------------------
 const person = () => document.querySelector("[data-user]")?.dataset.user;
-const place = () => location.pathname + location.search;
+
+function place() {
+  const address = new URL(location);
+  address.searchParams.delete(BACK);
+  return address.pathname + address.search;
+}
 
 function read() {
   try {
@@ -129,7 +134,7 @@ function takeUp() {
   const input = read();
   if (!input) return;
   const isRefused = !person() || document.querySelector("[data-refused]") !== null;
-  const isBack = location.hash === BACK || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  const isBack = new URL(location).searchParams.has(BACK) || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   if (isRefused) write({ ...input, isRefused: true });
   else if (input.person !== person() || !(input.isRefused || isBack)) forget();
   else if (input.place === place()) {

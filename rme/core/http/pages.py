@@ -21,7 +21,7 @@ def error_page(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
         "error": error,
         "request_id": getattr(request, "id", ""),
         "way_on": CONSOLE if request.path_info.startswith(CONSOLE) else "",
-        "form_url": page_of(request) if request.method == "POST" else "",
+        "form_url": _back_url(request),
     }
     headers = {**error.headers, "Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
     page = render_to_string("error.html", context)
@@ -39,6 +39,12 @@ def page_of(request: HttpRequest) -> str:
     if page.netloc != request.get_host() or not page.path.startswith(CONSOLE):
         return ""
     return f"{page.path}?{page.query}" if page.query else page.path
+
+
+def _back_url(request: HttpRequest) -> str:
+    """Return the address of the page of a form, marked so that its input comes back there."""
+    page = page_of(request) if request.method == "POST" else ""
+    return page and f"{page}{'&' if '?' in page else '?'}input-back=1"
 
 
 def see_other(url: str) -> HttpResponse:
