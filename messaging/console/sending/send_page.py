@@ -84,7 +84,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "sending/send",
-        "Send a message",
+        _("Send a message"),
         form=form,
         preview=preview,
         person=None if newcomer else form.contact,
@@ -233,6 +233,8 @@ def _send(
     result = send(viewer.organization_id, body, idempotency_key=key, user_id=viewer.user.pk)
     if not result.replayed:
         access.note(viewer, Action.SENT, version, text=f"message {result.message_id}")
-    messages.success(request, "Scheduled." if result.scheduled_for else "The message is accepted.")
+    messages.success(
+        request, _("Scheduled.") if result.scheduled_for else _("The message is accepted.")
+    )
     args = [viewer.organization_id, result.message_id]
     return HttpResponseRedirect(reverse("console:message", args=args))

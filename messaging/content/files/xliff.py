@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from django.utils.translation import gettext as _
+
 from rme.core import errors
 
 NAMESPACE = "urn:oasis:names:tc:xliff:document:1.2"
@@ -78,18 +80,20 @@ def read(content: bytes) -> Translation:
     try:
         text = content.decode("utf-8-sig")
         if "<!DOCTYPE" in text.upper():
-            raise _refusal("The file has a document type. Export it without one.")
+            raise _refusal(_("The file has a document type. Export it without one."))
         root = ElementTree.fromstring(text)  # noqa: S314  # no document type, so no entities
         file = root.find(_name("file"))
     except (UnicodeDecodeError, ElementTree.ParseError) as error:
-        raise _refusal("This isn't an XLIFF file in UTF-8. Export it as XLIFF 1.2.") from error
+        message = _("This isn't an XLIFF file in UTF-8. Export it as XLIFF 1.2.")
+        raise _refusal(message) from error
     if file is None:
-        raise _refusal("The file has no XLIFF 1.2 content. Export it as XLIFF 1.2.")
+        raise _refusal(_("The file has no XLIFF 1.2 content. Export it as XLIFF 1.2."))
     texts: dict[str, str] = {}
     for unit in file.iter(_name("trans-unit")):
         name, target = unit.get("id", ""), unit.find(_name("target"))
         if name not in TEXTS:
-            raise _refusal(f"The file has a text {name[:40]!r}, which templates don't have.")
+            message = _("The file has a text {name}, which templates don't have.")
+            raise _refusal(message.format(name=name[:40]))
         words = "".join(target.itertext()) if target is not None else ""
         if words.strip():
             texts[name] = words
