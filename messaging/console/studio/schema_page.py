@@ -68,7 +68,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
                 row = live.store(viewer, template, texts, written.seen(request.POST))
             except drafts.DraftChanged as error:
                 by = (error.row and error.row.edited_by) or _("Somebody else")
-                form.add_error("schema", CHANGED.format(by))
+                form.add_error("schema", CHANGED.format(person=by))
             else:
                 words = _("Draft {number} is saved with the new schema.")
                 messages.success(request, words.format(number=row.version))

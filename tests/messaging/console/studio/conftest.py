@@ -9,9 +9,7 @@ from tests.messaging.console.studio.scene import client_of
 
 @pytest.fixture
 def row(org):
-    text = {"type": "string"}
-    variables = {"type": "object", "properties": {"note": text, "nota": text}}
-    return factories.template(org, name="order", html="<p>{{ note }}</p>", variables=variables)
+    return factories.template(org, name="order", html="<p>{{ note }}</p>")
 
 
 @pytest.fixture

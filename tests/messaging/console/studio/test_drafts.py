@@ -264,7 +264,7 @@ def test_editor_of_templates_changes_nothing_live(ann, org, row):
 def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     factories.template(org, name="order", language="de")
     factories.template(org, name="order", language="en_US", channel="SMS")
-    save(ann, row, subject="New")
+    save(ann, row, subject="New", text="", html="<p>Hello</p>")
     do(ann, "publish", draft_of(row))
     found = dict(ann.get(url("templates")).context["templates"])
     assert [(each.title, each.active, each.lags) for each in found["order"]] == [

@@ -23,6 +23,14 @@ OTHER = "review: Another person must approve it: you have written some of it."
 
 
 @pytest.fixture
+def row(org):
+    """Return a version that declares its variables: others aren't published in the studio."""
+    text = {"type": "string"}
+    variables = {"type": "object", "properties": {"note": text, "nota": text}}
+    return factories.template(org, name="order", html="<p>{{ note }}</p>", variables=variables)
+
+
+@pytest.fixture
 def reviewed(org):
     SendingRules.objects.create(organization=org, review_templates=True)
     organization_policy.forget(org.pk)
