@@ -16,9 +16,9 @@ from messaging.content import drafts
 from rme.core.http.json_field import JsonField
 from rme.tenants.access.roles import Permission
 
-CHANGED = (
-    "{} has changed the draft meanwhile, and nothing was overwritten. Copy your schema, open the "
-    "page again, and add your changes to theirs."
+CHANGED = gettext_lazy(
+    "{person} has changed the draft meanwhile, and nothing was overwritten. Copy your schema, open "
+    "the page again, and add your changes to theirs."
 )
 
 
@@ -46,7 +46,7 @@ class SchemaForm(forms.Form):
     def clean_schema(self) -> dict[str, object]:
         schema: object = self.cleaned_data["schema"] or {}
         if not isinstance(schema, dict):
-            raise forms.ValidationError('Enter an object, such as {"type": "object"}.')
+            raise forms.ValidationError(_('Enter an object, such as {"type": "object"}.'))
         return schema
 
 
