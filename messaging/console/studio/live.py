@@ -78,7 +78,7 @@ def preview(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase
             "warnings": [each._asdict() for each in rendered.warnings],
             "sms": asdict(rendered.sms) if rendered.sms else None,
             "fields": _fields(request, version, draft_preview),
-            "undeclared": versions.undeclared(draft_preview.names, version.variables),
+            "undeclared": versions.undeclared(version, draft_preview.names),
         }
     return _json(answer)
 

@@ -1,5 +1,6 @@
 """The history of a variant: its versions, and which variables each began or ceased to use."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,11 @@ LONGEST = 300_000
 """Characters of all texts of the versions whose variables are looked up, newest first."""
 PLAIN = frozenset({"$schema", "title", "description", "type", "properties", "required"})
 """The keys of a schema whose properties are all that it declares."""
+_SET = re.compile(
+    r"(?:\{%-?|\bliquid\b|\n)\s*(?:assign|capture|decrement|for|increment|tablerow)\s+([\w-]+)"
+)
+"""A name that Liquid sets."""
+_LOOPS = frozenset({"forloop", "tablerowloop"})
 _OURS = frozenset({"contact", "org", "sender", "record", "unsubscribe_url"})
 
 
@@ -78,22 +84,26 @@ def variables(organization_id: str, rows: Sequence[TemplateVersion]) -> list[fro
     return [_without_ours(by_version.get(row.pk)) for row in rows]
 
 
-def undeclared(names: Iterable[str | None], schema: Mapping[str, object]) -> list[str]:
-    """Return the variables that texts name and a schema lacks, sorted.
+def undeclared(version: TemplateVersion, names: Iterable[str | None]) -> list[str]:
+    """Return the variables that a version's texts name and its schema lacks, sorted.
 
-    Rules that aren't rows of the studio, such as `allOf`, may declare any: then there are none.
+    A name that a text sets itself is none. Rules that aren't rows of the studio, such as `allOf`,
+    may declare any: then there are none.
     """
+    schema: Mapping[str, object] = version.variables or {}
     if schema.keys() - PLAIN:
         return []
     declared = schema.get("properties")
     known = declared if isinstance(declared, dict) else {}
-    return sorted({name for name in names if name} - _OURS - known.keys())
+    texts = "\n".join(map(str, drafts.texts_of(version).values()))
+    ours = _OURS | _LOOPS | set(_SET.findall(texts))
+    return sorted({name for name in names if name} - ours - known.keys())
 
 
 def require_declared(row: TemplateVersion) -> None:
     """Raise InvalidPayload if a draft names a variable that its schema lacks."""
     (names,) = variables(row.template.organization_id, [row])
-    if missing := undeclared(names or (), row.variables or {}):
+    if missing := undeclared(row, names or ()):
         problem = _("{names} isn't declared. Declare it under Variables, then publish.")
         raise errors.InvalidPayload.at("variables", problem.format(names=", ".join(missing)))
 

@@ -59,6 +59,18 @@ def test_draft_is_published_and_rolled_back(ann, row):
     assert told == ["ann", "ann"]
 
 
+def test_undeclared_variable_stops_publishing(ann, row):
+    new = draft(ann, row, html="<p>{{ number }} {{ total }} {{ note }}</p>")
+    problem = "variables: number, total isn't declared. Declare it under Variables, then publish."
+    assert words(do(ann, "publish", new)) == [problem]
+    assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
+
+
+def test_names_that_a_text_sets_need_no_declaration(ann, row):
+    html = "{% assign a = note %}{% for i in nota %}{{ i }}{{ a }}{{ forloop.index }}{% endfor %}"
+    assert words(do(ann, "publish", draft(ann, row, html=html))) == ["Version 2 is active."]
+
+
 @pytest.mark.promise("templates-6")
 def test_unparsable_draft_is_not_published_and_says_where(ann, row):
     bad = draft(ann, row, html="<p>\n{{ note")
