@@ -156,7 +156,7 @@ def test_editor_of_templates_changes_no_live_partial(org):
             assert press(editor, row, act).status_code == 403
             # nor by the route of those who write
             assert words(press(editor, row, act, publish=False)) == [
-                "Nothing was done: choose one of the buttons."
+                "Nothing was done. Choose one of the buttons."
             ]
     footer.refresh_from_db()
     (draft,) = footer.versions.filter(state="DRAFT")

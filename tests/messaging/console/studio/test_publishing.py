@@ -145,7 +145,9 @@ def test_publishing_all_is_all_or_nothing(ann, row):
 def order(ann, org, number):
     """Order the publication of a draft of each of several templates for a time that has come."""
     for each in range(number):
-        row = factories.template(org, name=f"due{each}-{number}", html="{% render 'footer' %}")
+        row = factories.template(
+            org, name=f"due{each}-{number}", html="{% render 'footer' %}", text=""
+        )
         new = draft(ann, row)
         do(ann, "publish", new, at="2099-01-01T10:00")
     due = TemplateVersion.objects.filter(publish_at__isnull=False)
