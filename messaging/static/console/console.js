@@ -149,25 +149,6 @@ function tellLastHour(event) {
   if (spark && !spark.dataset.place) tellHour(spark, Infinity);
 }
 
-// A form with `data-warns` asks before the person leaves the page without what they typed.
-function warnOfLoss(form) {
-  let isChanged = form.querySelector("[role=alert]") !== null;
-  form.addEventListener("input", () => { isChanged = true; });
-  form.addEventListener("submit", () => { isChanged = false; });
-  window.addEventListener("beforeunload", (event) => { if (isChanged) event.preventDefault(); });
-}
-
-// A choice that changes which fields its form has: the server answers with that part of the page.
-function refreshFields(choice) {
-  const part = choice.dataset.refreshes;
-  choice.addEventListener("change", async () => {
-    const answer = await fetch(window.location.href, { method: "POST", body: new FormData(choice.form) }).catch(() => null);
-    const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
-    const fresh = page && page.getElementById(part);
-    if (fresh) document.getElementById(part).replaceWith(fresh);
-  });
-}
-
 // A field with `data-suggests` offers what that address knows of the typed text; the arrow keys and
 // Enter choose, as the pointer does.
 class Suggestions {
@@ -239,7 +220,6 @@ function fillFrame(form) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
   for (const each of document.querySelectorAll("[data-suggests]")) new Suggestions(each);
   for (const each of document.querySelectorAll("form[data-at-once]")) fillFrame(each);
   for (const each of document.querySelectorAll("[data-move]")) {

@@ -161,22 +161,6 @@ function refreshFields(choice) {
   });
 }
 
-// A field for a person suggests contacts while somebody types.
-function suggestContacts(field) {
-  const list = Object.assign(document.createElement("datalist"), { id: `${field.id}_contacts` });
-  field.after(list);
-  field.setAttribute("list", list.id);
-  let timer;
-  field.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(async () => {
-      const answer = await fetch(`${field.dataset.suggests}?q=${encodeURIComponent(field.value)}`).catch(() => null);
-      const { contacts } = (answer?.ok && await answer.json().catch(() => null)) || { contacts: [] };
-      list.replaceChildren(...contacts.map(({ typed, name, address }) => new Option([name, address].filter(Boolean).join(", "), typed)));
-    }, 250);
-  });
-}
-
 // A button that makes a passkey and sends it with its form, without the fields of a password.
 function offerPasskey(part) {
   if (!window.PublicKeyCredential) return;
@@ -202,7 +186,6 @@ function offerPasskey(part) {
 document.addEventListener("DOMContentLoaded", () => {
   for (const each of document.querySelectorAll("[data-passkey]")) offerPasskey(each);
   for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
-  for (const each of document.querySelectorAll("[data-suggests]")) suggestContacts(each);
   takeUp();
 });
 let isLoggedOut = false;
