@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from messaging.reports import first_steps
 from messaging.reports.first_steps import Progress
@@ -54,7 +55,7 @@ def show(request: HttpRequest, organization_id: str) -> HttpResponse:
         raise Http404
     context = {
         **admin.site.each_context(request),
-        "title": f"First steps of {checklists[0].name}",
+        "title": _("First steps of %(name)s") % {"name": checklists[0].name},
         "checklist": _checklist(checklists[0]),
     }
     return render(request, "admin/rme/first_steps.html", context)
@@ -63,12 +64,12 @@ def show(request: HttpRequest, organization_id: str) -> HttpResponse:
 def _provider_help(progress: Progress) -> str:
     """Return what the provider's step says: whether there is one, and whether it was checked."""
     if progress.provider_checked:
-        return "An account is active, and its connection was checked."
+        return _("An account is active, and its connection was checked.")
     if progress.provider:
-        return "An account is active. Open it and check its connection."
+        return _("An account is active. Open it and check its connection.")
     if progress.simulator:
-        return "The simulator receives your messages. Add a provider to deliver them."
-    return "Add an account of the service that delivers your email, SMS or push."
+        return _("The simulator receives your messages. Add a provider to deliver them.")
+    return _("Add an account of the service that delivers your email, SMS or push.")
 
 
 def _checklist(progress: Progress) -> Checklist:
@@ -83,10 +84,12 @@ def _checklist(progress: Progress) -> Checklist:
     templates = reverse("console:templates", args=[progress.organization_id])
     organization = reverse("admin:tenants_organization_change", args=[progress.organization_id])
     steps = [
-        FirstStep("Organization", "Name, time zone, language and region.", True, organization),
         FirstStep(
-            "Sender domain",
-            "The domain that your email comes from. A superuser verifies it.",
+            _("Organization"), _("Name, time zone, language and region."), True, organization
+        ),
+        FirstStep(
+            _("Sender domain"),
+            _("The domain that your email comes from. A superuser verifies it."),
             progress.domain,
             reverse(
                 f"console:{'domains' if progress.has_domain else 'new_domain'}",
@@ -94,26 +97,26 @@ def _checklist(progress: Progress) -> Checklist:
             ),
         ),
         FirstStep(
-            "Provider",
+            _("Provider"),
             _provider_help(progress),
             progress.provider,
             reverse("console:providers", args=[progress.organization_id]),
         ),
         FirstStep(
-            "Template",
-            "Write a template and publish it.",
+            _("Template"),
+            _("Write a template and publish it."),
             progress.template,
             templates,
         ),
         FirstStep(
-            "First message",
-            "Press Send test to me, on the page of a template.",
+            _("First message"),
+            _("Press Send test to me, on the page of a template."),
             progress.delivered,
             templates,
         ),
         FirstStep(
-            "Keys for your developers",
-            "An application for the REST API, or an API key for bots.",
+            _("Keys for your developers"),
+            _("An application for the REST API, or an API key for bots."),
             progress.keys,
             listed_or_new("tenants_application", exists=progress.keys),
         ),

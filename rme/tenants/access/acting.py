@@ -21,7 +21,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -107,10 +107,10 @@ def enter(request: HttpRequest) -> str:
     if acting is None or not person.is_authenticated:
         return ""
     if time.time() >= acting["until"]:
-        return "its time was over"
+        return gettext_noop("its time was over")
     target = User.objects.filter(pk=acting["user"]).first()
     if target is None or not may_act_as(person, target):
-        return "it is not allowed any more"
+        return gettext_noop("it is not allowed any more")
     roles.withhold(target, WITHHELD)
     acting_request = cast(ActingRequest, request)
     acting_request.acting_by, acting_request.acting_reason = person, acting["reason"]
@@ -186,7 +186,9 @@ class ActingMiddleware:
         cause = enter(request)
         if cause:
             end(request, cause)
-            messages.warning(request, _("You act as yourself again: %(cause)s.") % {"cause": cause})
+            messages.warning(
+                request, _("You act as yourself again: %(cause)s.") % {"cause": _(cause)}
+            )
             return redirect("admin:index")
         if hasattr(request, "acting_by") and request.path_info.startswith(CLOSED):
             raise PermissionDenied

@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
 
@@ -79,7 +79,7 @@ class OrganizationsInline(TenantInline):
 
 ROLES_LINK = "admin/rme/roles_link.html"
 DELETE_TRIES = 3
-IN_USE = (
+IN_USE = gettext_noop(
     "The organization is in use, so it wasn't deleted. Make it inactive, wait a minute, and delete "
     "it again."
 )
@@ -97,8 +97,10 @@ class OrganizationForm(TenantForm):
         organization_id: str = self.cleaned_data["id"]
         if audit.has_entries(organization_id):
             raise ValidationError(
-                "A deleted organization had this id, and its records may still be stored. "
-                "Choose another id."
+                gettext(
+                    "A deleted organization had this id, and its records may still be stored. "
+                    "Choose another id."
+                )
             )
         return organization_id
 
@@ -144,7 +146,7 @@ class OrganizationAdmin(OwnerAdmin):
                 queryset.delete()
                 connection.check_constraints()  # here, and not at the commit
                 return
-        raise errors.Unavailable(IN_USE)
+        raise errors.Unavailable(gettext(IN_USE))
 
 
 @admin.register(Membership)
@@ -160,7 +162,7 @@ class MembershipAdmin(OwnerAdmin):
     search_fields = ("user__username", "organization__name")
     actions_detail: ClassVar[list[str]] = ["act_as"]
 
-    @action(description="Act as this person", url_path="act-as", permissions=["view"])
+    @action(description=gettext_lazy("Act as this person"), url_path="act-as", permissions=["view"])
     def act_as(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Lead to the page where a person begins to act as another."""
         row = self.get_object(request, object_id)
@@ -180,9 +182,11 @@ class InvitationForm(TenantForm):
         organization, email = self.own_organization(), cleaned.get("email", "")
         if organization and email:
             if invitations.waiting(organization.pk).filter(email__iexact=email).exists():
-                self.add_error("email", "An invitation waits for this person. Withdraw it first.")
+                self.add_error(
+                    "email", gettext("An invitation waits for this person. Withdraw it first.")
+                )
             elif Membership.objects.filter(organization=organization, user__email__iexact=email):
-                self.add_error("email", "This person has a role here already.")
+                self.add_error("email", gettext("This person has a role here already."))
         return cleaned
 
 
@@ -241,7 +245,7 @@ class UserAdmin(DeploymentAdmin, DjangoUserAdmin):
     inlines: ClassVar[list[Any]] = [OrganizationsInline]
     actions_detail: ClassVar[list[str]] = ["act_as"]
 
-    @action(description="Act as this person", url_path="act-as", permissions=["view"])
+    @action(description=gettext_lazy("Act as this person"), url_path="act-as", permissions=["view"])
     def act_as(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Lead to the page where a person begins to act as another."""
         row = self.get_object(request, object_id)
