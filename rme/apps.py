@@ -62,7 +62,8 @@ def translate_names() -> None:
     """Have the names of tables and columns translated, which Django makes of those in the code."""
     for model in registry.get_models():
         meta = model._meta
-        meta.verbose_name_plural = _lazy(meta.verbose_name_plural)
+        # By default the plural appends an s when it is shown, which other languages don't do.
+        meta.verbose_name_plural = gettext_lazy(str(meta.verbose_name_plural))
         named: list[Any] = [meta, *meta.local_fields, *meta.local_many_to_many]
         for each in named:
             each.verbose_name = _lazy(each.verbose_name)

@@ -21,7 +21,7 @@ from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.routing import lanes
 from messaging.console.studio import partial_pages, variants
-from messaging.domain.channels import ALL, Channel
+from messaging.domain.channels import ALL
 from messaging.models import Delivery, Message, Partial, ProviderAccount, Template
 from messaging.store.archived import archive
 from messaging.store.reports import message_ids
@@ -237,7 +237,7 @@ def _accounts(search: Search) -> list[Result]:
     if not search.viewer.may(Permission.SEE_SETTINGS):
         return []
     rows = ProviderAccount.objects.filter(**_named(search)).order_by("name")[: search.limit]
-    return [Result(row.name, Channel(row.channel).label, lanes.account_url(row)) for row in rows]
+    return [Result(row.name, wording.channel(row.channel), lanes.account_url(row)) for row in rows]
 
 
 def _named(search: Search) -> dict[str, str]:
