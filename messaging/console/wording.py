@@ -30,15 +30,15 @@ REASONS: dict[str, str] = {
     "SUPPRESSED": gettext_noop("on the suppression list"),
     "NO_CONSENT": gettext_noop("no consent"),
     "DUPLICATE_ADDRESS": gettext_noop("another recipient of the message has the same address"),
-    "FREQUENCY_CAPPED": gettext_noop("had as many messages as the category's cap allows"),
+    "FREQUENCY_CAPPED": gettext_noop("frequency cap reached"),
     StatusReason.UNREACHABLE: gettext_noop("no address or device"),
     "NOT_FOUND": gettext_noop("no such contact"),
     "TEMPLATE_NOT_FOUND": gettext_noop("no active template in the language"),
     StatusReason.TEMPLATE_ERROR: gettext_noop("the text could not be rendered"),
-    StatusReason.PROVIDER_ERROR: gettext_noop("no provider took it"),
+    StatusReason.PROVIDER_ERROR: gettext_noop("rejected by the provider"),
     StatusReason.UNKNOWN_OUTCOME: gettext_noop("the provider gave no answer"),
     "RATE_LIMITED": gettext_noop("the rate limit was reached"),
-    StatusReason.EXPIRED: gettext_noop("its time had passed"),
+    StatusReason.EXPIRED: gettext_noop("it expired"),
     "INVALID_PAYLOAD": gettext_noop("the request was not valid"),
     "UNAVAILABLE": gettext_noop("the service was not available"),
 }
@@ -172,6 +172,13 @@ def channels(*, with_all: bool = False) -> dict[str, str]:
 
 def category(code: str) -> str:
     """Return a category as a label, such as `Order updates` for ORDER_UPDATES."""
+    if code == ALL:
+        return gettext("All categories")
+    return code.replace("_", " ").capitalize()
+
+
+def category(code: str) -> str:
+    """Return a category in words, such as `Order updates` for ORDER_UPDATES."""
     if code == ALL:
         return gettext("All categories")
     return code.replace("_", " ").capitalize()

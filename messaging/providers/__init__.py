@@ -1,8 +1,7 @@
 """The registry of providers: the one place that lists which exist, one line each.
 
-Other packages import `REGISTRY` and `choices`, and use `simulator`, `smtp` (the demo) and
-`unknown_codes`. The contract is
-`rme.core.provider`.
+Other packages import `REGISTRY` and `choices`, and use `simulator`, `smtp` (the demo),
+`unknown_codes` and `anymail` (the console's forms). The contract is `rme.core.provider`.
 """
 
 from messaging.providers.anymail import Anymail

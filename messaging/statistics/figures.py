@@ -141,6 +141,14 @@ def read(organization_id: str, *, test: bool, hours: int = HOURS) -> Statistics 
     )
 
 
+def read_accounts(organization_id: str) -> dict[int, list[HourFigures]]:
+    """Return the attempts of the last hours by account, by two statements; the oldest first."""
+    progress = minutes.read_progress()
+    if progress is None:
+        return {}
+    return _attempts(organization_id, progress.first_until, hour_of(progress.final_until))
+
+
 def last_hours(until: datetime, hours: int = HOURS) -> list[datetime]:
     """Return the beginnings of the last hours, the current one included."""
     last = hour_of(until - MINUTE)

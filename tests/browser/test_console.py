@@ -56,7 +56,7 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     Api(org).send(message(ada))
     journey.search(ada.email)
     expect(tab.locator(".c-headline")).to_contain_text(
-        "Not sent: ada@simulator.rme.test complained"
+        "Not sent. ada@simulator.rme.test complained"
     )
     assert journey.count <= 1
 
@@ -75,8 +75,8 @@ def test_open_a_message_from_its_figure(tab, journey, org, live_server):
 def test_cancel_one_scheduled_send(tab, journey, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
     journey.search(str(Message.objects.get().pk))
-    journey.fill("Why cancel?", "the congress is off")
-    journey.click("button", "Cancel")
+    journey.click("button", "Cancel send")
+    journey.click("button", "Cancel message")
     expect(tab.get_by_role("status")).to_contain_text("Done: 1 of 1.")
     assert Delivery.objects.get().status == "CANCELLED"
     assert journey.count <= 3
@@ -85,7 +85,7 @@ def test_cancel_one_scheduled_send(tab, journey, org):
 def test_opt_a_person_out_with_evidence(tab, journey, org):
     ada = factories.contact(org)
     journey.search("Lovelace")
-    journey.unfold("Record an opt-out")
+    journey.click("button", "Record opt-out")
     journey.fill("Evidence", "by phone on 3 May")
     journey.click("button", "Opt out")
     expect(tab.get_by_text("Opted out of all messages.")).to_be_visible()
@@ -105,7 +105,7 @@ def test_resend_failed_messages_of_one_provider_in_the_last_hour(tab, journey, o
     Delivery.objects.filter(pk=rows[0].pk).update(provider="another")
     Delivery.objects.filter(pk=rows[1].pk).update(status="SENT", reason=None)
     journey.search("mail-west")
-    journey.click("link", "What failed in the last hour")
+    journey.click("link", "Failures of the last hour")
     expect(tab.locator(".c-table tbody tr")).to_have_count(2)
     journey.click("link", "Resend failed")
     journey.fill("Why?", "the provider is up again")

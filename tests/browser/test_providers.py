@@ -37,10 +37,10 @@ def test_add_an_smtp_account_check_test_and_activate_it(tab, journey):
         journey.click("link", "Providers and routing")
         journey.click("link", "SMTP")
         journey.fill("host", f"127.0.0.1:{server.port}")
-        journey.choose("security", "NONE")
+        journey.choose("security", "None (not encrypted)")
         journey.click("button", "Save and check the connection")
         expect(tab.get_by_text("Checked on")).to_contain_text("works.", timeout=30_000)
-        journey.click("button", "Send a test")
+        journey.click("button", "Send test to me")
         expect(tab.get_by_text("The test to owner@acme.example: Accepted")).to_be_visible()
         journey.click("button", "Activate")
         expect(tab.locator(".c-headline")).to_contain_text("Active.")
@@ -57,7 +57,7 @@ def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
         )
     organization_policy.forget(org.pk)  # which the home page has read
     journey.click("link", "Providers and routing")
-    journey.fill("What would happen to", "+41791234567")
+    journey.fill("Try a recipient", "+41791234567")
     journey.click("button", "Show the route")
     expect(tab.locator(".c-headline")).to_have_text(
         "Sent by vonage: a transactional message by SMS."
@@ -74,12 +74,30 @@ def test_move_an_account_to_the_front(tab, journey, org, live_server):
     journey.click("link", "Providers and routing")
     journey.click("button", "Move sim-3 up")
     journey.click("button", "Move sim-3 up")
-    journey.fill("Why?", "cheaper")
-    journey.click("button", "Save the order")
-    expect(tab.get_by_text("Stored: sim-1, sim-2, sim-3.")).to_be_visible()
+    journey.fill("Reason", "cheaper")
+    journey.click("button", "Save order")
+    expect(tab.get_by_text("Order saved: sim-1, sim-2, sim-3.")).to_be_visible()
     names = ProviderAccount.objects.order_by("priority").values_list("name", flat=True)
     assert list(names) == ["sim-3", "sim-1", "sim-2"]
     assert journey.count <= 5
+
+
+def test_drag_an_account_to_the_front(tab, org, live_server):
+    for number in (1, 2, 3):
+        ProviderAccount.objects.create(
+            organization=org, name=f"sim-{number}", kind="simulator", channel="SMS", priority=number
+        )
+    tab.goto(f"{live_server.url}/admin/console/{org.pk}/providers/")
+    reason = tab.get_by_label("Reason")
+    expect(reason).to_be_hidden()  # nothing has changed
+    rows = tab.locator("[data-lane] tbody tr")
+    rows.nth(2).locator("[data-drag]").drag_to(rows.nth(0), target_position={"x": 5, "y": 2})
+    expect(rows.nth(0)).to_contain_text("sim-3")
+    reason.fill("cheaper")
+    tab.get_by_role("button", name="Save order").click()
+    expect(tab.get_by_text("Order saved: sim-1, sim-2, sim-3.")).to_be_visible()
+    names = ProviderAccount.objects.order_by("priority").values_list("name", flat=True)
+    assert list(names) == ["sim-3", "sim-1", "sim-2"]
 
 
 def test_change_an_account_and_delete_it(tab, journey, org):
@@ -93,11 +111,11 @@ def test_change_an_account_and_delete_it(tab, journey, org):
     expect(tab.get_by_role("alert")).to_contain_text("Give this again")
     expect(tab.get_by_label("host")).to_have_value("other.example")
     journey.fill("password", "typed")
-    journey.fill("name", "post")
+    journey.fill(tab.get_by_label("Name", exact=True), "post")
     journey.click("button", "Save")
     expect(tab.get_by_text("post is saved.")).to_be_visible()
     assert '"typed"' in ProviderAccount.objects.get().credentials
-    journey.click("button", "Delete account")
+    journey.click("button", "Delete")
     journey.click("button", "Delete account")
     expect(tab.get_by_text("post is deleted.")).to_be_visible()
     assert journey.count <= 10
@@ -108,10 +126,10 @@ def test_pause_two_accounts_at_once(tab, journey, org):
         ProviderAccount.objects.create(organization=org, name=name, kind="simulator", channel="SMS")
     journey.click("link", "Providers and routing")
     lane = tab.get_by_role("region", name="SMS")
-    journey.check(lane.locator("summary").last)
-    journey.check("vonage: active")
-    journey.check("twilio: active")
-    journey.fill(lane.get_by_label("Why?").last, "outage")
+    journey.click("button", "Pause several")
+    journey.check("vonage: Active")
+    journey.check("twilio: Active")
+    journey.fill(lane.get_by_role("dialog").get_by_label("Reason"), "outage")
     journey.click("button", "Pause")
     expect(tab.get_by_text("Paused: vonage, twilio.")).to_be_visible()
     assert set(ProviderAccount.objects.values_list("state", flat=True)) == {"PAUSED"}

@@ -99,6 +99,8 @@ def _form(request: HttpRequest, kind: BulkAction.Kind) -> ActionReasonForm:
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if kind in bulk_actions.DECISIONS:
         form.fields["why"].help_text = DECISION_REASON
+    elif "message" in request.POST:  # one message, which the person has just read
+        form.fields["why"].required = False
     return form
 
 

@@ -11,6 +11,9 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from messaging.console import access
 from messaging.console.access import Question, Viewer
@@ -31,28 +34,29 @@ from rme.tenants.oauth.permissions import event_rights
 OVERLAP_HOURS = int(endpoints.OVERLAP / timedelta(hours=1))
 
 
+_ALL_WORDS = format_lazy("{} ({})", ALL_EVENTS, gettext_lazy("all events of messages"))
+
+
 class EndpointForm(forms.Form):
     """The address of an endpoint, and the events that it gets."""
 
     url = forms.CharField(
         max_length=500,
-        label="URL",
-        help_text="rme sends events to this https address.",
+        label=gettext_lazy("URL"),
+        help_text=gettext_lazy("rme sends events to this https address."),
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "https://"}),
     )
     description = forms.CharField(
         required=False,
         max_length=200,
-        help_text="The name of the endpoint in lists.",
+        label=gettext_lazy("Description"),
+        help_text=gettext_lazy("The name of the endpoint in lists."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     types = forms.MultipleChoiceField(
-        label="Events",
-        choices=[
-            (each, f"{each} (all events of messages)" if each == ALL_EVENTS else each)
-            for each in TYPES
-        ],
-        error_messages={"required": "Choose at least one event."},
+        label=gettext_lazy("Events"),
+        choices=[(each, _ALL_WORDS if each == ALL_EVENTS else each) for each in TYPES],
+        error_messages={"required": gettext_lazy("Choose at least one event.")},
         widget=forms.CheckboxSelectMultiple,
     )
 
@@ -71,15 +75,20 @@ class EndpointForm(forms.Form):
         lacking = missing_rights(viewer.user, viewer.organization_id, event_rights(types))
         if lacking:
             rights = "; ".join(str(each.label) for each in lacking)
-            raise forms.ValidationError(f"Your role doesn't include: {rights}.")
+            text = _("Your role doesn't include: %(rights)s.")
+            raise forms.ValidationError(text % {"rights": rights})
         return types
 
 
 class PeriodForm(forms.Form):
     """The period whose events are replayed."""
 
-    since = MomentField(label="From")
-    until = MomentField(required=False, label="Until", help_text="Leave it empty for now.")
+    since = MomentField(label=gettext_lazy("From"))
+    until = MomentField(
+        required=False,
+        label=gettext_lazy("Until"),
+        help_text=gettext_lazy("Leave it empty for now."),
+    )
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -88,9 +97,9 @@ def add(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     viewer.require(Permission.CHANGE_WEBHOOKS)
     form = EndpointForm(viewer, data=request.POST if request.method == "POST" else None)
     if row := _store(viewer, form):
-        messages.success(request, f"{row} is added.")
+        messages.success(request, _("%(endpoint)s is added.") % {"endpoint": row})
         return _show_secret(request, row)
-    return _show(request, viewer, "developers/endpoint", "Add a webhook endpoint", form=form)
+    return _show(request, viewer, "developers/endpoint", _("Add a webhook endpoint"), form=form)
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -101,22 +110,22 @@ def change(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpRespon
     form, question = EndpointForm(viewer, row), None
     if request.method == "POST":
         button = request.POST.get("do", "")
-        question = None if request.POST.get("sure") else _QUESTIONS.get(button)
+        question = None if request.POST.get("sure") else _question(button)
         if button == "save":
             form = EndpointForm(viewer, row, request.POST)
             if stored := _store(viewer, form, row):
-                messages.success(request, f"{stored} is saved.")
+                messages.success(request, _("%(endpoint)s is saved.") % {"endpoint": stored})
                 return HttpResponseRedirect(_url(row))
         elif not question:
             act = _ACTS.get(button)
             if act:
                 return act(request, viewer, row)
-            messages.error(request, "Nothing was done. Choose one of the buttons.")
+            messages.error(request, _("Nothing was done. Choose one of the buttons."))
     return _show(
         request,
         viewer,
         "developers/endpoint",
-        f"Settings of {row}",
+        _("Settings of %(endpoint)s") % {"endpoint": row},
         endpoint=row,
         form=form,
         question=question,
@@ -137,13 +146,22 @@ def replay(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpRespon
         except errors.InvalidPayload as refusal:
             access.add_details(form, refusal)
         else:
-            events = "1 event is" if count == 1 else f"{count:,} events are"
-            rest = " There are more: replay a later period, too."
-            is_cut = count >= replays.REPLAY_LIMIT
-            messages.success(request, f"{events} queued for {row}.{rest if is_cut else ''}")
+            text = ngettext(
+                "%(count)s event is queued for %(endpoint)s.",
+                "%(count)s events are queued for %(endpoint)s.",
+                count,
+            )
+            messages.success(request, text % {"count": f"{count:,}", "endpoint": row})
+            if count >= replays.REPLAY_LIMIT:
+                messages.warning(request, _("There are more: replay a later period, too."))
             return HttpResponseRedirect(_url(row))
     return _show(
-        request, viewer, "developers/replay", f"Replay events to {row}", endpoint=row, form=form
+        request,
+        viewer,
+        "developers/replay",
+        _("Replay events to %(endpoint)s") % {"endpoint": row},
+        endpoint=row,
+        form=form,
     )
 
 
@@ -163,7 +181,7 @@ def _url(row: WebhookEndpoint) -> str:
 
 
 def _show_secret(request: HttpRequest, row: WebhookEndpoint) -> HttpResponseBase:
-    return shown_once.redirect(request, _url(row), row, ("Signing secret", row.secret))
+    return shown_once.redirect(request, _url(row), row, (_("Signing secret"), row.secret))
 
 
 def _store(
@@ -191,7 +209,8 @@ def _switch(*, enabled: bool) -> Callable[[HttpRequest, Viewer, WebhookEndpoint]
         fields = EndpointUpdateInput(enabled=enabled)
         reason = endpoints.DISABLED_BY_HAND
         managed_endpoints.update(_scope(viewer), str(row.pk), fields, viewer.actor, reason)
-        messages.success(request, f"{row} is {'enabled' if enabled else 'disabled'}.")
+        done = _("%(endpoint)s is enabled.") if enabled else _("%(endpoint)s is disabled.")
+        messages.success(request, done % {"endpoint": row})
         return HttpResponseRedirect(_url(row))
 
     return act
@@ -204,7 +223,7 @@ def _send_test(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> Ht
     except errors.InvalidPayload:
         messages.error(request, DISABLED)
     else:
-        messages.success(request, "The test event is on its way. Reload to see the answer.")
+        messages.success(request, _("The test event is on its way. Reload to see the answer."))
     return HttpResponseRedirect(_url(row))
 
 
@@ -217,7 +236,7 @@ def _rotate(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpR
 def _delete(request: HttpRequest, viewer: Viewer, row: WebhookEndpoint) -> HttpResponseBase:
     """Delete the endpoint with its deliveries."""
     managed_endpoints.delete(_scope(viewer), str(row.pk), viewer.actor)
-    messages.success(request, f"{row} is deleted.")
+    messages.success(request, _("%(endpoint)s is deleted.") % {"endpoint": row})
     return HttpResponseRedirect(reverse("console:webhooks", args=[viewer.organization_id]))
 
 
@@ -228,18 +247,20 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, WebhookEndpoint], HttpResponseBa
     "rotate": _rotate,
     "delete": _delete,
 }
-_QUESTIONS = {
-    "rotate": Question(
-        "rotate",
-        "Create a new secret",
-        "Replace the signing secret?",
-        f"Requests are signed with both secrets for {OVERLAP_HOURS} hours, then with the new one.",
-    ),
-    "delete": Question(
-        "delete",
-        "Delete endpoint",
-        "Delete this endpoint?",
-        "Its waiting events and its delivery log are deleted, too. You can't undo this.",
-    ),
-}
-"""What is asked before an act."""
+
+
+def _question(do: str) -> Question | None:
+    """Return what is asked before an act, if it needs that."""
+    match do:
+        case "rotate":
+            text = _(
+                "Requests are signed with both secrets for %(hours)s hours, then with the new."
+            )
+            effect = text % {"hours": OVERLAP_HOURS}
+            return Question(do, _("Create a new secret"), _("Replace the signing secret?"), effect)
+        case "delete":
+            effect = _(
+                "Its waiting events and its delivery log are deleted, too. You can't undo this."
+            )
+            return Question(do, _("Delete endpoint"), _("Delete this endpoint?"), effect)
+    return None

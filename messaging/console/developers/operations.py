@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from django.utils.translation import gettext_noop
 from pydantic import TypeAdapter
 
 from messaging.accept.requests import MESSAGE
@@ -52,36 +53,44 @@ _MESSAGE_FIELDS = (
 )
 OPERATIONS = (
     Operation(
-        "send", "Send a message", "send_message", "POST", "/rme/v1/messages", MESSAGE,
+        "send", gettext_noop("Send a message"),
+        "send_message", "POST", "/rme/v1/messages", MESSAGE,
         _MESSAGE_FIELDS,
     ),
     Operation(
-        "dry-run", "Try a message without sending (dry run)", "send_message", "POST",
+        "dry-run", gettext_noop("Try a message without sending (dry run)"),
+        "send_message", "POST",
         "/rme/v1/messages", MESSAGE, _MESSAGE_FIELDS, options={"dryRun": True},
     ),
     Operation(
-        "bulk", "Send up to 500 messages", "send_messages", "POST", "/rme/v1/messages/bulk",
+        "bulk", gettext_noop("Send up to 500 messages"),
+        "send_messages", "POST", "/rme/v1/messages/bulk",
         MESSAGE, _MESSAGE_FIELDS, in_list="messages",
     ),
     Operation(
-        "message", "Read a message", "get_message", "GET", "/rme/v1/messages/{message_id}",
+        "message", gettext_noop("Read a message"),
+        "get_message", "GET", "/rme/v1/messages/{message_id}",
         parameters={"message_id": "0199f0a2-7d2e-7c31-9a55-3d9f0b7e6a10"},
     ),
     Operation(
-        "consent", "Record consent", "record_consent", "POST", "/rme/v1/consent", CONSENT,
+        "consent", gettext_noop("Record consent"),
+        "record_consent", "POST", "/rme/v1/consent", CONSENT,
         ("contactId", "channel", "category", "status", "source", "evidence", "occurredAt"),
     ),
     Operation(
-        "suppression", "Suppress an address", "add_suppressions", "POST", "/rme/v1/suppressions",
+        "suppression", gettext_noop("Suppress an address"),
+        "add_suppressions", "POST", "/rme/v1/suppressions",
         SUPPRESSION, ("channel", "address", "contactId", "reason", "note", "expiresAt"),
         example={"channel": "EMAIL", "address": "ada@example.com"},
     ),
     Operation(
-        "device", "Register a device", "register_devices", "POST", "/rme/v1/devices", DEVICE,
+        "device", gettext_noop("Register a device"),
+        "register_devices", "POST", "/rme/v1/devices", DEVICE,
         ("contactId", "platform", "token", "app", "environment", "locale", "timeZone", "name"),
     ),
     Operation(
-        "render", "Preview a template", "render_template", "POST",
+        "render", gettext_noop("Preview a template"),
+        "render_template", "POST",
         "/rme/v1/templates/{name}/render", RENDER,
         ("language", "channel", "version", "contactId", "variables"),
         parameters={"name": "welcome"},

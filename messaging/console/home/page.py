@@ -12,8 +12,8 @@ from messaging.console import access, wording
 from messaging.console.access import Viewer, viewer_of
 from messaging.console.home import channels, needs
 from messaging.console.home.channels import Lists
-from messaging.console.home.charts import Chart, success
 from messaging.console.home.needs import Need
+from messaging.console.routing.health_bars import Chart, success
 from messaging.console.routing.routing_words import SENDING
 from messaging.domain.attention import AccountStatus
 from messaging.policy import organization_policy
@@ -159,7 +159,7 @@ def _strips(
                 url=reverse("console:provider", args=[viewer.organization_id, account.id])
                 if sees_settings
                 else "",
-                status=words,
+                status=str(words),
                 colour=colour,
                 chart=success(statistics.accounts.get(account.id, hours), viewer.zone),
             )

@@ -64,6 +64,10 @@ class MessageLine:
         """Return the recipient by name, or else by address."""
         return self.name or self.address or gettext("a person without a name")
 
+    @property
+    def channel(self) -> str:
+        return wording.channel(self.row.channel)
+
 
 def message_lines(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[MessageLine]:
     """Return deliveries in words: one query for their contents, one for their contacts."""

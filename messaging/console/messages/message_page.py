@@ -6,14 +6,22 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.filters.message_filter import RECIPIENTS
-from messaging.console.messages import explanations, message_list, message_record, sent_content
+from messaging.console.messages import (
+    explanations,
+    message_list,
+    message_record,
+    message_timeline,
+    sent_content,
+)
 from messaging.console.messages.explanations import Explanation, Moment
 from messaging.console.messages.message_list import MessageLine
+from messaging.console.messages.message_timeline import AttemptLine
 from messaging.domain.statuses import Status
 from messaging.models import Message
 from messaging.reports import delivery_list, queries
@@ -42,6 +50,7 @@ class _Recipients:
     lines: Sequence[MessageLine]
     explanations: Sequence[Explanation]
     moments: Sequence[Sequence[Moment]]
+    attempts: Sequence[Sequence[AttemptLine]]
 
 
 @access.page
@@ -61,11 +70,13 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         request,
         viewer,
         "message",
-        "Message",
+        _title(recipients, position),
         message=detail.message,
+        category=wording.category(detail.message.category),
         headline=_of_all(counts) if several else recipients.explanations[0],
         several=several,
         lines=recipients.lines[first_shown : first_shown + RECIPIENTS_SHOWN],
+        metadata=detail.message.metadata if viewer.sees_contents else {},
         shown_from=first_shown,
         earlier=max(0, first_shown - RECIPIENTS_SHOWN) if first_shown else None,
         later=first_shown + RECIPIENTS_SHOWN
@@ -74,6 +85,7 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         chosen=recipients.lines[position],
         explanation=recipients.explanations[position],
         moments=recipients.moments[position],
+        attempts=recipients.attempts[position],
         content=_content(viewer, row) if viewer.sees_contents else None,
         scheduled=counts[Status.SCHEDULED],
         # what is archived is only read
@@ -96,7 +108,7 @@ def record(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpRespon
         request,
         viewer,
         "message_record",
-        "Message as record",
+        _("Message as record"),
         message=detail.message,
         row=row,
         record=message_record.of(viewer, detail, row),
@@ -119,6 +131,17 @@ def html(request: HttpRequest, viewer: Viewer, message_id: UUID, position: int) 
     return HttpResponse(email.html, headers=policy)
 
 
+def _title(recipients: _Recipients, position: int) -> str:
+    """Return the channel and the recipient of a message, or how many recipients it has."""
+    count = len(recipients.rows)
+    if count > 1:
+        return _("Message to %(number)s recipients") % {"number": count}
+    line = recipients.lines[position]
+    channel = wording.channel(line.row.channel)
+    recipient = line.name or line.address or _("a deleted contact")
+    return _("%(channel)s to %(recipient)s") % {"channel": channel, "recipient": recipient}
+
+
 def _detail(viewer: Viewer, message_id: UUID) -> MessageDetail:
     try:
         return queries.detail(viewer.organization_id, str(message_id), with_trace=True)
@@ -131,13 +154,15 @@ def _recipients(viewer: Viewer, detail: MessageDetail, message_id: UUID) -> _Rec
     rows = delivery_list.of_message(viewer.organization_id, message_id, limit=RECIPIENTS).rows
     traces = {each.contact_id: each for each in detail.trace or ()}
     stopped_by = explanations.entries(viewer.organization_id, traces.values())
-    explained, moments = [], []
+    explained, moments, attempts = [], [], []
     for row in rows:
         steps = traces[row.contact_id].steps
         events = [each for each in detail.events if each.contact_id == row.contact_id]
         explained.append(explanations.explain(viewer, row, steps, events, stopped_by))
-        moments.append(explanations.timeline(viewer, row, steps, events, stopped_by))
-    return _Recipients(rows, message_list.message_lines(viewer, rows), explained, moments)
+        moments.append(message_timeline.timeline(viewer, row, steps, events, stopped_by))
+        attempts.append(message_timeline.attempts(viewer, row, steps))
+    lines = message_list.message_lines(viewer, rows)
+    return _Recipients(rows, lines, explained, moments, attempts)
 
 
 def _of_all(counts: Counter[str]) -> Explanation:
@@ -145,7 +170,8 @@ def _of_all(counts: Counter[str]) -> Explanation:
     parts = [f"{count} {wording.status(status).lower()}" for status, count in counts.most_common()]
     colours = [wording.colour(status) for status in counts]
     worst = next((each for each in ("bad", "warn", "info") if each in colours), "good")
-    return Explanation(f"{counts.total()} recipients: {', '.join(parts)}.", worst)
+    text = _("%(number)s recipients: %(outcomes)s.")
+    return Explanation(text % {"number": counts.total(), "outcomes": ", ".join(parts)}, worst)
 
 
 def _position(request: HttpRequest, count: int) -> int:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from messaging import links
 from messaging.content import compose, costly_steps, rendering, templates
 from messaging.domain.channels import Channel
@@ -33,17 +35,17 @@ def of(
     bodies = contents.read(organization.id, [row.message_id])
     body: ContentBody | None = links.preview_values(bodies.get(row.message_id))
     if body is None:
-        return SentContent(problem="The content is no longer kept.")
+        return SentContent(problem=_("The content is no longer stored."))
     if contact is None:
-        return SentContent(problem="The contact is gone, so the content cannot be rendered.")
+        return SentContent(problem=_("The contact was deleted, so the content can't be rendered."))
     versions = templates.load_versions(
         organization.id, [row.template_version_id] if row.template_version_id else []
     )
     template = versions.get(row.template_version_id or 0)
     if template is None and "content" not in body:
-        return SentContent(problem="The template's version no longer exists.")
+        return SentContent(problem=_("The template's version no longer exists."))
     if template is not None and template.channel != row.channel:
-        return SentContent(problem="The text of the channel that took its place is not kept.")
+        return SentContent(problem=_("The text of the channel that replaced it isn't stored."))
     request = compose.RenderRequest(
         organization=organization,
         delivery_id="",  # so that reading it here counts neither as an open nor as a click
@@ -58,7 +60,7 @@ def of(
     try:
         return _composed(request, organization.id, row)
     except (rendering.RenderFailed, rendering.RenderLimit, rendering.TemplateSyntax) as error:
-        return SentContent(problem=f"It cannot be rendered: {error}")
+        return SentContent(problem=_("The content can't be rendered: %(error)s") % {"error": error})
 
 
 def _composed(
@@ -68,7 +70,7 @@ def _composed(
     if row.channel == Channel.PUSH:
         devices = active_devices(organization_id, [row.contact_id]).get(row.contact_id, [])
         if not devices:
-            problem = "The person has no device any more, so it cannot be rendered."
+            problem = _("The person has no device any more, so the content can't be rendered.")
             return SentContent(problem=problem)
     rendered = None
     if request.template:

@@ -7,6 +7,8 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from messaging.console import access
 from messaging.console.access import Viewer, note
@@ -19,13 +21,16 @@ from messaging.console.people.person_forms import CHANNELS
 from messaging.domain.channels import ALL
 from messaging.models import ConsentEntry
 from rme.core import ids
+from rme.crm import people
 from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
 
+MOST_TYPED = 254
+"""The longest text that is searched for: an address."""
 CHANNEL_WORDS = dict(CHANNELS)
-CATEGORIES = {ALL: "all categories"}
+CATEGORIES = {ALL: gettext_lazy("all categories")}
 DECISIONS = dict(ConsentEntry.Status.choices)
 
 
@@ -36,7 +41,7 @@ def edit(request: HttpRequest, viewer: Viewer, contact_id: UUID | None = None) -
     if contact_id:
         rows = Contact.objects.filter(organization_id=viewer.organization_id)
         row = get_object_or_404(rows.select_related("account"), pk=contact_id)
-    title = f"Edit {row}" if contact_id else "New contact"
+    title = _("Edit %(contact)s") % {"contact": row} if contact_id else _("New contact")
     form = ContactForm(request.POST if request.method == "POST" else None, row)
     if form.is_valid():
         with transaction.atomic():
@@ -44,7 +49,7 @@ def edit(request: HttpRequest, viewer: Viewer, contact_id: UUID | None = None) -
             if form.changed_data:
                 action = Action.CHANGED if contact_id else Action.ADDED
                 note(viewer, action, row, changes=audit.of_form(form, ()))
-        messages.success(request, f"{row} is saved.")
+        messages.success(request, _("%(contact)s is saved.") % {"contact": row})
         return HttpResponseRedirect(explanations.person_url(viewer, str(row.pk)))
     return access.show(
         request,
@@ -60,37 +65,41 @@ def edit(request: HttpRequest, viewer: Viewer, contact_id: UUID | None = None) -
 def delete(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Ask whether the ticked contacts are to be deleted; a POST deletes them."""
     rows = _ticked(request, viewer)
+    count = len(rows)
     if not rows:
-        return _refuse(request, viewer, "Tick the contacts to delete first.")
+        return _refuse(request, viewer, _("Tick the contacts to delete first."))
     if request.method == "POST":
         with transaction.atomic():
             audit.record(viewer.actor, audit.deletions(rows, ""))
             Contact.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        noun = "contact is" if len(rows) == 1 else "contacts are"
-        messages.success(request, f"{len(rows)} {noun} deleted.")
+        done = ngettext("%(number)s contact is deleted.", "%(number)s contacts are deleted.", count)
+        messages.success(request, done % {"number": count})
         return HttpResponseRedirect(_list_url(viewer))
-    title = f"Delete {len(rows)} contact{'s' if len(rows) != 1 else ''}?"
-    return access.show(request, viewer, "people/delete", title, rows=rows)
+    title = ngettext("Delete %(number)s contact?", "Delete %(number)s contacts?", count)
+    return access.show(request, viewer, "people/delete", title % {"number": count}, rows=rows)
 
 
 @access.page_for(Permission.CHANGE_PEOPLE)
 def merge(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
-    """Show what merging the second ticked contact into the first would do; a POST does it."""
+    """Show what merging the second chosen contact into the first would do; a POST does it."""
     rows = _ticked(request, viewer)
+    if len(rows) == 1 and request.method == "GET":
+        return _choose_twin(request, viewer, rows[0])
     if len(rows) != 2:
-        return _refuse(request, viewer, "Tick exactly two contacts to merge.")
+        return _refuse(request, viewer, _("Tick exactly two contacts to merge."))
     stays, goes = rows
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid():
         contact_merge.merge(stays, goes, actor=viewer.actor, reason=form.cleaned_data["why"])
-        messages.success(request, f"{goes} is merged into {stays}.")
+        done = _("%(duplicate)s is merged into %(contact)s.")
+        messages.success(request, done % {"duplicate": goes, "contact": stays})
         return HttpResponseRedirect(explanations.person_url(viewer, str(stays.pk)))
     preview = contact_merge.preview(stays, goes)
     return access.show(
         request,
         viewer,
         "people/merge",
-        "Merge two contacts",
+        _("Merge two contacts"),
         form=form,
         stays=stays,
         goes=goes,
@@ -102,6 +111,25 @@ def merge(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         consent=[
             (CHANNEL_WORDS[channel], CATEGORIES.get(category, category), DECISIONS[status])
             for channel, category, status in preview.consent
+        ],
+    )
+
+
+def _choose_twin(request: HttpRequest, viewer: Viewer, stays: Contact) -> HttpResponseBase:
+    """Return the page that looks for the contact to merge into this one."""
+    text = request.GET.get("q", "").strip()
+    matches = people.find(viewer.organization_id, text[:MOST_TYPED], limit=PAGE) if text else []
+    return access.show(
+        request,
+        viewer,
+        "people/merge_choose",
+        _("Merge %(contact)s") % {"contact": stays},
+        stays=stays,
+        text=text,
+        matches=[
+            (each.id, each.name or each.id, viewer.shown(each.email or each.mobile))
+            for each in matches
+            if each.id != str(stays.pk)
         ],
     )
 

@@ -42,7 +42,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         "TEST entries",
         contact_id=contact_id,
         suppressions=[
-            (row, viewer.shown(row.address), wording.SUPPRESSED_BY[row.reason])
+            (row, viewer.shown(row.address), wording.suppressed_by(row.reason))
             for row in suppressed
         ],
         decisions=decisions,

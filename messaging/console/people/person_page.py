@@ -1,53 +1,52 @@
 """A person's page: whether they can be reached, what happened to them, and what can be done."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.models import LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging.consent import entries, suppressions
 from messaging.consent.privacy import requests
 from messaging.console import access, wording
 from messaging.console.access import Viewer, note
-from messaging.console.messages import explanations
-from messaging.console.messages.explanations import Explanation, Link, Moment
-from messaging.console.messages.message_list import reason_of
-from messaging.console.people import reachability
+from messaging.console.messages import explanations, message_list
+from messaging.console.messages.explanations import Explanation
+from messaging.console.people import channel_lines, person_timeline, reachability
 from messaging.console.people.person_forms import DecisionForm, OptInForm, OptOutForm
+from messaging.console.people.person_timeline import SHOWN
 from messaging.content import compose
 from messaging.domain.channels import Channel
-from messaging.domain.statuses import EventType
-from messaging.models import ConsentEntry, Event, PrivacyRequest, Suppression
+from messaging.models import PrivacyRequest, Suppression
 from messaging.reports import delivery_list, trace
 from messaging.store.archived import archive
 from messaging.store.reports.deliveries import DeliveryFilter, DeliveryRow
 from push import devices
-from push.models import Device
 from rme.core import errors, ids
+from rme.core.db import clock
+from rme.core.zones import is_zone, zone
 from rme.crm.connectors.records import ContactRecord
 from rme.crm.contacts import get_contacts
-from rme.crm.models import Contact
-from rme.tenants import audit
 from rme.tenants.access.roles import Permission
-from rme.tenants.audit import Action, AuditLine
+from rme.tenants.audit import Action
+from rme.tenants.organizations import languages
 
 Forms = dict[str, DecisionForm]
 """The forms that were sent with errors, by name."""
-SHOWN = 20
-"""The latest messages, consent entries and changes of the timeline, each."""
-RECEIPTS = [
-    EventType.OPEN,
-    EventType.CLICK,
-    EventType.BOUNCED,
-    EventType.COMPLAINED,
-    EventType.UNSUBSCRIBED,
-]
+TABS = {
+    "": gettext_lazy("Timeline"),
+    "messages": gettext_lazy("Messages"),
+    "consent": gettext_lazy("Consent"),
+    "devices": gettext_lazy("Devices"),
+    "record": gettext_lazy("Record"),
+}
+"""The tabs of the page, by their names in the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,30 @@ class Latest:
     """A message to a person, and its outcome in words."""
 
     row: DeliveryRow
+    title: str
     explanation: Explanation
     url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TabLink:
+    """A tab of the page."""
+
+    title: str
+    url: str
+    is_current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """A person with what every tab shows of them."""
+
+    contact_id: str
+    contact: ContactRecord | None
+    problem: str
+    """What keeps the platform from answering."""
+    rows: Sequence[DeliveryRow]
+    suppressions: Sequence[Suppression]
 
 
 @access.page
@@ -71,43 +92,37 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         response = _act(request, viewer, contact, filled)
         if response is not None:
             return response
-    rows = delivery_list.find(
-        viewer.organization_id, DeliveryFilter(contact_ids=[contact_id]), limit=SHOWN
-    ).rows
-    consent, _ = entries.page(
-        viewer.organization_id,
-        entries.LedgerFilter(contact_id=contact_id, history=True, limit=SHOWN),
-    )
-    if contact is None and not rows and not consent and not problem:
+    message_filter = DeliveryFilter(contact_ids=[contact_id])
+    rows = delivery_list.find(viewer.organization_id, message_filter, limit=SHOWN).rows
+    person = _Person(contact_id, contact, problem, rows, _suppressions(viewer, contact_id, contact))
+    if contact is None and not rows and not problem and not _has_consent(viewer, contact_id):
         raise Http404
-    active_suppressions = _suppressions(viewer, contact_id, contact)
-    changes = _changes(viewer, contact_id) if contact else []
-    moments = [
-        *(_sent(viewer, row) for row in rows),
-        *_receipts(viewer, rows),
-        *(_decided(viewer, entry) for entry in consent),
-        *(_listed(viewer, row) for row in active_suppressions),
-        *changes,
-    ]
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS else ""
+    is_stored = contact is not None and ids.is_canonical(contact_id)
+    channels = reachability.of(viewer, contact) if contact else []
     return access.show(
         request,
         viewer,
         "person",
-        (contact and contact.name) or "Person",
+        (contact and contact.name) or _("Person"),
         contact=contact,
         contact_id=contact_id,
-        email=viewer.shown(contact.email) if contact else "",
-        mobile=viewer.shown(contact.mobile) if contact else "",
+        about=_about(viewer, contact) if contact else "",
         problem=problem,
-        channels=reachability.of(viewer, contact) if contact else [],
-        suppressions=[(row, wording.SUPPRESSED_BY[row.reason]) for row in active_suppressions],
+        channels=channels,
+        channel_lines=channel_lines.lines(viewer, contact_id, channels, is_stored=is_stored),
         latest=_latest(viewer, rows),
-        moments=sorted(moments, key=lambda moment: moment.at, reverse=True),
-        forms=_forms(viewer, filled) if contact and viewer.may_change_people else [],
-        requests=_requests(viewer, contact_id),
-        is_stored=contact is not None and ids.is_canonical(contact_id),
-        devices=_devices(viewer, contact_id),
-        may_see_test_entries=viewer.may(Permission.SEE_PEOPLE),
+        forms=_forms(viewer, filled, request.GET.get("open", ""))
+        if contact and viewer.may_change_people
+        else [],
+        is_stored=is_stored,
+        tab=tab,
+        tabs=[
+            TabLink(str(title), f"?tab={name}" if name else request.path, name == tab)
+            for name, title in TABS.items()
+        ],
+        **_PARTS[tab](viewer, person),
     )
 
 
@@ -136,15 +151,21 @@ def _act(
     return HttpResponseRedirect(request.path)
 
 
-def _forms(viewer: Viewer, filled: Forms) -> list[tuple[forms.Form, str, str, str]]:
-    """Return the page's forms: each with its name, its title and its button."""
+def _forms(
+    viewer: Viewer, filled: Forms, opened: str
+) -> list[tuple[forms.Form, str, str, str, bool]]:
+    """Return the page's forms: name, title, button, and whether the page opens each at once."""
+    words = [
+        ("opt_out", OptOutForm, _("Record opt-out"), _("Opt out")),
+        ("opt_in", OptInForm, _("Record consent"), _("Save consent")),
+    ]
     return [
-        (filled.get("opt_out") or OptOutForm(viewer), "opt_out", "Record an opt-out", "Opt out"),
-        (filled.get("opt_in") or OptInForm(viewer), "opt_in", "Record consent", "Record consent"),
+        (filled.get(name) or form(viewer), name, title, button, name == opened or name in filled)
+        for name, form, title, button in words
     ]
 
 
-# --- what is shown ------------------------------------------------------------------------------
+# --- the header ---------------------------------------------------------------------------------
 def _contact(viewer: Viewer, contact_id: str) -> tuple[ContactRecord | None, str]:
     """Return a person, and what keeps the platform from answering."""
     if len(contact_id) > 64 or "\0" in contact_id:
@@ -153,6 +174,21 @@ def _contact(viewer: Viewer, contact_id: str) -> tuple[ContactRecord | None, str
         return get_contacts(viewer.organization_id, [contact_id]).get(contact_id), ""
     except errors.Unavailable as error:
         return None, error.message
+
+
+def _about(viewer: Viewer, contact: ContactRecord) -> str:
+    """Return a person's addresses, language and local time."""
+    parts = [
+        viewer.shown(contact.email),
+        viewer.shown(contact.mobile),
+        languages.name(contact.language) if contact.language else "",
+    ]
+    if is_zone(contact.zone):
+        local = clock.now().astimezone(zone(contact.zone))
+        city = contact.zone.rpartition("/")[2].replace("_", " ")
+        time = date_format(local, "H:i")
+        parts.append(_("%(time)s in %(city)s") % {"time": time, "city": city})
+    return " · ".join(filter(None, parts))
 
 
 def _suppressions(
@@ -164,99 +200,10 @@ def _suppressions(
     return list(suppressions.current(viewer.organization_id).filter(condition).order_by("-pk"))
 
 
-def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
-    """Return the person's requests for a data export or an erasure; one query."""
-    if not viewer.may(Permission.SEE_PEOPLE):
-        return []
-    request_filter = requests.PrivacyRequestFilter(contact_ids=[contact_id])
-    return requests.page(viewer.organization_id, request_filter, limit=SHOWN)[0]
-
-
-def _devices(viewer: Viewer, contact_id: str) -> list[Device]:
-    """Return the person's latest devices; one query."""
-    if not viewer.may(Permission.SEE_PEOPLE):
-        return []
-    return devices.find(viewer.organization_id, contact_id=contact_id, limit=SHOWN)[0]
-
-
-def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
-    """Return the latest changes of an embedded contact; their values need whole addresses."""
-    if not ids.is_canonical(contact_id):
-        return []
-    kind = ContentType.objects.get_for_model(Contact)
-    rows = LogEntry.objects.filter(content_type=kind, object_id=contact_id)
-    former = rows.select_related("user").order_by("-pk")[:SHOWN]
-    lines = audit.history(
-        Contact._meta.label_lower, contact_id, viewer.organization_id, limit=SHOWN
-    )
-    return [
-        *(_changed(viewer, line) for line in lines),
-        *(
-            Moment(
-                each.action_time,
-                f"Changed by {each.user.get_username()}",
-                "; ".join(audit.describe_log_entry(each)) if viewer.sees_addresses else "",
-            )
-            for each in former
-        ),
-    ]
-
-
-def _changed(viewer: Viewer, line: AuditLine) -> Moment:
-    """Return an entry of the audit as a line of the timeline."""
-    title = f"{line.entry.action_words.capitalize()} by {line.entry.actor_name or 'nobody known'}"
-    return Moment(line.entry.at, title, "; ".join(line.lines) if viewer.sees_addresses else "")
-
-
-def _sent(viewer: Viewer, row: DeliveryRow) -> Moment:
-    """Return a message as a line of the timeline."""
-    title = f"{row.channel}: {row.template or row.category}"
-    text = ": ".join(filter(None, [wording.status(row.status), reason_of(row)]))
-    text = viewer.without(text, row.address)
-    link = Link("Message", explanations.message_url(viewer, row.message_id))
-    return Moment(row.created_at, title, text, wording.colour(row.status), [link])
-
-
-def _receipts(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Moment]:
-    """Return opens, clicks and complaints of messages; one query."""
-    by_id = {row.id: row for row in rows}
-    events = Event.objects.filter(
-        organization_id=viewer.organization_id,
-        message_id__in={row.message_id for row in rows},
-        type__in=RECEIPTS,
-    )
-    return [
-        Moment(
-            event.at,
-            wording.EVENTS[event.type],
-            by_id[event.delivery_id].template or "",
-            "good" if event.type in (EventType.OPEN, EventType.CLICK) else "bad",
-            [Link("Message", explanations.message_url(viewer, event.message_id))],
-        )
-        for event in events
-        if event.delivery_id in by_id
-    ]
-
-
-def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
-    """Return a consent entry as a line of the timeline."""
-    everything = f"{entry.channel.title()}, {entry.category}" if entry.channel == "ALL" else ""
-    title = f"{entry.get_status_display()}: {everything or f'{entry.channel}, {entry.category}'}"
-    source = wording.SOURCES.get(entry.source, entry.source)
-    evidence = wording.evidence(entry.evidence, in_full=viewer.sees_addresses)
-    text = ", ".join(filter(None, [source, entry.recorded_by, evidence]))
-    colour = "good" if entry.status == "OPTED_IN" else "warn"
-    link = Link("Entry", reverse("console:consent_entry", args=[viewer.organization_id, entry.pk]))
-    return Moment(entry.occurred_at, title, text, colour, [link])
-
-
-def _listed(viewer: Viewer, row: Suppression) -> Moment:
-    """Return a suppression as a line of the timeline."""
-    title = f"Suppressed on {row.channel}: {viewer.shown(row.address) or 'the person'}"
-    links = (
-        [Link("Lift", explanations.lift_url(viewer, row.pk))] if viewer.may_change_people else []
-    )
-    return Moment(row.created_at, title, wording.SUPPRESSED_BY[row.reason], "bad", links)
+def _has_consent(viewer: Viewer, contact_id: str) -> bool:
+    """Return whether the ledger has an entry of the person; one query."""
+    one = entries.LedgerFilter(contact_id=contact_id, history=True, limit=1)
+    return bool(entries.page(viewer.organization_id, one)[0])
 
 
 def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
@@ -279,4 +226,80 @@ def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
     )
     steps = recipient_trace.steps if recipient_trace else []
     explanation = explanations.explain(viewer, row, steps, [], stopped_by)
-    return Latest(row, explanation, explanations.message_url(viewer, row.message_id))
+    subject = row.template or wording.category(row.category)
+    title = f"{wording.channel(row.channel)}, {subject}"
+    return Latest(row, title, explanation, explanations.message_url(viewer, row.message_id))
+
+
+# --- the tabs -----------------------------------------------------------------------------------
+def _timeline(viewer: Viewer, person: _Person) -> dict[str, Any]:
+    moments = person_timeline.read(viewer, person.contact_id, person.rows, person.suppressions)
+    return {"moments": moments}
+
+
+def _messages(viewer: Viewer, person: _Person) -> dict[str, Any]:
+    return {"lines": message_list.message_lines(viewer, person.rows)}
+
+
+def _consent(viewer: Viewer, person: _Person) -> dict[str, Any]:
+    """Return the decisions that count now, suppressions and privacy requests; two queries."""
+    current = entries.LedgerFilter(contact_id=person.contact_id, limit=SHOWN)
+    rows, _following = entries.page(viewer.organization_id, current)
+    return {
+        "decisions": [
+            (
+                row,
+                wording.decision(row.status, row.channel, row.category),
+                wording.source(row.source),
+                wording.evidence(row.evidence, in_full=viewer.sees_addresses),
+            )
+            for row in rows
+        ],
+        "suppressions": [(row, wording.suppressed_by(row.reason)) for row in person.suppressions],
+        "requests": _requests(viewer, person.contact_id),
+    }
+
+
+def _requests(viewer: Viewer, contact_id: str) -> list[PrivacyRequest]:
+    """Return the person's requests for a data export or an erasure; one query."""
+    if not viewer.may(Permission.SEE_PEOPLE):
+        return []
+    request_filter = requests.PrivacyRequestFilter(contact_ids=[contact_id])
+    return requests.page(viewer.organization_id, request_filter, limit=SHOWN)[0]
+
+
+def _devices(viewer: Viewer, person: _Person) -> dict[str, Any]:
+    """Return the person's latest devices; one query."""
+    if not viewer.may(Permission.SEE_PEOPLE):
+        return {"devices": []}
+    rows, _following = devices.find(
+        viewer.organization_id, contact_id=person.contact_id, limit=SHOWN
+    )
+    return {"devices": rows}
+
+
+def _record(viewer: Viewer, person: _Person) -> dict[str, Any]:
+    """Return the fields of the contact, as the platform has them."""
+    contact = person.contact
+    fields = [
+        (_("Contact id"), person.contact_id),
+        (_("First name"), contact.first_name if contact else ""),
+        (_("Last name"), contact.last_name if contact else ""),
+        (_("Email"), viewer.shown(contact.email) if contact else ""),
+        (_("Mobile"), viewer.shown(contact.mobile) if contact else ""),
+        (_("Language"), languages.name(contact.language) if contact and contact.language else ""),
+        (_("Time zone"), contact.zone if contact else ""),
+        (_("Account"), contact.account_name if contact else ""),
+    ]
+    may_see_test_entries = viewer.may(Permission.SEE_PEOPLE)
+    return {"fields": fields, "may_see_test_entries": may_see_test_entries}
+
+
+_PARTS: dict[str, Callable[[Viewer, _Person], dict[str, Any]]] = {
+    "": _timeline,
+    "messages": _messages,
+    "consent": _consent,
+    "devices": _devices,
+    "record": _record,
+}
+"""What each tab shows."""

@@ -5,6 +5,10 @@ Asked of the gates, the policy and the routing that accept and delivery ask.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from messaging.consent import gates
 from messaging.console import wording
@@ -23,6 +27,14 @@ from rme.crm.connectors.records import ContactRecord
 from rme.tenants.organizations import OrganizationRecord
 
 
+class Obstacle(Enum):
+    """What keeps a channel as a whole from a person."""
+
+    ADDRESS = auto()
+    DEVICE = auto()
+    ACCOUNT = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class CategoryReach:
     """Whether messages of a category reach a person on a channel. `refusal` says why not."""
@@ -32,6 +44,11 @@ class CategoryReach:
     refusal: str = ""
     wait_reason: str = ""
     """Why they would wait before they leave."""
+    is_paused: bool = False
+    code: str = ""
+    """The gate's refusal."""
+    entry: str | None = None
+    """The id of the suppression or consent entry that decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,8 @@ class ChannelReach:
     address: str
     refusal: str
     categories: Sequence[CategoryReach] = ()
+    obstacle: Obstacle | None = None
+    """What `refusal` means."""
 
     @property
     def label(self) -> str:
@@ -82,13 +101,16 @@ def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
     devices = person.devices if channel is Channel.PUSH else ()
     target = viewer.shown(address)
     if devices:
-        target = f"{len(devices)} device{'s' if len(devices) != 1 else ''}"
+        words = ngettext("%(number)s device", "%(number)s devices", len(devices))
+        target = words % {"number": len(devices)}
     if not address and not devices:
-        problem = "no device" if channel is Channel.PUSH else "no address"
-        return ChannelReach(channel, target, problem)
+        if channel is Channel.PUSH:
+            return ChannelReach(channel, target, _("no device"), obstacle=Obstacle.DEVICE)
+        return ChannelReach(channel, target, _("no address"), obstacle=Obstacle.ADDRESS)
     kinds = frozenset((each.platform, each.app) for each in devices)
     if not accounts.configured(person.policy, channel, address, devices=kinds, test=False):
-        return ChannelReach(channel, target, "no provider account for the channel")
+        refusal = _("no provider account for the channel")
+        return ChannelReach(channel, target, refusal, obstacle=Obstacle.ACCOUNT)
     return ChannelReach(channel, target, "", _categories(person, channel, address))
 
 
@@ -123,6 +145,9 @@ def _reach(
             reached=result.refusal is None,
             refusal=wording.reason(result.refusal),
             wait_reason=_wait_reason(person, channel, each),
+            is_paused=person.paused.cover(channel, each.name, None),
+            code=result.refusal or "",
+            entry=result.entry,
         )
         for each, result in zip(rules, gates.check(candidates), strict=True)
     ]
@@ -131,8 +156,10 @@ def _reach(
 def _wait_reason(person: _Person, channel: Channel, rules: CategoryRules) -> str:
     """Return why a message would wait: a pause or the person's quiet hours."""
     if person.paused.cover(channel, rules.name, None):
-        return "sending is paused"
+        return _("sending is paused")
     hours = person.policy.quiet(channel, rules)
     local_zone = zone(person.contact.zone, person.organization.zone)
     until = quiet_until(clock.now(), hours, local_zone) if hours else None
-    return f"quiet hours until {until.astimezone(local_zone):%H:%M %Z}" if until else ""
+    if not until:
+        return ""
+    return _("quiet hours until %(time)s") % {"time": f"{until.astimezone(local_zone):%H:%M %Z}"}

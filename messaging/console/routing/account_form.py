@@ -11,12 +11,19 @@ from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import orjson
 from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
 from messaging import providers
+from messaging.console import wording
+from messaging.console.routing import provider_kinds
 from messaging.models import ProviderAccount
+from messaging.providers.anymail import OWN
+from messaging.providers.anymail.services import NEVER, SERVICES, Service
 from rme.core.credentials import (
     REPEATED_VALUE_NEEDED,
     is_destination,
@@ -33,12 +40,13 @@ def setting_name(kind: str, name: str) -> str:
 
 
 def _choices(info: FieldInfo) -> list[tuple[str, str]]:
+    values: list[str] = []
     for kind in types_of(info.annotation):
         if get_origin(kind) is Literal:
-            return [(str(value), str(value)) for value in get_args(kind)]
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            return [(str(member.value), str(member.value)) for member in kind]
-    return []
+            values = [str(value) for value in get_args(kind)]
+        elif isinstance(kind, type) and issubclass(kind, Enum):
+            values = [str(member.value) for member in kind]
+    return [(value, provider_kinds.CHOICES.get(value, value)) for value in values]
 
 
 def _multiline(name: str, info: FieldInfo) -> bool:
@@ -73,13 +81,16 @@ def _shown(value: object) -> object:
     return "" if value is None else value
 
 
-def _help(info: FieldInfo) -> str:
-    return f"{'Required. ' if info.is_required() else ''}{info.description or ''}"
+def _help(info: FieldInfo) -> Any:
+    """Return what helps with a setting, lazily: the form of a kind is made once."""
+    texts = [gettext_lazy("Required.")] if info.is_required() else []
+    texts += [gettext_lazy(info.description)] if info.description else []
+    return format_lazy(" ".join("{}" for _text in texts), *texts)
 
 
-def _field(name: str, info: FieldInfo) -> forms.Field:
+def _field(kind: str, name: str, info: FieldInfo) -> forms.Field:
     common: dict[str, Any] = {
-        "label": name.replace("_", " "),
+        "label": provider_kinds.setting_label(kind, name),
         "required": False,
         "help_text": _help(info),
     }
@@ -119,10 +130,16 @@ class AccountForm(forms.ModelForm):
     class Meta:
         model = ProviderAccount
         fields = ("name", "channel", "match", "rate")
+        labels: ClassVar[dict[str, Any]] = {
+            "match": gettext_lazy("Recipients"),
+            "rate": gettext_lazy("Sends per second"),
+        }
         help_texts: ClassVar[dict[str, Any]] = {
-            "match": "SMS: country prefixes, such as +41. Email: recipient domains. Leave it empty "
-            "for all recipients.",
-            "rate": "Sends per second. Leave it empty for no limit.",
+            "match": gettext_lazy(
+                "SMS: country prefixes, such as +41. Email: recipient domains. Leave it empty for "
+                "all recipients."
+            ),
+            "rate": gettext_lazy("Leave it empty for no limit."),
         }
         widgets: ClassVar[dict[str, Any]] = {
             "name": forms.TextInput(attrs={"autocomplete": "off"}),
@@ -130,7 +147,9 @@ class AccountForm(forms.ModelForm):
             "rate": forms.NumberInput(),
         }
 
-    def __init__(self, row: ProviderAccount, data: Any = None, **initial: object) -> None:
+    def __init__(
+        self, row: ProviderAccount, data: Any = None, *, service: str = "", **initial: object
+    ) -> None:
         super().__init__(data, instance=row, initial=initial, label_suffix="", auto_id="account_%s")
         if row.pk:
             del self.fields["channel"]
@@ -140,12 +159,38 @@ class AccountForm(forms.ModelForm):
             full = setting_name(self.kind, name)
             if full in self.fields and full not in SECRET_FIELDS:
                 self.initial[full] = _shown(value)
+        service_field = setting_name(self.kind, "service")
+        self.service = service or str(self.initial.get(service_field, ""))
+        if self.kind == provider_kinds.ANYMAIL and self.service in SERVICES:
+            self._narrow(SERVICES[self.service])
+
+    def _narrow(self, service: Service) -> None:
+        """Leave the fields of an email service alone, under that service's names."""
+        unsigned = service.check in (NEVER, "api_key")
+        others = {name for name in OWN if name not in service.arguments}
+        for name in others | ({"callback_secret"} if unsigned else set()):
+            del self.fields[setting_name(self.kind, name)]
+        field = self.fields[setting_name(self.kind, "service")]
+        field.widget = forms.HiddenInput()
+        self.initial[setting_name(self.kind, "service")] = self.service
+        for name in {*service.arguments, "callback_secret", "base_url"}:
+            if (full := setting_name(self.kind, name)) in self.fields:
+                text = _("Required.") if name in service.needs else ""
+                self.fields[full].help_text = text
+                label = provider_kinds.setting_label(self.kind, name, self.service)
+                self.fields[full].label = label
+
+    @property
+    def service_settings(self) -> frozenset[str]:
+        """Return the settings that only the account's email service has."""
+        service = SERVICES.get(self.service)  # type: ignore[call-overload]
+        return frozenset(service.arguments if service else ())
 
     def _offer_channels(self) -> None:
         channels = sorted(providers.REGISTRY[self.kind].channels)
         field = self.fields["channel"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each, each) for each in channels]
+        field.choices = [(each, wording.channel(each)) for each in channels]
         if len(channels) == 1:
             field.widget = forms.HiddenInput()
 
@@ -154,7 +199,7 @@ class AccountForm(forms.ModelForm):
         name = str(self.cleaned_data["name"])
         rows = ProviderAccount.objects.filter(organization_id=self.instance.organization_id)
         if rows.filter(name=name).exclude(pk=self.instance.pk).exists():
-            raise forms.ValidationError("Another account has this name.")
+            raise forms.ValidationError(_("Another account has this name."))
         return name
 
     def _stored(self) -> dict[str, object]:
@@ -212,7 +257,7 @@ def _converted(info: FieldInfo, value: object) -> object:
 def form_for(kind: str) -> type[AccountForm]:
     """Return the form of a kind of provider, with a field for each setting."""
     settings = providers.REGISTRY[kind].Settings.model_fields
-    fields = {setting_name(kind, name): _field(name, info) for name, info in settings.items()}
+    fields = {setting_name(kind, name): _field(kind, name, info) for name, info in settings.items()}
     return type("AccountForm", (AccountForm,), {"kind": kind, **fields})
 
 
@@ -239,6 +284,6 @@ def _is_usual(form: forms.BaseForm, name: str) -> bool:
                 info.is_required()
                 or is_secret(info)
                 or is_destination(info)
-                or setting in ("username", "sender")
+                or setting in ("username", "sender", *form.service_settings)
             )
     return False

@@ -8,11 +8,13 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, Que
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from messaging import providers
 from messaging.console import access, wording
-from messaging.console.access import Question, Viewer
-from messaging.console.routing import lanes, routing_words
+from messaging.console.access import Viewer
+from messaging.console.routing import lane_forms, lanes, provider_kinds, routing_words
 from messaging.delivery import accounts
 from messaging.domain.channels import Channel
 from messaging.domain.statuses import Status
@@ -26,17 +28,10 @@ from rme.tenants.access.roles import Permission
 State = ProviderAccount.State
 CHANGES = 20
 """The latest changes of its circuit that the page shows."""
-DELETE = Question(
-    "delete",
-    "Delete account",
-    "Delete this account and its settings?",
-    "rme stops sending through it at once, and refuses its provider's callbacks. To stop only the "
-    "sending, pause it.",
-)
 HINTS = {
-    Channel.EMAIL: "An email address.",
-    Channel.SMS: "A number like +41791234567.",
-    Channel.PUSH: "A device's token.",
+    Channel.EMAIL: gettext_lazy("An email address."),
+    Channel.SMS: gettext_lazy("A number like +41791234567."),
+    Channel.PUSH: gettext_lazy("A device's token."),
 }
 
 
@@ -50,7 +45,7 @@ class TestForm(forms.Form):
         email = viewer.user.email if channel == Channel.EMAIL else ""
         super().__init__(data, initial={"to": email}, label_suffix="", auto_id="test_%s")
         self.channel, self.region = channel, viewer.organization.region
-        self.fields["to"].label = "Send a test to"
+        self.fields["to"].label = _("Send a test to")
         self.fields["to"].help_text = HINTS[Channel(channel)]
 
     def clean_to(self) -> str:
@@ -62,14 +57,14 @@ class TestForm(forms.Form):
         elif self.channel == Channel.SMS:
             normal = addresses.phone(typed, self.region)
         if normal is None:
-            raise forms.ValidationError("This is not an address of that channel.")
+            raise forms.ValidationError(_("This isn't an address of the channel."))
         return normal
 
 
 class AsideForm(forms.Form):
     """Why an account is paused or drained; the list of accounts and the audit show it."""
 
-    why = lanes.reason_field()
+    why = lane_forms.reason_field()
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, label_suffix="", auto_id="aside_%s")
@@ -85,11 +80,11 @@ def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseB
         viewer.require(Permission.CHANGE_SETTINGS)
         if request.POST.get("do") == "delete" and request.POST.get("sure"):
             account_states.delete(row, viewer.actor)
-            messages.success(request, f"{row.name} is deleted.")
+            messages.success(request, _("%(account)s is deleted.") % {"account": row.name})
             return HttpResponseRedirect(lanes.url(viewer))
         act = _ACTS.get(request.POST.get("do", ""))
         if act is None:
-            messages.error(request, "Nothing was done: choose one of the buttons.")
+            messages.error(request, _("Nothing was done: choose one of the buttons."))
         filled = act(request, viewer, row) if act else {}
         if not filled:
             return HttpResponseRedirect(lanes.account_url(row))
@@ -111,11 +106,12 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     words, colour = routing_words.state(row, hour)
     failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
     kind = providers.REGISTRY.get(row.kind)
+    own_email = viewer.user.email if row.channel == Channel.EMAIL else ""
     names = check_name, test_name = _check_name(row), _test_name(viewer, row)
     found = checks.find_each(organization_id, names)
     return {
-        "kind": kind.label if kind else row.kind,
-        "channel": Channel(row.channel).label,
+        "about": _summary(row),
+        "own_email": own_email,
         "state_words": words,
         "state_colour": colour,
         "state_explained": routing_words.EXPLAINED[State(row.state)],
@@ -125,18 +121,26 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "checked": connection_check.in_words(row),
         "check": found.get(check_name),
         "sent_test": found.get(test_name),
-        "callback_help": kind.callback_help if kind else "",
+        "callback_help": _(kind.callback_help) if kind and kind.callback_help else "",
         "callback_url": organization_policy.account_of(row).callback_url,
         "outcomes": [
             (wording.outcome(each.outcome), each) for each in account_hour.read_outcomes(row)
         ],
         "changes": routing_words.changes(accounts.latest_changes([row.pk], CHANGES)[row.pk]),
         "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
-        "circuit": routing_words.CIRCUITS[hour.circuit],
+        "hour": routing_words.hour(hour),
         "has_settings": kind is not None,
         "failed_url": f"{reverse('console:messages', args=[organization_id])}?{failed}",
         "back": lanes.url(viewer),
     }
+
+
+def _summary(row: ProviderAccount) -> str:
+    """Return the provider, the channel, the recipients and the rate of an account."""
+    parts = [provider_kinds.label_of(row), wording.channel(row.channel), ", ".join(row.match)]
+    if row.rate:
+        parts.append(_("%(rate)s a second") % {"rate": f"{row.rate:,}"})
+    return " · ".join(filter(None, parts))
 
 
 def check(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
@@ -168,7 +172,7 @@ def _start(
     try:
         checks.start(request, viewer.organization_id, name, work, viewer.organization_id, *args)
     except errors.RateLimited as refusal:
-        messages.warning(request, f"Not done. {refusal.message}")
+        messages.warning(request, _("Not done. %(reason)s") % {"reason": refusal.message})
         return False
     return True
 
@@ -187,12 +191,9 @@ def _activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dic
     if account_states.needs_check(row) and not request.POST.get("sure"):
         return {"asks_again": True}
     account_states.change([row], State.ACTIVE, viewer.actor)
-    messages.success(request, f"{row.name} is active: the routing order uses it.")
+    done = _("%(account)s is active: the routing order uses it.")
+    messages.success(request, done % {"account": row.name})
     return {}
-
-
-def _ask_to_delete(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
-    return {"question": DELETE}
 
 
 def _set_aside(state: State) -> Callable[..., dict[str, object]]:
@@ -201,13 +202,15 @@ def _set_aside(state: State) -> Callable[..., dict[str, object]]:
     def act(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         form = AsideForm(request.POST)
         if row.state == State.DRAFT:
-            messages.error(request, f"{row.name} is not active yet, so it sends nothing.")
+            refusal = _("%(account)s isn't active yet, so it sends nothing.")
+            messages.error(request, refusal % {"account": row.name})
             return {}
         if not form.is_valid():
             return {"aside": form}
         account_states.change([row], state, viewer.actor, form.cleaned_data["why"])
-        words = routing_words.STATES[state][0].lower()
-        messages.success(request, f"{row.name} is {words}.")
+        words = str(routing_words.STATES[state][0]).lower()
+        done = _("%(account)s is %(state)s.")
+        messages.success(request, done % {"account": row.name, "state": words})
         return {}
 
     return act
@@ -219,6 +222,5 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, ProviderAccount], dict[str, obje
     "activate": _activate,
     "pause": _set_aside(State.PAUSED),
     "drain": _set_aside(State.DRAINING),
-    "delete": _ask_to_delete,
 }
 """What a POST does, by its `do`; an act returns what the page shows again, or nothing."""

@@ -7,15 +7,15 @@ from django.db import transaction
 from django.db.models import Max
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 
 from messaging import providers
 from messaging.console import access
 from messaging.console.access import Viewer
-from messaging.console.routing import account_form, account_page, lanes
+from messaging.console.routing import account_form, account_page, lane_forms, lanes, provider_kinds
 from messaging.console.routing.account_form import AccountForm
 from messaging.models import ProviderAccount
 from messaging.policy import connection_check, organization_policy
-from rme.core.provider import Provider
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action
@@ -26,32 +26,33 @@ COLUMNS = ("name", "match", "rate", "credentials", "checked_at", "check_problem"
 """What the form changes. Others change state and place meanwhile."""
 
 
-def _free_name(viewer: Viewer, provider: type[Provider]) -> str:
+def _free_name(viewer: Viewer, stem: str) -> str:
     """Return a name for a new account, such as smtp-2."""
     rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    used_names = set(rows.filter(name__startswith=provider.kind).values_list("name", flat=True))
+    used_names = set(rows.filter(name__startswith=stem).values_list("name", flat=True))
     numbers = range(2, len(used_names) + 3)
-    return next(
-        each
-        for each in (provider.kind, *(f"{provider.kind}-{number}" for number in numbers))
-        if each not in used_names
-    )
+    names = (stem, *(f"{stem}-{number}" for number in numbers))
+    return next(each for each in names if each not in used_names)
 
 
 @access.page_for(Permission.SEE_SETTINGS)
 def add(request: HttpRequest, viewer: Viewer, provider_kind: str) -> HttpResponseBase:
     """Return the form of a kind; a POST saves the account, and checks it if that is asked for."""
     viewer.require(Permission.CHANGE_SETTINGS)
-    provider = providers.REGISTRY.get(provider_kind)
+    kind, service = provider_kinds.split(provider_kind)
+    provider = providers.REGISTRY.get(kind)
     if provider is None:
         raise Http404
     row = ProviderAccount(
-        organization_id=viewer.organization_id,
-        kind=provider_kind,
-        state=ProviderAccount.State.DRAFT,
+        organization_id=viewer.organization_id, kind=kind, state=ProviderAccount.State.DRAFT
     )
-    initial = {"name": _free_name(viewer, provider), "channel": min(provider.channels)}
-    return _show(request, viewer, row, f"Add a provider: {provider.label}", initial)
+    initial = {
+        "name": _free_name(viewer, service or kind),
+        "channel": min(provider.channels),
+        "service": service,
+    }
+    title = _("Add %(provider)s") % {"provider": provider_kinds.label(kind, service)}
+    return _show(request, viewer, row, title, initial)
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -62,7 +63,7 @@ def change(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpRespons
     row = get_object_or_404(rows, pk=account_id)
     if row.kind not in providers.REGISTRY:  # of a former release
         raise Http404
-    return _show(request, viewer, row, f"Settings of {row.name}", {})
+    return _show(request, viewer, row, _("Settings of %(account)s") % {"account": row.name}, {})
 
 
 def _show(
@@ -70,7 +71,7 @@ def _show(
     viewer: Viewer,
     row: ProviderAccount,
     title: str,
-    initial: Mapping[str, object],
+    initial: Mapping[str, str],
 ) -> HttpResponseBase:
     data = request.POST if request.method == "POST" else None
     form = account_form.form_for(row.kind)(row, data, **initial)
@@ -81,7 +82,7 @@ def _show(
         elif request.POST.get("do") == "check":
             account_page.check(request, viewer, row)
         else:
-            messages.success(request, f"{row.name} is saved.")
+            messages.success(request, _("%(account)s is saved.") % {"account": row.name})
         return HttpResponseRedirect(lanes.account_url(row))
     settings, further_fields = account_form.divided(form)
     return access.show(
@@ -93,6 +94,7 @@ def _show(
         form=form,
         settings=settings,
         others_fields=further_fields,
+        note=provider_kinds.SERVICE_NOTES.get(form.service, ""),
         back=lanes.account_url(row) if row.pk else lanes.url(viewer),
     )
 
@@ -107,7 +109,7 @@ def _save(viewer: Viewer, form: AccountForm) -> None:
             organization_id=row.organization_id, channel=row.channel
         )
         last = same_channel.aggregate(last=Max("priority"))["last"]
-        row.priority = min(LAST, last + lanes.STEP) if last is not None else lanes.STEP
+        row.priority = min(LAST, last + lane_forms.STEP) if last is not None else lane_forms.STEP
     elif connection_check.has_other_settings(row):
         row.checked_at, row.check_problem = None, ""
     with transaction.atomic():

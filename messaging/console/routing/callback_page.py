@@ -5,10 +5,13 @@ from uuid import UUID
 from django import forms
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
 from messaging.console.routing import lanes
+from messaging.console.routing.lane_forms import MOST_ACCOUNTS
 from messaging.feedback import callback_log
 from messaging.models import CallbackLogEntry, ProviderAccount
 from rme.core import ids
@@ -25,12 +28,16 @@ COLOURS = {
     Verdict.UNKNOWN_CODE: "warn",
 }
 MEANING = {
-    Verdict.SIGNATURE: "Its secret is not the account's, or it was sent by somebody else: compare "
-    "the secrets.",
-    Verdict.UNREADABLE: "The provider writes something that is not understood. The log of the "
-    "worker has the error.",
-    Verdict.UNKNOWN_ID: "Another system shares the account, or the message was deleted.",
-    Verdict.UNKNOWN_CODE: "The provider has a new code. Nothing was changed by it.",
+    Verdict.SIGNATURE: gettext_lazy(
+        "The account has another secret, or somebody else sent it. Compare the secrets."
+    ),
+    Verdict.UNREADABLE: gettext_lazy(
+        "rme doesn't understand what the provider wrote. The worker's log has the error."
+    ),
+    Verdict.UNKNOWN_ID: gettext_lazy(
+        "Another system shares the account, or the message was deleted."
+    ),
+    Verdict.UNKNOWN_CODE: gettext_lazy("The provider sent a new code. It changed nothing."),
 }
 """What a verdict means that needs a person."""
 
@@ -39,14 +46,16 @@ class LogForm(forms.Form):
     """Filters of the log. An empty field matches all."""
 
     account = forms.ChoiceField(required=False)
-    verdict = forms.ChoiceField(required=False, choices=[("", "All verdicts"), *Verdict.choices])
+    verdict = forms.ChoiceField(
+        required=False, choices=[("", gettext_lazy("All verdicts")), *Verdict.choices]
+    )
 
     def __init__(self, names: dict[int, str], data: QueryDict) -> None:
         super().__init__(data, label_suffix="", auto_id="log_%s")
         field = self.fields["account"]
         assert isinstance(field, forms.ChoiceField)
         pairs = sorted(names.items(), key=lambda pair: pair[1])
-        field.choices = [("", "All accounts"), *((str(key), name) for key, name in pairs)]
+        field.choices = [("", _("All accounts")), *((str(key), name) for key, name in pairs)]
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -54,7 +63,7 @@ class LogForm(forms.Form):
 def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
     """Return a page of the log, the latest entries first."""
     rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    names = dict(rows.order_by("pk").values_list("pk", "name")[: lanes.MOST_ACCOUNTS])
+    names = dict(rows.order_by("pk").values_list("pk", "name")[:MOST_ACCOUNTS])
     form = LogForm(names, request.GET)
     form.is_valid()
     account, verdict = (form.cleaned_data.get(name, "") for name in ("account", "verdict"))
@@ -69,7 +78,7 @@ def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
         request,
         viewer,
         "routing/callbacks",
-        "Callbacks of providers",
+        _("Callback log"),
         form=form,
         entries=[
             (

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.validators import RegexValidator
 from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
 
 from messaging.models import SenderDomain
 
@@ -15,17 +16,17 @@ class DomainForm(forms.ModelForm):
     spf = forms.CharField(
         required=False,
         max_length=255,
-        label="SPF mechanism",
-        help_text="Your mail provider names it, such as include:spf.example.com.",
-        validators=[RegexValidator(r"^[!-~]+( [!-~]+)*$", "Like include:spf.example.com.")],
+        label=_("SPF mechanism"),
+        help_text=_("Your mail provider names it, such as include:spf.example.com."),
+        validators=[RegexValidator(r"^[!-~]+( [!-~]+)*$", _("Like include:spf.example.com."))],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     dkim_selector = forms.CharField(
         required=False,
         max_length=63,
-        label="DKIM selector",
-        help_text="The name before ._domainkey, as your mail provider shows it.",
-        validators=[RegexValidator(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", "Like s1.")],
+        label=_("DKIM selector"),
+        help_text=_("The name before ._domainkey, as your mail provider shows it."),
+        validators=[RegexValidator(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", _("Like s1."))],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -33,15 +34,15 @@ class DomainForm(forms.ModelForm):
         model = SenderDomain
         fields = ("domain", "local_part", "name", "is_default", "spf", "dkim_selector")
         labels: ClassVar[dict[str, Any]] = {
-            "local_part": "Part before the @",
-            "name": "Sender name",
-            "is_default": "Default domain",
+            "local_part": _("Part before the @"),
+            "name": _("Sender name"),
+            "is_default": _("Default domain"),
         }
         help_texts: ClassVar[dict[str, Any]] = {
-            "domain": "Like news.example.com. You can't change it later.",
-            "local_part": "Requests can name another one.",
-            "name": "Recipients see it. Requests can name another one.",
-            "is_default": "Messages that name no domain come from it.",
+            "domain": _("Like news.example.com. You can't change it later."),
+            "local_part": _("Requests can name another one."),
+            "name": _("Recipients see it. Requests can name another one."),
+            "is_default": _("Messages that name no domain come from it."),
         }
         widgets: ClassVar[dict[str, Any]] = {
             name: forms.TextInput(attrs={"autocomplete": "off"})
@@ -63,4 +64,4 @@ class DomainForm(forms.ModelForm):
             organization_id=self.instance.organization_id, domain=self.instance.domain
         )
         if "domain" in self.fields and rows.exists():
-            self.add_error("domain", "Your organization has this domain already.")
+            self.add_error("domain", _("Your organization has this domain already."))

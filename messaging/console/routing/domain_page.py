@@ -11,10 +11,12 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
-from messaging.console.access import Question, Viewer
+from messaging.console.access import Viewer
 from messaging.console.routing import lanes
 from messaging.console.routing.domain_form import DomainForm
 from messaging.domain.channels import Channel
@@ -29,19 +31,15 @@ from rme.tenants.audit import Action
 
 PAGE = 100
 STATES = {
-    RecordState.RIGHT: ("Right", "good"),
-    RecordState.WRONG: ("Wrong", "bad"),
-    RecordState.MISSING: ("Missing", "bad"),
-    RecordState.UNSET: ("Not known", "warn"),
-    RecordState.NO_ANSWER: ("No answer", "warn"),
+    RecordState.RIGHT: (gettext_lazy("Right"), "good"),
+    RecordState.WRONG: (gettext_lazy("Wrong"), "bad"),
+    RecordState.MISSING: (gettext_lazy("Missing"), "bad"),
+    RecordState.UNSET: (gettext_lazy("Not known"), "warn"),
+    RecordState.NO_ANSWER: (gettext_lazy("No answer"), "warn"),
 }
-NOT_CHECKED = ("Not checked", "info")
-DELETE = Question(
-    "delete",
-    "Delete domain",
-    "Delete this domain?",
-    "rme stops sending from it at once. To use it again, you need a new verification.",
-)
+NOT_CHECKED = (gettext_lazy("Not checked"), "info")
+SETUP = "setup"
+"""In the address of a domain that was just added: the page asks for what it still needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "routing/domains",
-        "Sender domains",
+        _("Sender domains"),
         domains=[
             (row, lines, _is_wrong(lines))
             for row in rows[:PAGE]
@@ -91,8 +89,8 @@ def add(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     if form.is_valid():
         _save(viewer, form)
         _check(request, viewer, row)
-        return HttpResponseRedirect(_url(row))
-    return _show(request, viewer, "Add a sender domain", form=form)
+        return HttpResponseRedirect(f"{_url(row)}?{SETUP}")
+    return _show(request, viewer, _("Add a sender domain"), form=form)
 
 
 @access.page_for(Permission.SEE_SETTINGS)
@@ -100,11 +98,10 @@ def show_one(request: HttpRequest, viewer: Viewer, domain_id: int) -> HttpRespon
     """Return a domain; a POST does what its button says."""
     row = get_object_or_404(_rows(viewer), pk=domain_id)
     suggested_spf = _suggested(viewer)
-    form, question = DomainForm(row, suggested_spf), None
+    form = DomainForm(row, suggested_spf)
     if request.method == "POST":
         viewer.require(Permission.CHANGE_SETTINGS)
         button = request.POST.get("do", "")
-        question = DELETE if button == "delete" and not request.POST.get("sure") else None
         if button == "save":
             form = DomainForm(row, suggested_spf, request.POST)
             if form.is_valid():
@@ -112,20 +109,21 @@ def show_one(request: HttpRequest, viewer: Viewer, domain_id: int) -> HttpRespon
                 _check(request, viewer, row)
                 return HttpResponseRedirect(_url(row))
             row.refresh_from_db()
-        elif not question:
-            act = _ACTS.get(button)
+        else:
+            is_sure = button != "delete" or "sure" in request.POST
+            act = _ACTS.get(button) if is_sure else None
             if act is None:
-                messages.error(request, "Nothing was done. Choose one of the buttons.")
+                messages.error(request, _("Nothing was done. Choose one of the buttons."))
                 return HttpResponseRedirect(_url(row))
             return HttpResponseRedirect(act(request, viewer, row))
     found = checks.find_each(viewer.organization_id, [_check_name(row)])
     return _show(
         request,
         viewer,
-        f"Sender domain {row.shown}",
+        row.shown,
         row=row,
         form=form,
-        question=question,
+        is_open=bool(form.errors) or (SETUP in request.GET and not row.dkim_selector),
         lines=(lines := _lines(row, row.spf or suggested_spf)),
         is_wrong=_is_wrong(lines),
         check=found.get(_check_name(row)),
@@ -194,7 +192,9 @@ def _check(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
     try:
         checks.start(request, organization_id, _check_name(row), work, organization_id, row.pk)
     except errors.RateLimited as refusal:
-        messages.warning(request, f"The records were not checked. {refusal.message}")
+        messages.warning(
+            request, _("The records weren't checked. %(reason)s") % {"reason": refusal.message}
+        )
     return _url(row)
 
 
@@ -206,7 +206,7 @@ def _verify(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
         _rows(viewer).filter(pk=row.pk).update(verified_at=Now())
         access.note(viewer, Action.CHANGED, row, text="marked as verified")
     organization_policy.forget(row.organization_id)
-    messages.success(request, f"{row} is verified for sending.")
+    messages.success(request, _("%(domain)s is verified for sending.") % {"domain": row})
     return _url(row)
 
 
@@ -215,7 +215,7 @@ def _delete(request: HttpRequest, viewer: Viewer, row: SenderDomain) -> str:
         access.note(viewer, Action.DELETED, row, changes=audit.values_of(row, ()))
         row.delete()
     organization_policy.forget(row.organization_id)
-    messages.success(request, f"{row} is deleted.")
+    messages.success(request, _("%(domain)s is deleted.") % {"domain": row})
     return _list_url(viewer)
 
 
@@ -243,7 +243,6 @@ def _lines(row: SenderDomain, spf: str) -> Sequence[RecordLine]:
     for record in domain_records.to_publish(row.domain, spf, row.dkim_selector):
         finding = findings.get(record.kind)
         words, colour = STATES[finding.state] if finding else NOT_CHECKED
-        lines.append(
-            RecordLine(record, words, colour, wording.said(finding.text if finding else ""))
-        )
+        text = wording.said(finding.text if finding else "")
+        lines.append(RecordLine(record, str(words), colour, text))
     return lines

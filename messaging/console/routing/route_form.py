@@ -2,7 +2,9 @@
 
 from django import forms
 from django.http import QueryDict
+from django.utils.translation import gettext_lazy
 
+from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
@@ -14,13 +16,17 @@ class RouteForm(forms.Form):
 
     to = forms.CharField(
         max_length=320,
-        label="What would happen to",
-        help_text="An address, a number, or a person's name or id.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "+41791234567"}),
+        label=gettext_lazy("Try a recipient"),
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "off",
+                "placeholder": gettext_lazy("Email, number, name or id"),
+            }
+        ),
     )
     channel = forms.ChoiceField(
         required=False,
-        choices=[("", "By the address"), *((each.value, each.value) for each in Channel)],
+        choices=[("", gettext_lazy("By the address")), *((each, each.label) for each in Channel)],
     )
     category = forms.ChoiceField(required=False)
 
@@ -29,5 +35,5 @@ class RouteForm(forms.Form):
         names = sorted(organization_policy.of(viewer.organization_id).categories)
         field = self.fields["category"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(each, each) for each in names]
+        field.choices = [(each, wording.category(each)) for each in names]
         field.initial = TRANSACTIONAL

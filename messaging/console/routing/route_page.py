@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.people import reachability
@@ -34,13 +36,16 @@ LIMIT = 10
 NOBODY = ContactRecord("")
 """The recipient of a message to an address that no contact has."""
 WHY = {
-    RouteAnswer.FIRST: ("Takes it", "good"),
-    RouteAnswer.NEXT: ("Tried next, if those before do not take it", "info"),
-    RouteAnswer.TRIED_LAST: ("Tried last: it fails, or its provider asked for a backoff", "warn"),
-    RouteAnswer.NO_MATCH: ("Not tried: it takes other recipients", "muted-status"),
-    RouteAnswer.DRAINING: ("Not tried: it is draining, and takes nothing new", "muted-status"),
-    RouteAnswer.PAUSED: ("Not tried: it is paused", "muted-status"),
-    RouteAnswer.BROKEN: ("Not tried: its settings are broken", "bad"),
+    RouteAnswer.FIRST: (gettext_lazy("Sends it"), "good"),
+    RouteAnswer.NEXT: (gettext_lazy("Tried next, if those before can't send it"), "info"),
+    RouteAnswer.TRIED_LAST: (
+        gettext_lazy("Tried last: it fails, or its provider asked for a break"),
+        "warn",
+    ),
+    RouteAnswer.NO_MATCH: (gettext_lazy("Not tried: it takes other recipients"), "muted"),
+    RouteAnswer.DRAINING: (gettext_lazy("Not tried: it is draining"), "muted"),
+    RouteAnswer.PAUSED: (gettext_lazy("Not tried: it is paused"), "muted"),
+    RouteAnswer.BROKEN: (gettext_lazy("Not tried: its settings are broken"), "bad"),
 }
 
 
@@ -83,13 +88,13 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         except errors.Unavailable as error:
             problem = error.message
         if not (contacts or route or problem):
-            problem = "Nobody has this name or id, and it is no address of a channel."
+            problem = _("Nobody has this name or id, and it isn't an address of a channel.")
     query = {name: query_data.get(name, "") for name in ("channel", "category")}
     return access.show(
         request,
         viewer,
         "routing/route",
-        "What would happen",
+        _("Route"),
         form=form,
         answer=route,
         problem=problem,
@@ -164,25 +169,42 @@ def _sentence(
     channel: Channel, category: str, steps: Sequence[RouteStep], reach: CategoryReach | None
 ) -> tuple[str, bool]:
     """Return what would happen in one sentence, and whether the message would be sent."""
-    subject = f"a {category.lower()} message by {channel.noun}"
+    subject = {
+        "category": wording.category(category).lower(),
+        "channel": wording.said(channel.noun),
+    }
     if reach is None:
-        return f"Not sent: there is no address or device for {subject}.", False
+        text = _(
+            "Not sent: there is no address or device for a %(category)s message by %(channel)s."
+        )
+        return text % subject, False
     if not reach.reached:
-        return f"Not sent: {subject} is stopped: {reach.refusal}.", False
+        text = _("Not sent: a %(category)s message by %(channel)s is stopped: %(reason)s.")
+        return text % {**subject, "reason": reach.refusal}, False
     first = [each.account.name for each in steps if each.answer is RouteAnswer.FIRST]
     if not first:
-        is_paused = any(each.answer is RouteAnswer.PAUSED for each in steps)
-        end = "waits for a paused account" if is_paused else "is refused: no account takes it"
-        return f"Not sent now: {subject} {end}.", False
-    later = f", after a wait: {reach.wait_reason}" if reach.wait_reason else ""
-    return f"Sent by {' or '.join(first)}: {subject}{later}.", True
+        if any(each.answer is RouteAnswer.PAUSED for each in steps):
+            text = _(
+                "Not sent now: a %(category)s message by %(channel)s waits for a paused account."
+            )
+        else:
+            text = _("Not sent: no account takes a %(category)s message by %(channel)s.")
+        return text % subject, False
+    subject["accounts"] = _(" or ").join(first)
+    if reach.wait_reason:
+        text = _(
+            "Sent by %(accounts)s: a %(category)s message by %(channel)s, after a wait: %(reason)s."
+        )
+        return text % {**subject, "reason": reach.wait_reason}, True
+    return _("Sent by %(accounts)s: a %(category)s message by %(channel)s.") % subject, True
 
 
 def _line(viewer: Viewer, step: RouteStep) -> RouteLine:
-    words, colour = WHY[step.answer]
+    reason, colour = WHY[step.answer]
+    words = str(reason)
     account = step.account
     if 0 < step.share < 1:
-        words = f"Takes it in {100 * step.share:.0f} % of cases"
+        words = _("Sends it in %(share)s of cases") % {"share": f"{step.share:.0%}"}
     return RouteLine(
         name=account.name,
         url=reverse("console:provider", args=[viewer.organization_id, account.id])
@@ -190,5 +212,5 @@ def _line(viewer: Viewer, step: RouteStep) -> RouteLine:
         else "",
         words=words,
         colour=colour,
-        takes=", ".join(account.match) or "everything",
+        takes=", ".join(account.match) or _("All"),
     )

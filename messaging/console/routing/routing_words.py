@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from messaging.delivery.accounts import CircuitState
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from messaging.domain.attention import AccountStatus
 from messaging.models import CircuitChange, ProviderAccount
 from messaging.reports.account_hour import AccountHour
@@ -12,45 +14,35 @@ from messaging.reports.account_hour import AccountHour
 State = ProviderAccount.State
 Why = CircuitChange.Why
 
-CIRCUITS = {
-    CircuitState.CLOSED: "closed",
-    CircuitState.OPEN: "stopped after failures; retrying",
-    CircuitState.HALF_OPEN: "being retried after failures",
-}
-"""The state of a circuit breaker in words."""
-CIRCUIT_COLOURS = {
-    CircuitState.CLOSED: "muted-status",
-    CircuitState.OPEN: "bad",
-    CircuitState.HALF_OPEN: "warn",
-}
 CHANGES = {
-    Why.REFUSED: ("Opened", "its provider refused the account", "bad"),
-    Why.FAILING: ("Opened", "too many of its sends failed", "bad"),
-    Why.PROBE_FAILED: ("Open again", "a send that probed it failed", "bad"),
-    Why.ANSWERED: ("Closed", "the sends that probed it were answered", "good"),
+    Why.REFUSED: (_("Stopped"), _("the provider refused the account"), "bad"),
+    Why.FAILING: (_("Stopped"), _("too many sends failed"), "bad"),
+    Why.PROBE_FAILED: (_("Still stopped"), _("a retry failed"), "bad"),
+    Why.ANSWERED: (_("Sending again"), _("the provider answered the retries"), "good"),
 }
 """A change of a circuit in words, its cause, and the name of the colour."""
 STATES = {
-    State.ACTIVE: ("Active", "good"),
-    State.PAUSED: ("Paused", "warn"),
-    State.DRAINING: ("Draining", "warn"),
-    State.DRAFT: ("Not active yet", "info"),
+    State.ACTIVE: (_("Active"), "good"),
+    State.PAUSED: (_("Paused"), "warn"),
+    State.DRAINING: (_("Draining"), "warn"),
+    State.DRAFT: (_("Draft"), "info"),
 }
 """The state of an account in words, and the name of its colour."""
 SENDING = {
-    AccountStatus.OK: ("Active", "good"),
-    AccountStatus.DEGRADED: ("Partly failing", "warn"),
-    AccountStatus.DOWN: ("Failing", "bad"),
-    AccountStatus.PAUSED: ("Paused", "warn"),
-    AccountStatus.DRAINING: ("Draining", "warn"),
+    AccountStatus.OK: (_("Active"), "good"),
+    AccountStatus.DEGRADED: (_("Partly failing"), "warn"),
+    AccountStatus.DOWN: (_("Failing"), "bad"),
+    AccountStatus.PAUSED: (_("Paused"), "warn"),
+    AccountStatus.DRAINING: (_("Draining"), "warn"),
 }
 """Whether an account that was activated sends, in words, and the name of the colour."""
 EXPLAINED = {
-    State.ACTIVE: "It is used by the routing order.",
-    State.PAUSED: "It takes nothing. Other accounts of the channel take over; without one, "
-    "messages wait.",
-    State.DRAINING: "It takes nothing new, and finishes what it has tried before.",
-    State.DRAFT: "Nothing is sent by it until it is activated.",
+    State.ACTIVE: _("It sends in its place of the routing order."),
+    State.PAUSED: _(
+        "It sends nothing. Other accounts of the channel take over; without one, messages wait."
+    ),
+    State.DRAINING: _("It takes no new messages, and finishes those that it has tried."),
+    State.DRAFT: _("It sends nothing until you activate it."),
 }
 """What follows from a state."""
 
@@ -61,26 +53,32 @@ class ChangeLine:
 
     at: datetime
     title: str
-    cause: str
+    text: str
+    """Its cause."""
     colour: str
 
 
 def changes(rows: Iterable[CircuitChange]) -> list[ChangeLine]:
     """Return changes of a circuit in words."""
-    return [ChangeLine(row.at, *CHANGES[Why(row.why)]) for row in rows]
+    return [ChangeLine(row.at, *map(str, CHANGES[Why(row.why)])) for row in rows]
 
 
 def state(row: ProviderAccount, hour: AccountHour) -> tuple[str, str]:
     """Return the state of an account in words, and the name of its colour: one that fails is red
     or amber, whatever state it was put in.
     """
-    return STATES[State.DRAFT] if row.state == State.DRAFT else SENDING[hour.status]
+    words, colour = STATES[State.DRAFT] if row.state == State.DRAFT else SENDING[hour.status]
+    return str(words), colour
 
 
 def hour(summary: AccountHour) -> str:
     """Return a summary of an account's attempts in the last hour."""
     outcomes = summary.outcomes
     if not outcomes.sends:
-        return "nothing sent"
-    text = f"{outcomes.sends:,} sent: {outcomes.accepted:,} accepted, {summary.failed:,} failed"
+        return gettext("nothing sent")
+    text = gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed") % {
+        "sends": f"{outcomes.sends:,}",
+        "accepted": f"{outcomes.accepted:,}",
+        "failed": f"{summary.failed:,}",
+    }
     return text if outcomes.p95_ms is None else f"{text}, p95 {outcomes.p95_ms} ms"

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 from django import forms
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import MomentField
 from messaging.console.studio import written
@@ -22,7 +25,7 @@ from rme.crm.connectors.records import ContactRecord
 MATCHES = 8
 """The most contacts that the page offers when several fit what was typed."""
 LONGEST_RECIPIENT = 254
-YES_OR_NO = [("true", "Yes"), ("false", "No")]
+YES_OR_NO = [("true", gettext_lazy("Yes")), ("false", gettext_lazy("No"))]
 
 
 class NewPerson(NamedTuple):
@@ -42,7 +45,7 @@ def new_person(text: str) -> NewPerson | None:
     email = addresses.typed_email(address) if name else None
     if not email:
         return None
-    first_name, _, last_name = name.rpartition(" ")
+    first_name, _space, last_name = name.rpartition(" ")
     return NewPerson(first_name[:255], last_name[:255], email)
 
 
@@ -54,15 +57,18 @@ class SendForm(forms.Form):
 
     recipient = forms.CharField(
         max_length=LONGEST_RECIPIENT,
-        help_text="Email address, phone number, name or id of a contact. "
-        "For somebody new: Name <email>.",
+        label=gettext_lazy("Recipient"),
+        help_text=gettext_lazy(
+            "Email address, phone number, name or id of a contact. For somebody new: Name <email>."
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     template = forms.ChoiceField(
-        help_text="Only published templates.",
+        label=gettext_lazy("Template"),
+        help_text=gettext_lazy("Only published templates."),
         widget=forms.Select(attrs={"data-refreshes": "send-variables"}),
     )
-    at = MomentField(required=False, label="Send at")
+    at = MomentField(required=False, label=gettext_lazy("Send at"))
 
     def __init__(self, viewer: Viewer, typed: QueryDict, *, is_complete: bool) -> None:
         data = typed if is_complete else None
@@ -79,12 +85,14 @@ class SendForm(forms.Form):
         choices = {_code(each): _label(each) for each in versions}
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Choose"), *choices.items()]
+        field.choices = [("", _("Choose")), *choices.items()]
         self.chosen = typed.get("template") or (next(iter(choices)) if len(choices) == 1 else "")
         self.initial["template"] = self.chosen
         variants = [each for each in versions if _code(each) == self.chosen]
         self.version = _version_for(viewer, variants, self.contact)
-        self.fields["at"].help_text = f"Now if empty. Time zone: {viewer.organization.zone}."
+        self.fields["at"].help_text = _("Now if empty. Time zone: %(zone)s.") % {
+            "zone": viewer.organization.zone
+        }
         self.schema = _schema(viewer, self.version) if self.version else {}
         for variable in samples.fields(self.schema):
             self.fields[f"{written.SAMPLE}{variable.path}"] = _field(variable)
@@ -96,10 +104,11 @@ class SendForm(forms.Form):
         if self.contact:
             return self.contact
         if self.matches:
-            raise forms.ValidationError("Several contacts match. Choose one of them.")
+            raise forms.ValidationError(_("Several contacts match. Choose one of them."))
         if self.new_person:
-            raise forms.ValidationError(f"{self.new_person.email} isn't a contact yet.")
-        raise forms.ValidationError("No contact matches. Add the person under Contacts first.")
+            text = _("%(address)s isn't a contact yet.")
+            raise forms.ValidationError(text % {"address": self.new_person.email})
+        raise forms.ValidationError(_("No contact matches. Add the person under Contacts first."))
 
     @property
     def variables(self) -> dict[str, object]:
@@ -149,7 +158,8 @@ def _code(version: TemplateVersion) -> str:
 
 
 def _label(version: TemplateVersion) -> str:
-    return f"{version.template.name} ({Channel(version.template.channel).noun})"
+    channel = wording.said(Channel(version.template.channel).noun)
+    return f"{version.template.name} ({channel})"
 
 
 def _version_for(
@@ -181,11 +191,11 @@ def _field(variable: SampleField) -> forms.Field:
     match variable.kind:
         case "boolean":
             return forms.ChoiceField(
-                label=variable.label, choices=[("", "Choose"), *YES_OR_NO], required=True
+                label=variable.label, choices=[("", _("Choose")), *YES_OR_NO], required=True
             )
         case "choice":
             choices = [
-                ("", "Choose" if variable.is_required else "No value"),
+                ("", _("Choose") if variable.is_required else _("No value")),
                 *((each, each) for each in variable.choices),
             ]
             return forms.ChoiceField(**options, choices=choices)
@@ -195,5 +205,5 @@ def _field(variable: SampleField) -> forms.Field:
             return forms.FloatField(**options, widget=forms.NumberInput(attrs=attributes))
         case "list" | "numbers":
             widget = forms.Textarea(attrs={"rows": 3, **attributes})
-            return forms.CharField(**options, widget=widget, help_text="One on each line.")
+            return forms.CharField(**options, widget=widget, help_text=_("One on each line."))
     return forms.CharField(**options, widget=forms.TextInput(attrs=attributes))

@@ -4,8 +4,8 @@ django-anymail turns an email into a service's request, and reads what the servi
 reports. Its own connections (`requests`, one request at a time, with redirects) are not used.
 Amazon SES has its own provider (`ses`), since django-anymail calls it by boto3.
 
-`services.py` is the table of the services, `refusals.py` of what they refuse; `receipts.py`
-reads their webhooks.
+`services` is the table of the services, which the console's forms read. `refusals.py`
+has what they refuse; `receipts.py` reads their webhooks.
 """
 
 import re

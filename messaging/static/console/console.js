@@ -75,25 +75,72 @@ async function showProgress() {
 }
 
 // An account moves up or down in its lane: by its place, which the form sends. Equal places share.
+const placeOf = (row) => row.querySelector(".c-place input");
+
 function moveAccount(event) {
   const button = event.currentTarget;
   const row = button.closest("tr");
   const rows = [...row.parentElement.children];
-  const place = (each) => each.querySelector(".c-place input");
   const up = button.dataset.move === "up";
   const other = rows[rows.indexOf(row) + (up ? -1 : 1)];
   if (!other) return;
-  const own = Number(place(row).value);
-  const next = Number(place(other).value);
+  const own = Number(placeOf(row).value);
+  const next = Number(placeOf(other).value);
   if (own !== next) {
-    [place(row).value, place(other).value] = [next, own];
+    [placeOf(row).value, placeOf(other).value] = [next, own];
   } else {
-    const behind = (each) => Number(place(each).value) > own || (up && Number(place(each).value) === own);
-    for (const each of rows) if (each !== row && behind(each)) place(each).value = Number(place(each).value) + 1;
-    if (!up) place(row).value = own + 1;
+    const behind = (each) => Number(placeOf(each).value) > own || (up && Number(placeOf(each).value) === own);
+    for (const each of rows) if (each !== row && behind(each)) placeOf(each).value = Number(placeOf(each).value) + 1;
+    if (!up) placeOf(row).value = own + 1;
   }
   if (up) other.before(row); else other.after(row);
+  offerOrder(row);
   button.focus();
+}
+
+// A dragged account takes the place where it is dropped; others that share a place go on sharing it.
+function dragAccount(handle) {
+  const row = handle.closest("tr");
+  const body = row.parentElement;
+  handle.hidden = false;
+  handle.addEventListener("dragstart", (event) => {
+    row.dataset.dragged = "";
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", "");
+    event.dataTransfer.setDragImage(row, 0, 0);
+  });
+  handle.addEventListener("dragend", () => {
+    delete row.dataset.dragged;
+    let place = 0;
+    let before = null;
+    for (const each of body.children) {
+      const own = placeOf(each).value;
+      if (each === row || own !== before) place += 1;
+      before = each === row ? null : own;
+      placeOf(each).value = place;
+    }
+    offerOrder(row);
+  });
+  row.addEventListener("dragover", (event) => {
+    const dragged = body.querySelector("[data-dragged]");
+    if (!dragged || dragged === row) return;
+    event.preventDefault();
+    const { top, height } = row.getBoundingClientRect();
+    if (event.clientY < top + height / 2) row.before(dragged); else row.after(dragged);
+  });
+}
+
+// Where scripts run, the button that saves an order comes when something has changed.
+function offerOrder(row) {
+  const part = row.closest("form").querySelector("[data-order]");
+  part.hidden = false;
+  part.open = true;
+}
+
+function hideOrder(part) {
+  part.hidden = !part.open;
+  for (const place of part.closest("form").querySelectorAll(".c-place input")) place.type = "hidden";
+  part.closest("form").addEventListener("input", () => offerOrder(part));
 }
 
 // A button that copies the text of an element; without scripts it stays hidden.
@@ -226,6 +273,8 @@ document.addEventListener("DOMContentLoaded", () => {
     each.hidden = false;
     each.addEventListener("click", moveAccount);
   }
+  for (const each of document.querySelectorAll("[data-drag]")) dragAccount(each);
+  for (const each of document.querySelectorAll("details[data-order]")) hideOrder(each);
   completeTheme(document);
   setTimeout(showProgress, 1000);
   offerCopies(document);

@@ -97,7 +97,7 @@ def test_each_figure_is_as_long_as_its_list(root, org, api, sent, span):
     for line in answer.context["reasons"]:
         assert listed(root, line.url) == int(line.count) == 1
     assert sorted(line.text for line in answer.context["reasons"]) == [
-        "Email, failed: no provider took it",
+        "Email, failed: rejected by the provider",
         "Email, not sent: on the suppression list",
     ]
 

@@ -69,14 +69,14 @@ def test_suppressed_address_shows_who_complained_and_when(root, org):
     )
     Api(org).send(message(ada))
     assert sentence(root) == (
-        f"Not sent: {ada.email} complained on {on(row.created_at)}; "
-        "an admin may lift it with a reason.",
-        ["Lift the suppression", "The person's page"],
+        f"Not sent. {ada.email} complained on {on(row.created_at)}. "
+        "Lift the suppression to send again.",
+        ["Lift suppression", "Open person"],
     )
     row.delete()
     assert sentence(root) == (
-        "Not sent: the recipient was on the suppression list, and is no longer.",
-        ["The person's page"],
+        "Not sent. The recipient was suppressed then, and isn't any more.",
+        ["Open person"],
     )
 
 
@@ -86,16 +86,13 @@ def test_missing_consent_shows_the_opt_out(root, org):
     decided = ledger.ConsentDecision(str(ada.pk), "ALL", "NEWS", "OPTED_OUT", "ONE_CLICK", TODAY)
     ledger.record(org.pk, [decided])
     Api(org).send(news(ada, category="NEWS"))
-    expected = "opted out of NEWS by one click in a message on"
-    assert sentence(root) == (
-        f"Not sent: {expected} {on(TODAY)}; new consent can be recorded.",
-        ["The person's page"],
-    )
+    expected = "Opted out of news messages by one click in a message on"
+    assert sentence(root) == (f"Not sent. {expected} {on(TODAY)}.", ["Open person"])
 
 
 def test_consent_never_given_is_shown(root, org):
     Api(org).send(news(factories.contact(org), category="MARKETING"))
-    assert sentence(root)[0] == "Not sent: never opted in to MARKETING; consent can be recorded."
+    assert sentence(root)[0] == "Not sent. The person never opted in to marketing messages."
 
 
 def test_reached_cap_is_shown(root, org):
@@ -104,13 +101,14 @@ def test_reached_cap_is_shown(root, org):
     api.send(news(ada, category="NEWS"))
     Message.objects.all().delete()
     api.send(news(ada, category="NEWS"))
-    text = "Not sent: had as many NEWS messages as the category's cap allows."
-    assert sentence(root) == (text, ["Categories"])
+    text = "Not sent. The frequency cap of the category News is reached."
+    assert sentence(root) == (text, ["Open categories"])
 
 
 def test_a_person_without_an_address(root, org):
     Api(org).send(message(factories.contact(org, email="")))
-    assert sentence(root)[0] == "Not sent: no address or device on any channel asked for."
+    text = "Not sent. The person has no address or device on these channels."
+    assert sentence(root)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -118,18 +116,18 @@ def test_a_person_without_an_address(root, org):
     [
         (
             {"status": "FAILED", "reason": "PROVIDER_ERROR", "detail": "550 no"},
-            "Failed: no provider took it: 550 no; it can be sent again.",
+            "Failed: rejected by the provider: 550 no.",
         ),
         (
             {"status": "EXPIRED", "reason": None},
-            "Not sent: its time had passed; it can be sent again.",
+            "Not sent: it expired.",
         ),
         (
             {"status": "UNKNOWN", "due_at": None, "provider": "sim"},
-            "sim gave no answer, so it may or may not have arrived; decide.",
+            "sim didn't answer, so the message may or may not have arrived.",
         ),
-        ({"status": "ACCEPTED", "waiting": "PAUSED"}, "Waits to be sent: sending is paused."),
-        ({"status": "SENDING"}, "Is being handed to the provider now."),
+        ({"status": "ACCEPTED", "waiting": "PAUSED"}, "Waiting: sending is paused."),
+        ({"status": "SENDING"}, "Being sent to the provider now."),
     ],
 )
 def test_each_status_has_its_sentence(root, org, fields, text):
@@ -142,9 +140,29 @@ def test_the_timeline_has_decisions_attempts_and_receipts(root, org):
     Api(org).send(message(factories.contact(org)))
     work()
     titles = [each.title for each in open_page(root).context["moments"]]
-    assert titles[0] in ("EMAIL was chosen", "Accepted")
-    steps = {"EMAIL was chosen", "Handed to simulator"}
+    assert titles[0] in ("Email chosen", "Accepted")
+    steps = {"Email chosen", "Sent to simulator"}
     assert set(titles) == steps | {"Accepted", "Handed to the provider", "Delivered"}
+
+
+def test_attempts_show_provider_answer_and_latency(root, org):
+    Api(org).send(message(factories.contact(org)))
+    work()
+    (attempt,) = open_page(root).context["attempts"]
+    stored = Attempt.objects.get()
+    assert (attempt.provider, attempt.answer, attempt.colour) == (
+        "simulator", "The provider accepted it", "good",
+    )  # fmt: skip
+    assert (attempt.milliseconds, attempt.provider_id) == (stored.latency_ms, stored.provider_id)
+
+
+def test_reason_is_asked_for_in_a_dialog_alone(root, org):
+    Api(org).send(message(factories.contact(org)))
+    Delivery.objects.update(status="FAILED", reason="rejected")
+    page = open_page(root).content.decode()
+    before, dialog = page.split('<dialog id="resend"')
+    assert 'name="why"' not in before
+    assert dialog.split("</dialog>")[0].count('name="why"') == 1
 
 
 def test_content_is_shown_in_its_own_frame(root, org):
@@ -172,8 +190,8 @@ def test_the_content_of_a_template_is_rendered_for_the_recipient(root, org):
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
-        (MessageContent, "The content is no longer kept."),
-        (Contact, "The contact is gone, so the content cannot be rendered."),
+        (MessageContent, "The content is no longer stored."),
+        (Contact, "The contact was deleted, so the content can't be rendered."),
     ],
 )
 def test_deleted_content_is_reported(root, org, model, problem):
@@ -188,12 +206,10 @@ def test_the_support_role_sees_reasons_but_no_contents(org):
     Delivery.objects.update(status="FAILED", reason="rejected", detail=f"{ada.email} is unknown")
     support = person("s", org, Membership.Role.SUPPORT)
     page = open_page(support)
-    assert page.context["headline"].text == (
-        "Failed: rejected: a…@simulator.rme.test is unknown; it can be sent again."
-    )
+    assert page.context["headline"].text == ("Failed: rejected: a…@simulator.rme.test is unknown.")
     assert page.context["content"] is None
     assert ada.email not in page.content.decode()
-    assert b"Send again" not in page.content
+    assert b"Resend" not in page.content
     assert support.get(url("html", Message.objects.get().pk, 0)).status_code == 403
 
 
@@ -242,7 +258,7 @@ def test_a_message_of_many_counts_them_and_shows_one_timeline(root, org):
     page = open_page(root, "?recipient=30")
     assert page.context["headline"].text == "45 recipients: 44 waiting to be sent, 1 failed."
     assert page.context["chosen"].row.contact_id == first.contact_id
-    assert page.context["explanation"].text == "Failed: rejected; it can be sent again."
+    assert page.context["explanation"].text == "Failed: rejected."
     assert [line.row.position for line in page.context["lines"]] == [*range(20, 40)]
     assert (page.context["earlier"], page.context["later"]) == (0, 40)
 
@@ -266,8 +282,8 @@ def test_a_scheduled_message_is_cancelled_from_its_page(root, org):
     later = {"mode": "AT", "at": instant(TODAY + timedelta(days=1))}
     Api(org).send(message(factories.contact(org), schedule=later))
     page = open_page(root)
-    assert page.context["headline"].text.endswith("it can be cancelled.")
-    form = {"message": str(Message.objects.get().pk), "why": "asked by phone"}
+    assert page.context["headline"].text.startswith("Scheduled for ")
+    form = {"message": str(Message.objects.get().pk), "why": ""}
     done = root.post(url("choose", "cancel"), form, follow=True)
     assert (done.context["action"].done, done.context["action"].failed) == (1, 0)
     day = on(Delivery.objects.get().updated_at)

@@ -211,6 +211,15 @@ def test_contacts_of_two_organizations_are_not_merged(root, org, two):
     assert Contact.objects.count() == 4
 
 
+def test_other_contact_is_found_from_the_persons_page(root, org, two):
+    stays, goes = two
+    found = root.get(merge_url(stays), {"contact": stays.pk, "q": goes.last_name})
+    assert [key for key, *_ in found.context["matches"]] == [str(goes.pk)]
+    assert f"?contact={stays.pk}&amp;contact={goes.pk}" in found.content.decode()
+    nobody = root.get(merge_url(stays), {"contact": stays.pk, "q": "Nobody"})
+    assert "No other contact matches." in nobody.content.decode()
+
+
 @pytest.mark.parametrize("role", ["VIEWER", "OPERATOR"])
 def test_only_people_allowed_to_change_contacts_merge_them(org, two, role):
     stays, goes = two

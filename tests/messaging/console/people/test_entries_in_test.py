@@ -50,7 +50,7 @@ def test_entries_of_the_test_layer_are_shown_and_live_ones_are_not(api, tester, 
     of_ada = operator.get(url("test_entries"), {"person": str(ada.pk)})
     assert [len(of_ada.context[name]) for name in ("suppressions", "decisions")] == [1, 1]
     link = f"{url('test_entries')}?person={ada.pk}"
-    assert link in operator.get(url("person", ada.pk)).content.decode()
+    assert link in operator.get(f"{url('person', ada.pk)}?tab=record").content.decode()
     listed = operator.get(url("suppressions")).content.decode()
     assert "Test entries" in listed
 

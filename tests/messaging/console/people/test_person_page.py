@@ -1,5 +1,6 @@
 """A person's page: what reaches them, what happened, and what can be done."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,7 +61,7 @@ def test_reach_shows_the_refusals_of_the_gates(root, org, ada):
     content = {"subject": "News", "text": "This week"}
     Api(org).send(message(ada, category="NEWS", template=None, content=content))
     listed = "on the suppression list"
-    capped = "had as many messages as the category's cap allows"
+    capped = "frequency cap reached"
     own = {"MARKETING": "no consent", "NEWS": capped, "TRANSACTIONAL": "yes"}
     assert reach(root, ada) == {
         "EMAIL": own,
@@ -95,10 +96,10 @@ def test_the_timeline_has_messages_opens_consent_suppressions_and_changes(root, 
     assert root.post(url("contact_edit", ada.pk), form).status_code == 302
     titles = {each.title for each in see(root, ada).context["moments"]}
     assert titles == {
-        "EMAIL: welcome",
+        "Email: welcome",
         "Opened",
-        "Opted out: EMAIL, ALL",
-        "Suppressed on EMAIL: ada@simulator.rme.test",
+        "Opted out of all email",
+        "Suppressed: Email, ada@simulator.rme.test",
         "Changed by root",
     }
 
@@ -109,19 +110,83 @@ def test_page_starts_with_the_message_not_delivered(root, org, ada):
     )
     Api(org).send(message(ada))
     text = see(root, ada).context["latest"].explanation.text
-    assert text.startswith("Not sent: ada@simulator.rme.test complained on ")
+    assert text.startswith("Not sent. ada@simulator.rme.test complained on ")
     assert text in see(root, ada).content.decode()
 
 
-def test_forms_are_folded_until_they_are_asked_for_or_have_errors(root, org, ada):
-    folded = '<details class="c-card c-below c-fold">'
-    assert see(root, ada).content.decode().count(folded) == 2
-    asked = root.get(f"{url('person', ada.pk)}?open=opt_in").content.decode()
-    assert asked.count(folded) == 1
+def opened(response):
+    """Return the names of the dialogs that a page shows at once."""
+    return re.findall(r'<dialog id="(\w+)"[^>]* open', response.content.decode())
+
+
+def test_forms_open_when_they_are_asked_for_or_have_errors(root, org, ada):
+    assert opened(see(root, ada)) == []
+    assert opened(root.get(f"{url('person', ada.pk)}?open=opt_in")) == ["opt_in"]
     form = {"form": "opt_out", "channel": "ALL", "category": "ALL", "evidence": ""}
-    shown = root.post(url("person", ada.pk), form).content.decode()
-    assert shown.count(folded) == 1
-    assert shown.count('c-fold" open>') == 1
+    assert opened(root.post(url("person", ada.pk), form)) == ["opt_out"]
+
+
+def lines(client, contact):
+    """Return the state, the reason and the remedy of each channel of a person."""
+    return {
+        each.label: (each.state, each.reason, each.remedy and each.remedy.text)
+        for each in see(client, contact).context["channel_lines"]
+    }
+
+
+def test_each_channel_has_one_line_with_its_reason_and_its_remedy(root, org, ada):
+    suppression = Suppression.objects.create(
+        organization=org, channel="SMS", address=ada.mobile, reason="STOP"
+    )
+    decision = ("EMAIL", "MARKETING", "OPTED_OUT", "API", NOW)
+    ledger.record(org.pk, [ledger.ConsentDecision(str(ada.pk), *decision)])
+    day = f"{NOW.day} {NOW:%b %Y}"
+    assert lines(root, ada) == {
+        "Email": (
+            "Partly reachable", f"Marketing: opted out by the API on {day}.", "Record consent",
+        ),
+        "SMS": (
+            "Not reachable", f"All categories: answered STOP on {day}.", "Lift suppression",
+        ),
+        "Push": ("Not reachable", "No device.", None),
+    }  # fmt: skip
+    assert f'href="{url("lift", suppression.pk)}"' in see(root, ada).content.decode()
+    support = lines(person("s", org, Membership.Role.SUPPORT), ada)
+    assert [remedy for _, _, remedy in support.values()] == [None, None, None]
+
+
+def test_missing_address_and_paused_channel_have_their_remedies(root, org):
+    ada = factories.contact(org, mobile="")
+    Category.objects.filter(organization=org).delete()
+    Pause.objects.create(organization=org, channel="EMAIL", reason="maintenance")
+    assert lines(root, ada)["SMS"] == ("Not reachable", "No address.", "Add address")
+    state, reason, remedy = lines(root, ada)["Email"]
+    assert (state, remedy) == ("Waiting", "Record consent")
+    assert "Transactional: sending is paused." in reason
+
+
+def test_header_has_addresses_language_and_local_time(root, org):
+    ada = factories.contact(org, language="de_CH", zone="Asia/Tokyo")
+    about = see(root, ada).context["about"]
+    assert about.startswith(f"{ada.email} · {ada.mobile} · German (Switzerland) · ")
+    assert about.endswith(" in Tokyo")
+    assert ada.email not in re.findall("<title>(.*)</title>", see(root, ada).content.decode())[0]
+
+
+def test_each_tab_shows_its_part(root, org, ada):
+    Api(org).send(message(ada))
+    factories.device(org, ada)
+    decision = ledger.ConsentDecision(str(ada.pk), "EMAIL", "ALL", "OPTED_OUT", "ADMIN", NOW)
+    ledger.record(org.pk, [decision])
+    shown = {
+        tab: root.get(f"{url('person', ada.pk)}?tab={tab}").context
+        for tab in ("messages", "consent", "devices", "record", "nonsense")
+    }
+    assert [line.subject for line in shown["messages"]["lines"]] == ["welcome"]
+    assert [words for _, words, _, _ in shown["consent"]["decisions"]] == ["Opted out of all email"]
+    assert [each.contact_id for each in shown["devices"]["devices"]] == [str(ada.pk)]
+    assert shown["record"]["fields"][0] == ("Contact id", str(ada.pk))
+    assert len(shown["nonsense"]["moments"]) == 2
 
 
 def test_an_opt_out_is_recorded_with_its_evidence(root, org, ada):
@@ -156,7 +221,7 @@ def test_invalid_decision_is_an_error_at_its_field(root, org, ada, fields, wrong
         "kind": "WRITTEN",
     }  # fmt: skip
     shown = root.post(url("person", ada.pk), {**form, **fields})
-    forms = {name: form for form, name, _, _ in shown.context["forms"]}
+    forms = {name: form for form, name, *_ in shown.context["forms"]}
     assert set(forms["opt_in"].errors) == {wrong}
     assert not ConsentEntry.objects.exists()
 
@@ -175,7 +240,7 @@ def test_consent_is_recorded_with_all_its_evidence(root, org, ada):
 
 
 def test_consent_has_no_preselected_choice(root, org, ada):
-    forms = {name: form for form, name, _, _ in see(root, ada).context["forms"]}
+    forms = {name: form for form, name, *_ in see(root, ada).context["forms"]}
     assert [forms["opt_in"].fields[name].choices[0][0] for name in ("channel", "category")] == [
         "", "",
     ]  # fmt: skip
@@ -196,7 +261,7 @@ def test_a_suppression_is_lifted_with_a_reason(root, org, ada):
         organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
     )
     lift = url("lift", row.pk)
-    assert lift in see(root, ada).content.decode()
+    assert lift in root.get(f"{url('person', ada.pk)}?tab=consent").content.decode()
     assert root.post(lift, {"why": ""}).status_code == 200
     assert Suppression.objects.exists()
     assert root.post(lift, {"why": "asked to"}).status_code == 302
@@ -232,8 +297,8 @@ def test_deleted_contact_keeps_its_history(root, org, ada):
     Api(org).send(message(ada))
     type(ada).objects.all().delete()
     shown = see(root, ada)
-    assert [each.title for each in shown.context["moments"]] == ["EMAIL: welcome"]
-    assert "The contact is gone; its history is here." in shown.content.decode()
+    assert [each.title for each in shown.context["moments"]] == ["Email: welcome"]
+    assert "This contact was deleted. Its history stays here." in shown.content.decode()
 
 
 def test_a_page_asks_as_often_for_20_messages_as_for_2(root, org, ada):
@@ -246,4 +311,4 @@ def test_a_page_asks_as_often_for_20_messages_as_for_2(root, org, ada):
         with CaptureQueriesContext(connection) as captured:
             see(root, ada)
         counts.append(len(captured))
-    assert counts == [24, 24]
+    assert counts == [22, 22]

@@ -1,9 +1,12 @@
 """A provider account's page: its last hour, its callbacks, its activation, and setting it aside."""
 
+import re
+
 import pytest
 
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
+from rme.tenants.models import User
 from tests import audited, factories
 from tests.fakes.smtp import SmtpServer
 from tests.messaging.console.conftest import url
@@ -36,7 +39,7 @@ def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries)
     root.get(url("provider", account.pk))
     with django_assert_num_queries(7):
         shown = root.get(url("provider", account.pk)).content.decode()
-    assert "Circuit: closed" in shown
+    assert "3 sent: 2 accepted, 0 failed" in shown
     rows = [" ".join(each.split()) for each in shown.split("<tr>")]
     assert any(
         'data-label="Sends">2</td>' in each and ">The provider accepted it<" in each
@@ -57,11 +60,30 @@ def test_callback_address_is_shown_where_the_provider_calls(root, account, setti
     assert ("This provider makes no callbacks" in shown) is not calls
 
 
+def test_owner_with_an_email_address_tests_with_one_button(root, org, account):
+    shown = root.get(url("provider", account.pk)).content.decode()
+    assert "Send test to me" not in shown
+    User.objects.update(email="root@acme.example")
+    shown = root.get(url("provider", account.pk)).content.decode()
+    assert shown.count('name="to" value="root@acme.example"') == 2  # the button, and the dialog
+    ProviderAccount.objects.update(channel="SMS")
+    assert "Send test to me" not in root.get(url("provider", account.pk)).content.decode()
+
+
+def test_forms_are_in_dialogs_until_they_have_errors(root, account):
+    def opened(page):
+        return re.findall(r'<dialog id="(\w+)"[^>]* open', page)
+
+    assert opened(root.get(url("provider", account.pk)).content.decode()) == []
+    assert opened(do(root, account, do="pause", why="")) == ["aside"]
+    assert opened(do(root, account, do="test", to="nobody")) == ["test"]
+
+
 def test_a_test_shows_the_outcome(root, account):
     assert "Accepted" in do(root, account, do="test", to="ada@example.com")
     assert "Retryable" in do(root, account, do="test", to="down@simulator.rme.test")
     shown = do(root, account, do="test", to="nobody")
-    assert "This is not an address of that channel." in shown
+    assert "This isn&#x27;t an address of the channel." in shown
     assert 'value="nobody"' in shown
 
 
@@ -106,7 +128,7 @@ def test_draft_account_cannot_be_paused(root, account):
 
 
 def test_account_is_deleted_after_confirmation(root, org, account):
-    assert "Delete this account and its settings?" in do(root, account, do="delete")
+    assert "choose one of the buttons" in do(root, account, do="delete")
     shown = root.post(url("provider", account.pk), {"do": "delete", "sure": "yes"}, follow=True)
     assert shown.redirect_chain == [(url("providers"), 302)]
     assert organization_policy.of(org.pk).accounts == ()

@@ -3,6 +3,7 @@
 import pytest
 from django.db import connection
 
+from messaging.console.routing import provider_kinds
 from messaging.models import ProviderAccount
 from messaging.policy import organization_policy
 from messaging.providers import REGISTRY
@@ -151,7 +152,7 @@ def test_form_has_only_the_fields_of_its_kind(root, org):
     }
     status_by = fields["setting_twilio_status_by"]
     assert (status_by.choices, status_by.initial) == (
-        [("CALLBACK", "CALLBACK"), ("POLL", "POLL")], "CALLBACK",
+        [("CALLBACK", "By callback"), ("POLL", "By polling")], "CALLBACK",
     )  # fmt: skip
     assert 'value="twilio-2"' in shown.content.decode()
     assert root.get(url("new_provider", "pigeon")).status_code == 404
@@ -163,6 +164,56 @@ def test_form_names_services_without_receipts(root, org):
     assert silent == ["scaleway"]
     assert f"{silent[0]} sends no receipts" in shown
     assert "sendgrid: its support" in shown
+
+
+def labels(form):
+    """Return the labels of a form's settings by their names."""
+    prefix = "setting_anymail_"
+    return {
+        name.removeprefix(prefix): str(field.label)
+        for name, field in form.fields.items()
+        if name.startswith(prefix) and not field.widget.is_hidden
+    }
+
+
+def test_email_service_has_its_own_fields_under_its_own_names(root, org):
+    form = root.get(url("new_provider", "postmark")).context["form"]
+    assert labels(form) == {
+        "api_key": "Server API token",
+        "message_stream": "Message stream",
+        "callback_secret": "Webhook credentials (user:password)",
+        "base_url": "API URL",
+        "timeout": "Timeout (seconds)",
+    }
+    assert (form["name"].value(), form["setting_anymail_service"].value()) == (
+        "postmark", "postmark",
+    )  # fmt: skip
+    for name in ("scaleway", "unisender_go"):  # they sign nothing that could be checked
+        form = root.get(url("new_provider", name)).context["form"]
+        assert "callback_secret" not in labels(form)
+
+
+def test_email_service_is_saved_by_its_form_and_keeps_its_fields(root, org):
+    posted = {
+        "name": "pm", "channel": "EMAIL", "setting_anymail_service": "postmark",
+        "setting_anymail_api_key": "key-secret-1", "setting_anymail_timeout": "20",
+    }  # fmt: skip
+    assert root.post(url("new_provider", "postmark"), posted).status_code == 302
+    row = ProviderAccount.objects.get()
+    assert (row.kind, '"service":"postmark"' in row.credentials) == ("anymail", True)
+    assert root.get(url("provider", row.pk)).context["about"] == "Postmark · Email"
+    form = root.get(url("provider_settings", row.pk)).context["form"]
+    assert labels(form)["api_key"] == "Server API token"
+    (lane,) = [lane for lane, *_ in root.get(url("providers")).context["lanes"] if lane.cards]
+    assert lane.cards[0].kind == "Postmark"
+
+
+def test_every_email_service_has_a_card(root, org):
+    assert set(provider_kinds.SERVICES) == set(SERVICES)
+    shown = root.get(url("providers")).content.decode()
+    for name in ("postmark", "resend", "sendgrid", "smtp", "twilio"):
+        assert f'href="{url("new_provider", name)}"' in shown
+    assert url("new_provider", "anymail") not in shown
 
 
 @pytest.mark.parametrize("kind", sorted(SETTINGS))

@@ -79,7 +79,9 @@ def test_domain_is_added_and_checked(root, org, domain, settings):
         settings.DNS_RESOLVER = server.address
         made = root.post(url("new_domain"), {**NEW, "domain": "News.Example", "name": "News"})
     row = SenderDomain.objects.get(domain="news.example")
-    assert made["Location"] == url("domain", row.pk)
+    assert made["Location"] == f"{url('domain', row.pk)}?setup"
+    assert root.get(made["Location"]).context["is_open"]  # it has no DKIM selector yet
+    assert not root.get(url("domain", row.pk)).context["is_open"]
     assert (row.name, row.verified_at, row.is_default) == ("News", None, False)
     assert row.checked_at is not None
     assert "domain: – → News.Example" in audited.lines()
@@ -107,7 +109,7 @@ def test_change_applies_to_sending_at_once(root, org, domain):
     assert organization_policy.of(org.pk).default_domain.local_part == "no-reply"
     root.post(url("domain", domain.pk), {**FORM, "local_part": "news"})
     assert organization_policy.of(org.pk).default_domain.local_part == "news"
-    assert "Delete this domain?" in do(root, domain, "delete").content.decode()
+    assert "Nothing was done." in do(root, domain, "delete").content.decode()
     assert organization_policy.of(org.pk).default_domain is not None
     do(root, domain, "delete", sure="yes")
     assert organization_policy.of(org.pk).default_domain is None

@@ -51,12 +51,12 @@ def test_route_of_an_address_explains_each_account(root, lane, django_assert_num
     assert answer.sentence == "Sent by vonage or twilio: a transactional message by SMS."
     assert shown.context["form"]["category"].value() == "TRANSACTIONAL"
     assert [(line.name, line.words) for line in answer.lines] == [
-        ("vonage", "Takes it in 75 % of cases"),
-        ("twilio", "Takes it in 25 % of cases"),
-        ("spare", "Tried next, if those before do not take it"),
+        ("vonage", "Sends it in 75% of cases"),
+        ("twilio", "Sends it in 25% of cases"),
+        ("spare", "Tried next, if those before can't send it"),
         ("france", "Not tried: it takes other recipients"),
         ("later", "Not tried: it is paused"),
-        ("old", "Not tried: it is draining, and takes nothing new"),
+        ("old", "Not tried: it is draining"),
     ]
 
 
@@ -88,9 +88,7 @@ def test_message_without_a_matching_account_is_not_sent(root, org):
     Organization.objects.filter(pk=org.pk).update(simulator=False)
     organization_policy.forget(org.pk)
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == (
-        "Not sent now: a transactional message by SMS is refused: no account takes it."
-    )
+    assert answer.sentence == ("Not sent: no account takes a transactional message by SMS.")
     ProviderAccount.objects.create(
         organization=org, name="a", kind="simulator", channel="SMS", state="PAUSED"
     )
