@@ -17,7 +17,9 @@ from messaging.content import previews, samples
 from messaging.content.samples import SampleField
 from messaging.domain import planning
 from messaging.domain.channels import Channel
+from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import TemplateVersion
+from messaging.policy import organization_policy
 from rme.core import addresses, errors
 from rme.crm import people
 from rme.crm.connectors.records import ContactRecord
@@ -25,6 +27,9 @@ from rme.crm.connectors.records import ContactRecord
 MATCHES = 8
 """The most contacts that the page offers when several fit what was typed."""
 LONGEST_RECIPIENT = 254
+LONGEST_TEXT = 10_000
+TEXT = "TEXT "
+"""How the choice of an own text on a channel begins, in the list of templates."""
 YES_OR_NO = [("true", gettext_lazy("Yes")), ("false", gettext_lazy("No"))]
 
 
@@ -50,9 +55,10 @@ def new_person(text: str) -> NewPerson | None:
 
 
 class SendForm(forms.Form):
-    """A recipient, a published template, and a field for each plain variable.
+    """A recipient, and a published template with a field for each plain variable, or an own text.
 
-    `contact` is the only person that fits, if there is one, and `version` what they would get.
+    `contact` is the only person that fits, if there is one. `channel` is set once something to
+    send is chosen, and `version` if it is a template's.
     """
 
     recipient = forms.CharField(
@@ -65,7 +71,7 @@ class SendForm(forms.Form):
     )
     template = forms.ChoiceField(
         label=gettext_lazy("Template"),
-        help_text=gettext_lazy("Only published templates."),
+        help_text=gettext_lazy("A published template, or a text of your own."),
         widget=forms.Select(attrs={"data-refreshes": "send-variables"}),
     )
     at = MomentField(required=False, label=gettext_lazy("Send at"))
@@ -85,17 +91,61 @@ class SendForm(forms.Form):
         choices = {_code(each): _label(each) for each in versions}
         field = self.fields["template"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", _("Choose")), *choices.items()]
+        texts = [(f"{TEXT}{channel}", words) for channel, words in _texts().items()]
+        field.choices = [("", _("Choose")), *choices.items(), *texts]
         self.chosen = typed.get("template") or (next(iter(choices)) if len(choices) == 1 else "")
         self.initial["template"] = self.chosen
         variants = [each for each in versions if _code(each) == self.chosen]
         self.version = _version_for(viewer, variants, self.contact)
+        self.channel = self._channel()
+        if self.channel and not self.version:
+            self._add_text_fields(self.channel)
         self.fields["at"].help_text = _("Now if empty. Time zone: %(zone)s.") % {
             "zone": viewer.organization.zone
         }
         self.schema = _schema(viewer, self.version) if self.version else {}
         for variable in samples.fields(self.schema):
             self.fields[f"{written.SAMPLE}{variable.path}"] = _field(variable)
+
+    def _channel(self) -> Channel | None:
+        """Return the channel of the template, or of the own text, that is chosen."""
+        if self.version:
+            return Channel(self.version.template.channel)
+        code = self.chosen.removeprefix(TEXT)
+        return Channel(code) if self.chosen.startswith(TEXT) and code in _texts() else None
+
+    def _add_text_fields(self, channel: Channel) -> None:
+        names = sorted(organization_policy.of(self.viewer.organization_id).categories)
+        choices = [(name, wording.category(name)) for name in names]
+        self.fields["category"] = forms.ChoiceField(
+            label=_("Category"), choices=choices, initial=TRANSACTIONAL
+        )
+        if channel is Channel.EMAIL:
+            self.fields["subject"] = forms.CharField(label=_("Subject"), max_length=200)
+        rows = {"rows": 6 if channel is Channel.EMAIL else 3}
+        self.fields["text"] = forms.CharField(
+            label=_("Text"), max_length=LONGEST_TEXT, widget=forms.Textarea(attrs=rows)
+        )
+
+    @property
+    def category(self) -> str:
+        """Return the category of a valid form's message."""
+        category: str = (
+            self.version.template.category if self.version else self.cleaned_data["category"]
+        )
+        return category
+
+    @property
+    def source(self) -> dict[str, object]:
+        """Return what a valid form's message says, as a request has it."""
+        if self.version:
+            template = self.version.template
+            return {
+                "template": {"name": template.name, "language": template.language},
+                "context": {"variables": self.variables},
+            }
+        names = ("subject", "text")
+        return {"content": {n: self.cleaned_data[n] for n in names if n in self.fields}}
 
     def clean_recipient(self) -> ContactRecord:
         """Return the only contact that fits what was typed."""
@@ -127,6 +177,10 @@ class SendForm(forms.Form):
         return [each for each in self if each.name.startswith(written.SAMPLE)]
 
     @property
+    def text_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("category", "subject", "text") if name in self.fields]
+
+    @property
     def empty_labels(self) -> list[str]:
         """Return the labels of a valid form's variables that have no value."""
         empty = (None, "")
@@ -151,6 +205,14 @@ def _versions(viewer: Viewer) -> list[TemplateVersion]:
         .order_by("template__name", "template__channel", "template__language")
         .only("template__name", "template__channel", "template__language", "template__category")
     )
+
+
+def _texts() -> dict[str, str]:
+    """Return the own texts that can be sent, by channel."""
+    return {
+        Channel.EMAIL: _("Own text (email)"),
+        Channel.SMS: _("Own text (SMS)"),
+    }
 
 
 def _code(version: TemplateVersion) -> str:

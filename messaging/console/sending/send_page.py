@@ -9,13 +9,13 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from messaging.accept import dry_run, results, send
 from messaging.accept.requests import MESSAGE
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.actions.bulk_actions import PROGRAM
 from messaging.console.messages import explanations
@@ -25,7 +25,6 @@ from messaging.console.sending.send_form import NewPerson, SendForm
 from messaging.console.studio import live, variants
 from messaging.content import compose
 from messaging.domain.channels import Channel
-from messaging.models import TemplateVersion
 from rme.core import errors, ids
 from rme.core.http.parsing import parse
 from rme.core.provider import Content, Email
@@ -71,12 +70,12 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     with _added_until_end(viewer, newcomer):
         if newcomer:
             form = SendForm(viewer, typed, is_complete=True)
-        if do in CONFIRMING and form.is_valid() and form.version:
+        if do in CONFIRMING and form.is_valid() and form.channel:
             try:
-                change = _change(request, form, form.version) if do == "send" else ""
+                change = _change(request, form) if do == "send" else ""
                 if do == "send" and not change:
-                    return _send(request, viewer, form, form.version)
-                preview = _preview(viewer, form, form.version, change)
+                    return _send(request, viewer, form)
+                preview = _preview(viewer, form, form.channel, change)
             except (ValueError, errors.ApiError) as error:
                 for line in _lines(error):
                     form.add_error(None, line)
@@ -94,6 +93,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         person_url=explanations.person_url(viewer, form.contact.id) if form.contact else "",
         matches=[(each, viewer.shown(each.email or each.mobile)) for each in form.matches],
         variant=form.version and form.version.template,
+        category=wording.category(form.category) if preview else "",
         language=languages.name(form.version.template.language) if form.version else "",
         person_language=languages.name((form.contact and form.contact.language) or ""),
         template_url=variants.url_of(form.version.template) if form.version else "",
@@ -140,14 +140,14 @@ def frame(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     html = ""
     with _added_until_end(viewer, form.new_person if _may_add(viewer, form) else None):
         form = SendForm(viewer, request.POST, is_complete=True)
-        if form.is_valid() and form.version:
+        if form.is_valid() and form.channel:
             try:
-                content = _preview(viewer, form, form.version).content
+                content = _preview(viewer, form, form.channel).content
             except (ValueError, errors.ApiError) as error:
                 html = str(format_html_join("", "<p>{}</p>", ((line,) for line in _lines(error))))
             else:
                 html = (isinstance(content, Email) and content.html) or ""
-    return live.framed(html or "<p>There is no HTML.</p>")
+    return live.framed(html or format_html("<p>{}</p>", _("There is no HTML.")))
 
 
 def _lines(error: Exception) -> list[str]:
@@ -161,23 +161,21 @@ def _address(viewer: Viewer, form: SendForm) -> str:
     """Return the address of the recipient on the template's channel, as this person may see it."""
     if form.contact is None:
         return ""
-    if form.version is None:
+    if form.channel is None:
         return viewer.shown(form.contact.email or form.contact.mobile)
-    return viewer.shown(compose.address_of(form.contact, Channel(form.version.template.channel)))
+    return viewer.shown(compose.address_of(form.contact, form.channel))
 
 
-def _body(viewer: Viewer, form: SendForm, version: TemplateVersion) -> dict[str, object]:
+def _body(viewer: Viewer, form: SendForm) -> dict[str, object]:
     """Return the request as a caller would write it. Raise ValueError."""
-    template = version.template
     contact: ContactRecord = form.cleaned_data["recipient"]
     at: datetime | None = form.cleaned_data["at"]
     moment = at and at.replace(tzinfo=viewer.zone).isoformat()
     return {
-        "channel": template.channel,
-        "category": template.category,
+        "channel": form.channel,
+        "category": form.category,
         "to": [{"contactId": contact.id}],
-        "template": {"name": template.name, "language": template.language},
-        "context": {"variables": form.variables},
+        **form.source,
         **({"schedule": {"mode": "AT", "at": moment}} if moment else {}),
     }
 
@@ -187,52 +185,54 @@ def _as_typed(contact: ContactRecord) -> str:
     return f"{contact.name} <{contact.email}>"
 
 
-def _change(request: HttpRequest, form: SendForm, version: TemplateVersion) -> str:
+def _change(request: HttpRequest, form: SendForm) -> str:
     """Return what differs from the preview that the person confirms, or an empty text."""
     contact: ContactRecord = form.cleaned_data["recipient"]
     if request.POST.get("contact") not in (contact.id, _as_typed(contact)):
         return _("The recipient has changed since the preview. Check the message again.")
-    if request.POST.get("version") != str(version.pk):
+    if request.POST.get("version", "") != _version(form):
         return _("The template has changed since the preview. Check the message again.")
     return ""
 
 
-def _preview(viewer: Viewer, form: SendForm, version: TemplateVersion, change: str = "") -> Preview:
+def _version(form: SendForm) -> str:
+    """Return the id of the template's version, or nothing for an own text."""
+    return str(form.version.pk) if form.version else ""
+
+
+def _preview(viewer: Viewer, form: SendForm, channel: Channel, change: str = "") -> Preview:
     """Return what the page shows of a message before it is sent. Raise ApiError, ValueError."""
     contact: ContactRecord = form.cleaned_data["recipient"]
     caller = Caller(viewer.organization, PROGRAM, viewer.user.pk, test=False)
-    body: Mapping[str, object] = _body(viewer, form, version)
+    body: Mapping[str, object] = _body(viewer, form)
     dry = dry_run.dry_run(caller, parse(MESSAGE, body), request_id="")
     if isinstance(dry.result, results.Refusal):
         raise dry.result.error
     (recipient,) = dry.recipients
     if recipient.render_error or recipient.content is None:
         raise errors.InvalidPayload.at("template", recipient.render_error or "has no content")
-    channel = Channel(version.template.channel)
     address = compose.address_of(contact, channel)
     return Preview(
         content=recipient.content,
         address=viewer.shown(address),
-        route=route_page.answer(viewer, contact, channel, address, version.template.category),
+        route=route_page.answer(viewer, contact, channel, address, form.category),
         scheduled_for=recipient.result.scheduled_for,
         empty=form.empty_labels,
         pins=[
             ("contact", _as_typed(contact) if form.new_person else contact.id),
-            ("version", str(version.pk)),
+            ("version", _version(form)),
         ],
         change=change,
     )
 
 
-def _send(
-    request: HttpRequest, viewer: Viewer, form: SendForm, version: TemplateVersion
-) -> HttpResponseBase:
+def _send(request: HttpRequest, viewer: Viewer, form: SendForm) -> HttpResponseBase:
     """Send the message, once for each preview, and lead to its page. Raise ApiError, ValueError."""
     key = f"console {viewer.user.pk} {request.POST.get('key', '')}"
-    body = _body(viewer, form, version)
+    body = _body(viewer, form)
     result = send(viewer.organization_id, body, idempotency_key=key, user_id=viewer.user.pk)
     if not result.replayed:
-        access.note(viewer, Action.SENT, version, text=f"message {result.message_id}")
+        access.note(viewer, Action.SENT, form.version, text=f"message {result.message_id}")
     messages.success(
         request, _("Scheduled.") if result.scheduled_for else _("The message is accepted.")
     )

@@ -55,6 +55,36 @@ def confirm(client, shown):
     return client.post(url("send"), {**hidden, "key": shown.context["key"], "do": "send"})
 
 
+def test_own_text_is_previewed_then_sent(ann, org, ada):
+    chosen = post(ann, "TEXT EMAIL", do="choose", recipient=ada.email)
+    assert [each.name for each in chosen.context["form"].text_fields] == [
+        "category", "subject", "text",
+    ]  # fmt: skip
+    fields = {"category": "TRANSACTIONAL", "subject": "Your seat", "text": "It is 12 B."}
+    missing = post(ann, "TEXT EMAIL", recipient=ada.email, **{**fields, "text": " "})
+    assert set(missing.context["form"].errors) == {"text"}
+    shown = post(ann, "TEXT EMAIL", recipient=ada.email, **fields)
+    content = shown.context["preview"].content
+    assert (content.subject, content.text) == ("Your seat", "It is 12 B.")
+    assert shown.context["category"] == "Transactional"
+    assert not Message.objects.exists()
+    assert confirm(ann, shown).status_code == 302
+    work()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.address) == ("DELIVERED", "ada@person.example")
+    stored = contents.read(org.pk, [delivery.message_id])[delivery.message_id]
+    assert stored["content"] == {"subject": "Your seat", "text": "It is 12 B."}
+
+
+def test_own_text_passes_the_gates_of_its_category(ann, org, ada):
+    fields = {"category": "MARKETING", "text": "Half price today"}
+    shown = post(ann, "TEXT SMS", recipient=ada.email, **fields)
+    assert [each.name for each in shown.context["form"].text_fields] == ["category", "text"]
+    assert "is stopped: no consent" in shown.content.decode()
+    post(ann, "TEXT PUSH", recipient=ada.email, **fields)  # it isn't offered
+    assert not Message.objects.exists()
+
+
 def test_message_is_previewed_then_sent_once(ann, org, ada):
     version = templates.add_draft(
         TemplateVersion.objects.get(template__channel="EMAIL").template,
