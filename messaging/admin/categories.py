@@ -14,6 +14,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanSwitchWidget
 
+from messaging.admin.durations import DurationInput
 from messaging.admin.policy import PolicyAdmin
 from messaging.console import wording
 from messaging.domain.channels import ALL, Channel
@@ -128,6 +129,17 @@ class CategoryForm(TenantForm):
                 "Begin with a capital letter. Use capital letters, digits and _, like NEWS."
             )
             name.validators.append(RegexValidator(NAME, text))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        helps = {
+            "expires_after": gettext("A message that couldn't be sent by then expires."),
+            "cap_window": gettext("The time in which the cap counts messages."),
+        }
+        for name, text in helps.items():
+            if name in self.fields:
+                self.fields[name].widget = DurationInput()
+                self.fields[name].help_text = text
 
     def clean(self) -> dict[str, Any]:
         """Refuse a change to opt-out, unless an owner has seen its effect."""

@@ -11,6 +11,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.translation import gettext
 
+from messaging.admin.durations import DurationInput
 from messaging.admin.quiet_hours import QuietHoursInput
 from messaging.models import Pause, SendingRules
 from messaging.policy import organization_policy, pausing
@@ -60,6 +61,12 @@ class SendingRulesForm(TenantForm):
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:
                 self.fields[name].validators.append(MinValueValidator(1))
+        if schedule_grace := self.fields.get("schedule_grace"):
+            schedule_grace.widget = DurationInput()
+            schedule_grace.help_text = gettext(
+                "How late a scheduled message may go after an outage. After that, marketing "
+                "expires; transactional messages still go."
+            )
 
     def clean_quiet_hours(self) -> dict[str, dict[str, str]]:
         """Check the quiet hours: for each channel two different times of day, or none."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -22,7 +20,7 @@ from rme.tenants.access.roles import Permission
 
 LONG = frozenset({"content.text", "content.html"})
 """Fields of several lines."""
-PAIRS_HELP = gettext_lazy("A line each, like note = Hello.")
+PAIRS_HELP = "A line each, like note = Hello."
 
 
 class PairsField(forms.CharField):
@@ -129,7 +127,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "developers/compose",
-        _("Compose a request"),
+        "Compose a request",
         operations=OPERATIONS,
         operation=operation,
         form=form,

@@ -1,5 +1,7 @@
 """Sending rules and limits of calls: who sets them, and what is refused."""
 
+import re
+
 import pytest
 
 from messaging.models import SendingRules
@@ -25,6 +27,16 @@ def test_rules_apply_at_once(root, org):
     sending = organization_policy.of(org.pk).sending
     assert (sending.sends_per_day, sending.sends_per_second) == (5, 2)
     assert sending.quiet_hours == {"SMS": {"from": "21:00", "until": "08:00"}}
+
+
+def test_durations_have_units(root, org):
+    save(root, org, schedule_grace="90", schedule_grace_unit="60")
+    assert SendingRules.objects.get().schedule_grace == 5400
+    shown = root.get(page(SendingRules, "change", org.pk)).content.decode()
+    assert re.search(r'name="schedule_grace" value="90"', shown)  # minutes: 1.5 hours aren't whole
+    assert '<option value="60" selected>minutes</option>' in shown
+    refused = save(root, org, schedule_grace="-1", schedule_grace_unit="60")
+    assert set(refused.context["adminform"].form.errors) >= {"schedule_grace"}
 
 
 @pytest.mark.parametrize(
