@@ -177,13 +177,6 @@ def category(code: str) -> str:
     return code.replace("_", " ").capitalize()
 
 
-def category(code: str) -> str:
-    """Return a category in words, such as `Order updates` for ORDER_UPDATES."""
-    if code == ALL:
-        return gettext("All categories")
-    return code.replace("_", " ").capitalize()
-
-
 def _word(table: Mapping[str, str], code: str) -> str:
     return gettext(table[code]) if code in table else code
 

@@ -24,7 +24,7 @@ def test_consent_with_evidence_then_the_chain_then_the_persons_data(tab, journey
     journey.choose(form.get_by_label("Category"), "Marketing")
     journey.choose(form.get_by_label("Kind of evidence"), "Paper form")
     journey.fill(form.get_by_label("Evidence", exact=True), "Congress desk, 3 May")
-    journey.click("button", "Record consent")
+    journey.click("button", "Save consent")
     expect(tab.get_by_text("Opted in to marketing email.")).to_be_visible()
     assert ConsentEntry.objects.get().evidence == {"kind": "PAPER", "note": "Congress desk, 3 May"}
     assert journey.count <= 8
@@ -41,7 +41,7 @@ def test_consent_with_evidence_then_the_chain_then_the_persons_data(tab, journey
 
     tab.goto(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
     before = journey.count
-    journey.click("link", "Export")
+    journey.click("link", "Export data")
     journey.click("button", "Record the request")
     journey.check("I have checked that the request comes from this person")
     journey.click("button", "Export")

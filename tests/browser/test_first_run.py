@@ -38,7 +38,7 @@ def test_new_organization_sends_its_first_messages(tab, journey, live_server, re
         expect(tab.get_by_text("Fresh is added.")).to_be_visible()
         journey.click("link", "SMTP")
         journey.fill("host", f"127.0.0.1:{server.port}")
-        journey.choose("security", "NONE")
+        journey.choose("security", "None (not encrypted)")
         journey.click("button", "Check and activate")
         expect(tab.locator(".c-headline")).to_contain_text("Active.", timeout=30_000)
         journey.click("link", "Templates")

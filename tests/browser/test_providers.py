@@ -74,7 +74,8 @@ def test_move_an_account_to_the_front(tab, journey, org, live_server):
     journey.click("link", "Providers and routing")
     journey.click("button", "Move sim-3 up")
     journey.click("button", "Move sim-3 up")
-    journey.fill("Reason", "cheaper")
+    form = tab.get_by_role("form", name="Order of SMS")
+    journey.fill(form.get_by_label("Reason"), "cheaper")
     journey.click("button", "Save order")
     expect(tab.get_by_text("Order saved: sim-1, sim-2, sim-3.")).to_be_visible()
     names = ProviderAccount.objects.order_by("priority").values_list("name", flat=True)
@@ -88,7 +89,7 @@ def test_drag_an_account_to_the_front(tab, org, live_server):
             organization=org, name=f"sim-{number}", kind="simulator", channel="SMS", priority=number
         )
     tab.goto(f"{live_server.url}/admin/console/{org.pk}/providers/")
-    reason = tab.get_by_label("Reason")
+    reason = tab.get_by_role("form", name="Order of SMS").get_by_label("Reason")
     expect(reason).to_be_hidden()  # nothing has changed
     rows = tab.locator("[data-lane] tbody tr")
     rows.nth(2).locator("[data-drag]").drag_to(rows.nth(0), target_position={"x": 5, "y": 2})
@@ -144,7 +145,7 @@ def test_add_a_sender_domain_and_change_it(tab, journey, org, settings):
         journey.fill(tab.locator("[name=domain]"), "news.example")
         journey.fill("Sender name", "News")
         journey.click("button", "Add domain")
-        expect(tab.locator(".c-status.c-bad").first).to_have_text("Missing", timeout=30_000)
+        expect(tab.locator(".c-pill.c-bad").first).to_have_text("Missing", timeout=30_000)
         journey.fill("DKIM selector", "s1 .")
         journey.click("button", "Save and check")
         expect(tab.get_by_role("alert")).to_have_text("Like s1.")

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
 from messaging.console.access import Viewer
-from messaging.console.messages import explanations, message_list
+from messaging.console.messages import explanations, message_list, message_timeline
 from messaging.reports import delivery_list, queries
 from messaging.store.reports.deliveries import Cursor, DeliveryFilter
 from rme.core import errors
@@ -44,7 +44,7 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         "channel": wording.channel(row.channel),
         "category": wording.category(row.category),
         "explanation": explanations.explain(viewer, row, steps, events, stopped_by),
-        "moments": explanations.timeline(viewer, row, steps, events, stopped_by),
+        "moments": message_timeline.timeline(viewer, row, steps, events, stopped_by),
         "person_url": explanations.person_url(viewer, row.contact_id),
     }
     return render(request, "admin/console/message_peek.html", context)

@@ -66,7 +66,8 @@ def test_an_export_from_the_persons_page_to_the_file(root, org, ada):
     with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
         assert json.loads(archive.read("person.json"))["contact"]["email"] == ada.email
     assert audited.summaries()[-1] == ("root", "EXPORTED", "file downloaded")
-    assert "Data export requested on" in text_of(root, "person", ada.pk)
+    shown = root.get(f"{url('person', ada.pk)}?tab=consent").content.decode()
+    assert "Data export requested on" in shown
     PrivacyFile.objects.update(expires_at=clock.now())
     assert root.post(url("privacy_file", row.pk)).status_code == 404
     assert "The file has been deleted." in text_of(root, "privacy_request", row.pk)

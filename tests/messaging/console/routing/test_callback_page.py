@@ -35,7 +35,7 @@ def test_the_log_is_filtered_by_account_and_verdict(root, org, django_assert_num
         "DUPLICATE", "APPLIED", "UNKNOWN_CODE", "SIGNATURE",
     ]  # fmt: skip
     text = shown.content.decode()
-    for part in ("7 times", "pigeon", "compare the secrets", "An account that was deleted"):
+    for part in ("7 times", "pigeon", "Compare the secrets", "A deleted account"):
         assert part in text
     query = {"account": first.pk, "verdict": "SIGNATURE"}
     shown = root.get(url("callbacks"), query)

@@ -42,7 +42,7 @@ def test_the_page_asks_as_much_for_one_account_as_for_many(
 ):
     accounts(org, *range(count))
     root.get(url("providers"))
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         shown = root.get(url("providers"))
     lanes = {lane.channel: len(lane.cards) for lane, *_ in shown.context["lanes"]}
     assert lanes == {"EMAIL": count, "SMS": 0, "PUSH": 0}

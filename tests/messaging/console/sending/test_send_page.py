@@ -80,7 +80,7 @@ def test_own_text_passes_the_gates_of_its_category(ann, org, ada):
     fields = {"category": "MARKETING", "text": "Half price today"}
     shown = post(ann, "TEXT SMS", recipient=ada.email, **fields)
     assert [each.name for each in shown.context["form"].text_fields] == ["category", "text"]
-    assert "is stopped: no consent" in shown.content.decode()
+    assert "The recipient has not consented" in shown.content.decode()
     post(ann, "TEXT PUSH", recipient=ada.email, **fields)  # it isn't offered
     assert not Message.objects.exists()
 
@@ -221,7 +221,7 @@ def test_drafts_and_templates_of_others_are_not_offered(ann, org):
     TemplateVersion.objects.filter(pk=draft.pk).update(state="DRAFT")
     shown = ann.get(url("send"))
     codes = [code for code, _ in shown.context["form"].fields["template"].choices if code]
-    assert codes == ["EMAIL welcome", "PUSH welcome", "SMS welcome"]
+    assert codes == ["EMAIL welcome", "PUSH welcome", "SMS welcome", "TEXT EMAIL", "TEXT SMS"]
     assert "template" in post(ann, "EMAIL draft").context["form"].errors
     assert not Message.objects.exists()
 
