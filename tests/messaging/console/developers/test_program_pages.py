@@ -35,7 +35,7 @@ def test_programs_show_permissions_last_use_and_buttons(developer, org):
     Api(factories.organization("other"))
     text = developer.get(url("programs")).content.decode()
     parts = [
-        "Sends every category", "Record consent", ">Test</span>", row.client_id,
+        "Sends every category", "Record consent", "nothing is delivered", row.client_id,
         "Confirm_Contact", "192.0.2.0/24", "All actions", "Everywhere", "Revoked", "last used",
         *(
             reverse(f"admin:tenants_{name}", args=[pk])
