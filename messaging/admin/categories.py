@@ -129,17 +129,14 @@ class CategoryForm(TenantForm):
                 "Begin with a capital letter. Use capital letters, digits and _, like NEWS."
             )
             name.validators.append(RegexValidator(NAME, text))
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
         helps = {
             "expires_after": gettext("A message that couldn't be sent by then expires."),
             "cap_window": gettext("The time in which the cap counts messages."),
         }
-        for name, text in helps.items():
-            if name in self.fields:
-                self.fields[name].widget = DurationInput()
-                self.fields[name].help_text = text
+        for duration, text in helps.items():
+            if duration in self.fields:
+                self.fields[duration].widget = DurationInput()
+                self.fields[duration].help_text = text
 
     def clean(self) -> dict[str, Any]:
         """Refuse a change to opt-out, unless an owner has seen its effect."""
