@@ -17,6 +17,7 @@ OF_NO_PACKAGE = {
     "simulation": "histories from seeds",
     "sms": "a real gateway and SMSC",
     "upgrade": "two versions side by side",
+    "words": "the words of all pages, marked for translation",
 }
 """Folders of tests that are about no package, and what each is about."""
 

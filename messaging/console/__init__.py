@@ -5,6 +5,6 @@ organization, which stands in its address.
 
 `compliance`, `developers`, `routing`, `people`, `studio`, `sending`, `messages`, `actions` and
 `filters` are packages; each imports only what stands after it here. Other packages use `urls`,
-`access` and `search` (for the sidebar), `home` (the admin's first page), `wording` (codes and
-sentences in words) and the task of `actions`.
+`access` and `search` (for the sidebar), `home` (the admin's first page), `new_organization`
+(the form of its first steps), `wording` (codes and sentences in words) and the task of `actions`.
 """

@@ -72,7 +72,7 @@ def test_unknown_action_is_rejected(org, owner):
 @pytest.mark.promise("keys-2")
 def test_a_key_is_rotated_after_asking(org, owner):
     key, text = api_keys.issue(org, "bot", actions=["Confirm_Case"])
-    assert b"7 days" in owner.get(button(ApiKey, key, "rotate")).content
+    assert b"7 more days" in owner.get(button(ApiKey, key, "rotate")).content
     assert ApiKey.objects.count() == 1
     response = owner.post(button(ApiKey, key, "rotate"), follow=True)
     assert response["Cache-Control"].startswith("no-store")

@@ -27,10 +27,11 @@ def takes_columns(view: View) -> View:
     def enter(
         request: HttpRequest, viewer: Viewer, *args: object, **kwargs: object
     ) -> HttpResponseBase:
-        if request.method == "POST":
-            _store(request, viewer)
-            return HttpResponseRedirect(request.get_full_path())
-        return view(request, viewer, *args, **kwargs)
+        page = view(request, viewer, *args, **kwargs)  # a POST to what isn't there stores nothing
+        if request.method != "POST":
+            return page
+        _store(request, viewer)
+        return HttpResponseRedirect(request.get_full_path())
 
     return require_http_methods(["GET", "HEAD", "POST"])(enter)
 
