@@ -1,7 +1,7 @@
 """Migrations leave room for the release before: its code goes on beside the new one's.
 
-What it writes must still be taken, and what it reads must still be there. A column or table is
-let go a release after the last code that used it.
+What it writes must still be taken, and what it reads must still be there. Only a post-deploy
+migration removes a column or table: it runs once no process of the release before does.
 """
 
 import pytest
@@ -46,8 +46,9 @@ def test_migrations_of_all_apps_are_checked():
 
 @pytest.mark.promise("faults-18")
 @pytest.mark.parametrize("migration", LATER, ids=str)
-def test_migration_removes_nothing(migration):
-    assert [op for op in migration.operations if isinstance(op, TAKES_AWAY)] == []
+def test_migration_before_the_deployment_removes_nothing(migration):
+    removed = [op for op in migration.operations if isinstance(op, TAKES_AWAY)]
+    assert removed == [] or getattr(migration, "post_deploy", False)
 
 
 @pytest.mark.promise("faults-18")
