@@ -17,7 +17,7 @@ def test_consent_with_evidence_then_the_chain_then_the_persons_data(tab, journey
     ada = factories.contact(org)
     tab.goto(f"{live_server.url}/admin/console/acme/consent/")
     journey.fill("Person", "lovelace")
-    journey.click("button", "Search")
+    journey.click("button", "Search this list")
     journey.click("link", "Record consent of Ada Lovelace, " + ", ".join([ada.email, ada.mobile]))
     form = tab.get_by_role("form", name="Record consent")
     journey.choose(form.get_by_label("Channel"), "Email")

@@ -65,7 +65,7 @@ def test_person_is_suppressed_and_the_suppression_lifted(tab, journey, org, live
 
     journey.click("link", "Suppressions")
     journey.fill("Person or address", "Lovelace")
-    journey.click("button", "Search")
+    journey.click("button", "Search this list")
     journey.click("link", "Open suppression of Ada Lovelace")
     journey.click("link", "Lift suppression")
     journey.fill("Why?", "asked for messages again")

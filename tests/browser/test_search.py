@@ -60,7 +60,7 @@ def test_palette_by_keyboard_alone(tab, org, live_server):
     jose = factories.contact(org, first_name="José", last_name="Müller")
     factories.contact(org, first_name="Muriel", last_name="Zed")
     Api(org).send(message(jose))
-    link = tab.get_by_role("button", name="Search")
+    link = tab.get_by_role("button", name="Search", exact=True)
     link.focus()
     press_shortcut(tab, "Control+k")
     field = tab.get_by_role("combobox", name="Search people")
@@ -115,14 +115,14 @@ def test_palette_by_keyboard_alone(tab, org, live_server):
 
 def test_palette_by_mouse(tab, org, live_server):
     ada = factories.contact(org)
-    tab.get_by_role("button", name="Search").click()
+    tab.get_by_role("button", name="Search", exact=True).click()
     field_of(tab).fill("lovel")
     options(tab).first.click()
     expect(tab).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
-    tab.get_by_role("button", name="Search").click()
+    tab.get_by_role("button", name="Search", exact=True).click()
     tab.get_by_role("dialog").get_by_role("button", name="Close").click()
     expect(tab.get_by_role("dialog")).to_be_hidden()
-    tab.get_by_role("button", name="Search").click()
+    tab.get_by_role("button", name="Search", exact=True).click()
     tab.mouse.click(10, 400)  # beside it
     expect(tab.get_by_role("dialog")).to_be_hidden()
 
@@ -179,5 +179,5 @@ def test_search_without_scripts(chromium, live_server, session, org):
         page.goto(f"{live_server.url}/admin/console/acme/messages/")
         page.get_by_role("link", name="Search").click()
         page.get_by_label("Name, address, number, id or page").fill("lovel")
-        page.get_by_role("button", name="Search").click()
+        page.get_by_role("button", name="Search", exact=True).click()
         expect(page).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")

@@ -218,13 +218,29 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
 def _reasons(form: MessageFilterForm, rows: Sequence[DeliveryRow]) -> list[tuple[str, str]]:
     """Return the reasons on a filtered page in words, each with the query of its messages alone."""
-    codes = list(dict.fromkeys(row.reason for row in rows if row.reason))
-    if not form.query or form.typed.get("reason") or len(codes) < 2:
-        return []
+    by_reason = _queries_by_reason(form, rows)
+    is_plain = not form.query or form.typed.get("reason")
+    return [] if is_plain or len(by_reason) < 2 else by_reason
+
+
+def _queries_by_reason(
+    form: MessageFilterForm, rows: Sequence[DeliveryRow]
+) -> list[tuple[str, str]]:
+    codes = dict.fromkeys(row.reason for row in rows if row.reason)
     return [
         (form.value_in_words("reason", code), urlencode({**form.typed, "reason": code}))
         for code in codes
     ]
+
+
+def failures(viewer: Viewer, account_name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return the address of an account's failures of the last hour, and one for each reason."""
+    query = {"status": Status.FAILED.value, "provider": account_name, "period": "1"}
+    form = MessageFilterForm(viewer, query)
+    rows = find(viewer, read(form), None, PAGE).rows
+    url = reverse("console:messages", args=[viewer.organization_id])
+    by_reason = [(words, f"{url}?{typed}") for words, typed in _queries_by_reason(form, rows)]
+    return f"{url}?{urlencode(query)}", by_reason
 
 
 def _offers(choice: Chosen) -> list[tuple[str, str | Promise]]:

@@ -7,17 +7,16 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from messaging import providers
 from messaging.console import access, wording
 from messaging.console.access import Viewer
+from messaging.console.messages import message_list
 from messaging.console.routing import lane_forms, lanes, provider_kinds, routing_words
 from messaging.delivery import accounts
 from messaging.domain.channels import Channel
-from messaging.domain.statuses import Status
 from messaging.models import ProviderAccount
 from messaging.policy import account_states, connection_check, organization_policy
 from messaging.reports import account_hour
@@ -104,7 +103,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     """Return what the page says of an account."""
     hour, organization_id = account_hour.read([row])[row.pk], viewer.organization_id
     words, colour = routing_words.state(row, hour)
-    failed = urlencode({"status": Status.FAILED.value, "provider": row.name, "period": "1"})
+    failed_url, failed_reasons = message_list.failures(viewer, row.name)
     kind = providers.REGISTRY.get(row.kind)
     own_email = viewer.user.email if row.channel == Channel.EMAIL else ""
     names = check_name, test_name = _check_name(row), _test_name(viewer, row)
@@ -130,7 +129,8 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
         "hour": routing_words.hour(hour),
         "has_settings": kind is not None,
-        "failed_url": f"{reverse('console:messages', args=[organization_id])}?{failed}",
+        "failed_url": failed_url,
+        "failed_reasons": failed_reasons,
         "back": lanes.url(viewer),
     }
 
