@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 
 @pytest.fixture
 def org(live_server, transactional_db):
-    return factories.organization()
+    row = factories.organization()
+    factories.welcome(row)
+    return row
 
 
 @pytest.fixture
@@ -58,8 +60,8 @@ def press_shortcut(tab, keys):
 
 def test_palette_by_keyboard_alone(tab, org, live_server):
     jose = factories.contact(org, first_name="José", last_name="Müller")
-    factories.contact(org, first_name="Muriel", last_name="Zed")
-    Api(org).send(message(jose))
+    muriel = factories.contact(org, first_name="Muriel", last_name="Zed")
+    assert Api(org).send(message(muriel)).status_code == 202
     link = tab.get_by_role("button", name="Search", exact=True)
     link.focus()
     press_shortcut(tab, "Control+k")

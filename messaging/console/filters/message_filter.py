@@ -111,14 +111,15 @@ class MessageFilterForm(FilterForm):
 def in_words(data: Mapping[str, str]) -> str:
     """Return the filters of a query as a text."""
     parts = [
-        f"{field.label}: {_value_in_words(name, value)}"
+        f"{field.label}: {value_in_words(name, value)}"
         for name, field in MessageFilterForm.base_fields.items()
         if (value := data.get(name))
     ]
     return ", ".join(parts) or _("all messages")
 
 
-def _value_in_words(name: str, value: str) -> str:
+def value_in_words(name: str, value: str) -> str:
+    """Return the value of a filter as people say it."""
     if name == "channel":
         return wording.channel(value)
     if name == "category":
@@ -166,7 +167,7 @@ def read(form: MessageFilterForm) -> Chosen:
         provider=cleaned.get("provider") or None,
         reason=cleaned.get("reason") or None,
         contact_ids=contact_ids,
-        since=_since(cleaned.get("since"), cleaned.get("period", "")),
+        since=since_of(cleaned.get("since"), cleaned.get("period", "")),
         until=cleaned.get("until"),
         test={"live": False, "test": True}.get(cleaned.get("mode", "")),
     )
@@ -179,7 +180,8 @@ def _statuses(status: str) -> Sequence[str]:
     return [status] if status and status != HELD else []
 
 
-def _since(since: datetime | None, period: str) -> datetime | None:
+def since_of(since: datetime | None, period: str) -> datetime | None:
+    """Return the start of a period: as typed, or so long ago as its name says."""
     if since is None and period:
         return timezone.now() - PERIODS[period][1]
     return since

@@ -19,11 +19,22 @@ from messaging.console.access import Viewer, note
 from messaging.console.actions import bulk_actions
 from messaging.console.actions.bulk_actions import ActionKind
 from messaging.console.filters import list_page, saved_filters
-from messaging.console.filters.message_filter import Chosen, MessageFilterForm, read
+from messaging.console.filters.message_filter import (
+    Chosen,
+    MessageFilterForm,
+    read,
+    since_of,
+    value_in_words,
+)
 from messaging.domain.statuses import Status
 from messaging.models import MessageContent
 from messaging.reports import delivery_list
-from messaging.store.reports.deliveries import Cursor, DeliveryPage, DeliveryRow
+from messaging.store.reports.deliveries import (
+    Cursor,
+    DeliveryFilter,
+    DeliveryPage,
+    DeliveryRow,
+)
 from rme.components.tables import Cell, Column, Target
 from rme.core import csv_lines, errors, ids
 from rme.core.db.clock import iso
@@ -218,28 +229,29 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
 
 def _reasons(form: MessageFilterForm, rows: Sequence[DeliveryRow]) -> list[tuple[str, str]]:
     """Return the reasons on a filtered page in words, each with the query of its messages alone."""
-    by_reason = _queries_by_reason(form, rows)
+    by_reason = _queries_by_reason(form.typed, rows)
     is_plain = not form.query or form.typed.get("reason")
     return [] if is_plain or len(by_reason) < 2 else by_reason
 
 
 def _queries_by_reason(
-    form: MessageFilterForm, rows: Sequence[DeliveryRow]
+    typed: Mapping[str, str], rows: Sequence[DeliveryRow]
 ) -> list[tuple[str, str]]:
     codes = dict.fromkeys(row.reason for row in rows if row.reason)
     return [
-        (form.value_in_words("reason", code), urlencode({**form.typed, "reason": code}))
-        for code in codes
+        (value_in_words("reason", code), urlencode({**typed, "reason": code})) for code in codes
     ]
 
 
 def failures(viewer: Viewer, account_name: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the address of an account's failures of the last hour, and one for each reason."""
     query = {"status": Status.FAILED.value, "provider": account_name, "period": "1"}
-    form = MessageFilterForm(viewer, query)
-    rows = find(viewer, read(form), None, PAGE).rows
+    failed = DeliveryFilter(
+        statuses=[Status.FAILED], provider=account_name, since=since_of(None, "1")
+    )
+    rows = delivery_list.find(viewer.organization_id, failed, limit=PAGE).rows
     url = reverse("console:messages", args=[viewer.organization_id])
-    by_reason = [(words, f"{url}?{typed}") for words, typed in _queries_by_reason(form, rows)]
+    by_reason = [(words, f"{url}?{typed}") for words, typed in _queries_by_reason(query, rows)]
     return f"{url}?{urlencode(query)}", by_reason
 
 

@@ -34,6 +34,7 @@ class Finder {
 
   wait() {
     clearTimeout(this.timer);
+    this.request?.abort(); // its results are of another text
     this.isWaiting = true;
     this.opensFirst = false;
     this.timer = setTimeout(() => this.find(), TYPING_PAUSE);

@@ -37,7 +37,7 @@ def test_the_last_hour_is_a_table(root, org, account, django_assert_num_queries)
         api.send(message(factories.contact(org, email=f"{address}@simulator.rme.test")))
     work()
     root.get(url("provider", account.pk))
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(9):
         shown = root.get(url("provider", account.pk)).content.decode()
     assert "3 sent: 2 accepted, 0 failed" in shown
     rows = [" ".join(each.split()) for each in shown.split("<tr>")]
