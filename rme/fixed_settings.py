@@ -210,6 +210,7 @@ def _static(path: str) -> Callable[[object], str]:
 
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "rme",
+    "SITE_URL": None,  # there is no other site
     "SITE_HEADER": "rme",
     "SITE_SYMBOL": "send",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _static("push/icon.svg")}],
@@ -220,7 +221,7 @@ UNFOLD: dict[str, Any] = {
         _static(f"console/{name}.css")
         for name in ("tokens", "shell", "search", "components", "console")
     ],
-    "SCRIPTS": [_static("console/console.js"), _static("console/search.js")],
+    "SCRIPTS": [_static(f"console/{name}.js") for name in ("console", "forms", "search")],
     "COLORS": {
         "primary": {
             "50": "#eff4ff",

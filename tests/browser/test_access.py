@@ -54,7 +54,7 @@ def invite(journey, live_server, role, email="sam@example.com"):
     fits(tab)
     journey.click("button", "Invite person")
     journey.fill("Email", email)
-    journey.choose("Role", role.label)
+    journey.choose("Role", str(role.label))
     fits(tab)
     journey.click("button", "Send invitation")
     link = tab.locator("code").inner_text()

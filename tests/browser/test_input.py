@@ -20,7 +20,7 @@ def type_evidence(journey, org):
     """Type evidence into the form that opts a person out."""
     factories.contact(org)
     journey.search("Lovelace")
-    journey.unfold("Record an opt-out")
+    journey.click("button", "Record opt-out")
     journey.fill("Evidence", EVIDENCE)
 
 

@@ -17,7 +17,7 @@ LONGEST = 300_000
 PLAIN = frozenset({"$schema", "title", "description", "type", "properties", "required"})
 """The keys of a schema whose properties are all that it declares."""
 _SET = re.compile(
-    r"(?:\{%-?|\bliquid\b|\n)\s*(?:assign|capture|decrement|for|increment|tablerow)\s+([\w-]+)"
+    r"(?:\{%-?|\bliquid\b|\n)[^\S\n]*(?:assign|capture|decrement|for|increment|tablerow)\s+([\w-]+)"
 )
 """A name that Liquid sets."""
 _LOOPS = frozenset({"forloop", "tablerowloop"})

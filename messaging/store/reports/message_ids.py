@@ -13,7 +13,7 @@ SCANNED = 100_000
 """The most messages that one search looks through."""
 # Plan: message_newest of each partition, the newest partition first, without the tables.
 # Run by: with_part
-_WITH_PART = f"""
+WITH_PART = f"""
 SELECT id FROM (SELECT id FROM {Message._meta.db_table} WHERE organization_id = %(organization)s
   ORDER BY id DESC LIMIT {SCANNED}) newest
 WHERE strpos(replace(id::text, '-', ''), %(digits)s) > 0 ORDER BY id DESC LIMIT %(limit)s"""
@@ -26,5 +26,5 @@ def with_part(organization_id: str, digits: str, *, limit: int, until: float) ->
     """
     values = {"organization": organization_id, "digits": digits, "limit": limit}
     with statement_timeout.bounded(until) as cursor:
-        cursor.execute(_WITH_PART, values)
+        cursor.execute(WITH_PART, values)
         return [row[0] for row in cursor.fetchall()]

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 
@@ -35,8 +36,11 @@ def page_of(request: HttpRequest) -> str:
     """
     if request.method != "POST":
         return request.get_full_path()
-    page = urlsplit(request.headers.get("Referer", ""))
-    if page.netloc != request.get_host() or not page.path.startswith(CONSOLE):
+    try:
+        page, host = urlsplit(request.headers.get("Referer", "")), request.get_host()
+    except (ValueError, DisallowedHost):  # the error that is shown may be about it
+        return ""
+    if page.netloc != host or not page.path.startswith(CONSOLE):
         return ""
     return f"{page.path}?{page.query}" if page.query else page.path
 

@@ -126,6 +126,12 @@ def test_malformed_request_is_refused_by_every_service(path, case):
     assert (answer.status_code, answer["X-Request-Id"]) == (expected, REQUEST_ID)
 
 
+@pytest.mark.parametrize("referer", ["http://[::1", "", "http://testserver/admin/", "//"])
+def test_refused_form_survives_any_referer(referer):
+    meta = {"HTTP_REFERER": referer, "HTTP_CONTENT_ENCODING": "gzip"}
+    assert Client().post("/admin/login/", **meta).status_code == 415
+
+
 @pytest.mark.parametrize("case", MALFORMED)
 def test_malformed_request_names_its_field(case):
     meta, status, field = MALFORMED[case]

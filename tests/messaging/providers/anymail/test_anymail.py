@@ -164,11 +164,11 @@ def test_default_address_is_that_of_the_service(service: ServiceName) -> None:
         ({"service": "scaleway", "api_key": "k"}, "scaleway needs project_id"),
         ({"service": "unisender_go", "api_key": "k"}, "unisender_go needs base_url"),
         ({"service": "postmark", "api_key": ""}, "postmark needs api_key"),
-        ({"service": "postmark", "api_key": "k\nX: y"}, "a character that no key has"),
+        ({"service": "postmark", "api_key": "k\nX: y"}, "a character that isn't allowed"),
         ({"service": "brevo", "api_key": "k", "subaccount": "7"}, "brevo has no subaccount"),
         ({"service": "brevo", "api_key": "k", "callback_secret": "short:one"}, "user:password"),
         ({"service": "resend", "api_key": "k", "callback_secret": "x"}, "like whsec_"),
-        ({"service": "sendgrid", "api_key": "k", "callback_secret": "x"}, "no key"),
+        ({"service": "sendgrid", "api_key": "k", "callback_secret": "x"}, "isn't a signing key"),
         (
             {
                 "service": "postal",
@@ -176,9 +176,9 @@ def test_default_address_is_that_of_the_service(service: ServiceName) -> None:
                 "base_url": "https://p.example",
                 "callback_secret": "x",
             },
-            "no key",
+            "isn't a signing key",
         ),
-        ({"service": "mailgun", "api_key": "k", "callback_secret": "ü"}, "no key"),
+        ({"service": "mailgun", "api_key": "k", "callback_secret": "ü"}, "isn't a signing key"),
         (
             {"service": "scaleway", "api_key": "k", "project_id": "p", "callback_secret": "x"},
             "has no callback_secret",
