@@ -130,7 +130,7 @@ def test_version_with_a_broken_variable_is_found_and_rolled_back(tab, journey, o
         tab.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
         assert violations(tab, colours_only=True) == []
         expect(tab.locator(".cm-insertedLine")).to_have_css(
-            "background-color", "rgb(20, 83, 45)" if dark else "rgb(220, 252, 231)"
+            "background-color", "rgb(18, 53, 31)" if dark else "rgb(220, 252, 231)"
         )
     tab.set_viewport_size({"width": 1440, "height": 900})
     expect(tab.locator(".cm-merge-b")).to_be_visible()

@@ -132,6 +132,7 @@ function dragAccount(handle) {
 
 // Where scripts run, the button that saves an order comes when something has changed.
 function offerOrder(row) {
+  row.closest("form").dataset.typed = "";
   const part = row.closest("form").querySelector("[data-order]");
   part.hidden = false;
   part.open = true;

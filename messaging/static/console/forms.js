@@ -112,7 +112,7 @@ function fillIn(form) {
 function reveal(form) {
   for (let part = form; part; part = part.parentElement) {
     if (part.matches("details")) part.open = true;
-    if (part.matches("dialog:not([open])")) part.showModal();
+    if (part.matches("dialog:not([open], [popover])")) part.showModal();
     if (part.matches("[popover]:not(:popover-open)")) part.showPopover();
   }
   const notice = document.getElementById("input-notice").content.cloneNode(true);
