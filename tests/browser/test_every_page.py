@@ -151,6 +151,7 @@ def test_every_page(chromium, live_server, org):
         page.on("pageerror", lambda error, to=problems: to.append(str(error)))
         for path in new_pages(client, left, seen):
             page.goto(live_server.url + path)
+            page.wait_for_selector("main", state="attached")  # the API reference draws its own
             opened.append(path)
             found += [] if page.evaluate(_LEAVE) else [(path, "asks before anything was typed")]
             found += [(path, *each) for each in faults(page, sidebars)]

@@ -214,11 +214,14 @@ def _seconds(source, data, limits):
 def test_fuel_bounds_the_time_of_any_filter(name):
     limits = Limits(fuel=QUICK.fuel // 10)
     uses = [f"{value} | {name}{arguments}" for value, arguments in product(VALUES, ARGUMENTS)]
-    seconds = {
-        use: _seconds(f"{TURNS}{{% assign z = {use} %}}{END}", VALUES, limits) for use in uses
-    }
-    assert len(seconds) == len(VALUES) * len(ARGUMENTS)
-    assert {use for use, used in seconds.items() if used > 0.1} == set()
+
+    def is_slow(use):
+        """Return whether even the quickest of some tries is slow: a machine has other work."""
+        text = f"{TURNS}{{% assign z = {use} %}}{END}"
+        return all(_seconds(text, VALUES, limits) > 0.1 for _ in range(5))
+
+    assert len(uses) == len(VALUES) * len(ARGUMENTS)
+    assert [use for use in uses if is_slow(use)] == []
 
 
 @pytest.mark.promise("templates-2")
