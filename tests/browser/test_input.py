@@ -97,7 +97,7 @@ def test_changed_lane_warns_before_it_is_left(tab, org, live_server):
     tab.get_by_role("button", name="Move east up").click()
     assert not leaves(tab, "link", "Templates")
     order = tab.get_by_role("form", name="Order of Email")
-    order.get_by_label("Why").fill("east is faster")
+    order.get_by_label("Reason").fill("east is faster")
     order.get_by_role("button", name="Save order").click()
     expect(order.get_by_role("row").nth(1)).to_contain_text("east")
     assert leaves(tab, "link", "Templates")

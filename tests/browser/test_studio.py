@@ -41,14 +41,19 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     journey.fill(tab.locator("#new_name"), "order")
     journey.click("button", "Add template")
     journey.fill("Subject", "Your order")
-    journey.fill("HTML", "<p>Dear {{ contact.first_name }}</p>")
+    journey.fill(
+        tab.get_by_role("textbox", name="HTML", exact=True), "<p>Dear {{ contact.first_name }}</p>"
+    )
     rendering = tab.frame_locator("iframe[name=studio-rendering]")
     expect(rendering.locator("p")).to_have_text("Dear Ada")
     journey.click("button", "Send test to me")
     expect(tab.get_by_text("Version 1 is on its way to owner@example.com.")).to_be_visible()
     journey.click("button", "Add German")
     journey.fill("Subject", "Ihre Bestellung")
-    journey.fill("HTML", "<p>Guten Tag {{ contact.first_name }}</p>")
+    journey.fill(
+        tab.get_by_role("textbox", name="HTML", exact=True),
+        "<p>Guten Tag {{ contact.first_name }}</p>",
+    )
     expect(rendering.locator("p")).to_have_text("Guten Tag Ada")
     journey.click("button", "Request review")
     expect(
@@ -71,7 +76,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
 def test_undeclared_variable_is_declared_by_one_click_before_publishing(tab, journey, org):
     row = factories.template(org, name="order", html="<p>Hello</p>", text="Hello")
     journey.search("order")
-    journey.fill("HTML", "<p>{{ number }}</p>")
+    journey.fill(tab.get_by_role("textbox", name="HTML", exact=True), "<p>{{ number }}</p>")
     expect(tab.get_by_text("The text uses number, which isn't declared.")).to_be_visible()
     journey.click("button", "Publish")
     expect(tab.get_by_role("alert")).to_contain_text("number isn't declared.")
