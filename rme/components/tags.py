@@ -84,7 +84,7 @@ def stat_tile(tile: object) -> dict[str, object]:
 
 @register.inclusion_tag(f"{FOLDER}spark.html")
 def spark(chart: object, label: str) -> dict[str, object]:
-    """Draw a line or bars of hours; the pointer or the arrow keys choose the hour that is told."""
+    """Draw a line or bars of hours; the pointer or the arrow keys choose the hour to tell."""
     return {"chart": chart, "label": label}
 
 

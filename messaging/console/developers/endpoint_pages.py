@@ -250,7 +250,7 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, WebhookEndpoint], HttpResponseBa
 
 
 def _question(do: str) -> Question | None:
-    """Return what is asked before an act, if it needs that."""
+    """Return the question that an act needs first, if any."""
     match do:
         case "rotate":
             text = _(

@@ -75,7 +75,7 @@ def show(
     peeks: bool = True,
     **context: Any,
 ) -> HttpResponseBase:
-    """Return a list's page: a table of the lines, each of which leads to its target."""
+    """Return a list's page: a table of the lines, which lead to their targets."""
     shown_lines = list(lines)
     table = tables.build(
         *(title, columns, shown_lines, target),
