@@ -1,20 +1,19 @@
 """Starts and stops child processes so that none is left behind."""
 
-import _thread
 import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 STOP_SECONDS = 20.0
 CHECK_SECONDS = 0.1
+ORPHAN_SECONDS = 0.5
+"""How often a process asks whether its supervisor still runs."""
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -46,29 +45,17 @@ def die_with_parent(parent: int, death: signal.Signals) -> None:
 def die_with_supervisor(parent: int, supervisor: int) -> None:
     """Have this process get SIGTERM when its supervisor ends, and not when its parent does.
 
-    The supervisor is the parent's parent, and has called `adopt_orphans`.
+    The supervisor is the parent's parent, and has called `adopt_orphans`. A timer asks, and not
+    prctl: a signal that comes once is lost if the main thread falls asleep at that moment.
     """
 
-    main = threading.get_ident()
-    watching = False
-
     def check(*_: object) -> None:
-        nonlocal watching
-        if os.getppid() != parent and not watching:
-            watching = True
-            _thread.start_new_thread(watch, ())  # takes no lock, which this may have interrupted
+        if os.getppid() not in (parent, supervisor):
+            signal.signal(signal.SIGALRM, lambda *_: None)  # each tick wakes the main thread
+            os.kill(os.getpid(), signal.SIGTERM)
 
-    def watch() -> None:
-        while os.getppid() == supervisor:
-            time.sleep(CHECK_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-        while True:  # a signal that comes just as Python's main thread falls asleep doesn't wake it
-            time.sleep(CHECK_SECONDS)
-            signal.pthread_kill(main, signal.SIGRTMIN)
-
-    signal.signal(signal.SIGRTMIN, check)
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGRTMIN)  # it comes for each parent that ends
-    check()
+    signal.signal(signal.SIGALRM, check)
+    signal.setitimer(signal.ITIMER_REAL, ORPHAN_SECONDS, ORPHAN_SECONDS)
 
 
 def adopt_orphans() -> None:
