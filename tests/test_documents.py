@@ -4,6 +4,7 @@ import ast
 import re
 from importlib.util import find_spec
 
+import pytest
 from django.core.management import get_commands
 
 from tests.deploy import variables
@@ -139,3 +140,25 @@ def test_each_log_event_named_in_runbooks_exists():
     events = [each for each in events if not each.endswith((".yaml", ".py"))]
     assert len(events) > 5
     assert [e for e in events if not any(f'"{e}"' in source for source in SERVICE)] == []
+
+
+OTHER_PROJECT = re.compile(r"pip\w* (?:install|wheel|download)[^\n`]*[\s'\"]rme(?![-\w/.])")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install rme",
+        "pip install 'rme[archive]'",
+        "uv pip install -U rme==1",
+        "pipx install rme",
+    ],
+)
+def test_command_that_installs_another_project_is_found(command):
+    assert OTHER_PROJECT.search(command)
+
+
+def test_no_page_installs_another_project():
+    """`rme` in the package index is somebody else's; ours is rme-messaging."""
+    assert [str(page) for page, text in PAGES.items() if OTHER_PROJECT.search(text)] == []
+    assert not OTHER_PROJECT.search("pip install rme-messaging ./clients/python rme/x")

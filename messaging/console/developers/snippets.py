@@ -46,7 +46,7 @@ def curl(call: Composed) -> str:
 
 
 def python(call: Composed) -> str:
-    """Return a program that uses the package `rme-client`."""
+    """Return a program that uses the package `rme-messaging-client`."""
     parts = [repr(value) for value in call.parameters.values()]
     if call.sent_body is not None:
         parts.append(pprint.pformat(call.sent_body, width=WIDTH, sort_dicts=False))
@@ -61,14 +61,14 @@ def python(call: Composed) -> str:
 
 
 def typescript(call: Composed) -> str:
-    """Return a program that uses the package `rme-client`, which is JavaScript too."""
+    """Return a program that uses the package `@rme-messaging/client`, which is JavaScript too."""
     parts = [orjson.dumps(value).decode() for value in call.parameters.values()]
     if call.sent_body is not None:
         parts.append(_json(call.sent_body))
     if call.operation.options:
         parts.append(_json(dict(call.operation.options)))
     return (
-        'import { Client } from "rme-client";\n\n'
+        'import { Client } from "@rme-messaging/client";\n\n'
         "const rme = new Client({\n"
         f'  baseUrl: "{settings.BASE_URL}",\n  clientId: "…",\n  clientSecret: "…",\n}});\n'
         f"const answer = await rme.{_camel(call.operation.name)}({', '.join(parts)});\n"
