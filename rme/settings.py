@@ -314,6 +314,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "messaging.api.messages.sending.add_bulk_items",
         "messaging.api.openapi.add_headers",
         "messaging.api.openapi.require_bodies",
+        "messaging.api.openapi.leave_out_defaults",
     ],
     "SERVERS": [{"url": BASE_URL}],
 }

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from pydantic import BaseModel
@@ -33,7 +34,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
             "type": "oauth2",
             "flows": {
                 "clientCredentials": {
-                    "tokenUrl": "/services/oauth2/token",
+                    "tokenUrl": f"{settings.BASE_URL}/services/oauth2/token",
                     "scopes": {"api": "The REST API"},
                 }
             },
@@ -106,6 +107,34 @@ def require_bodies(
                 name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 schema = result["components"]["schemas"][name]
                 body["required"] = "required" in schema or "properties" not in schema
+    return result
+
+
+def leave_out_defaults(
+    result: dict[str, Any], generator: object, request: object, public: bool
+) -> dict[str, object]:
+    """Describe no default that a generated client would send by itself (a hook).
+
+    A field that an update leaves out stays as it is, so a default would change it. And a null that
+    is a default makes openapi-typescript require the field.
+    """
+    updates = [
+        operations["patch"] for operations in result["paths"].values() if "patch" in operations
+    ]
+    schemas = result["components"]["schemas"]
+    for operation in updates:
+        name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+        for field in schemas[name.rpartition("/")[2]]["properties"].values():
+            field.pop("default", None)
+    pending: list[object] = [result]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            if "default" in node and node["default"] is None:
+                del node["default"]
+            pending += node.values()
+        elif isinstance(node, list):
+            pending += node
     return result
 
 

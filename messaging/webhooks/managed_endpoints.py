@@ -74,9 +74,8 @@ def create(scope: EndpointScope, fields: EndpointInput, actor: Actor) -> Webhook
         existing = WebhookEndpoint.objects.filter(organization_id=organization_id)
         if existing.count() >= endpoints.PER_ORGANIZATION:
             limit = endpoints.PER_ORGANIZATION
-            raise errors.InvalidPayload.at(
-                "url", _("an organization has at most %(limit)s endpoints") % {"limit": limit}
-            )
+            why = _("your organization has all %(limit)s endpoints: delete one first")
+            raise errors.InvalidPayload.at("body", why % {"limit": limit})
         row = WebhookEndpoint.objects.create(
             organization_id=organization_id,
             test=bool(scope.test),

@@ -99,7 +99,7 @@ SENDS = (
 WRONG_URL = (
     "url: must be an address like https://hooks.example.com/rme",
     "url: the address is not (https|public)",
-    "url: an organization has at most 20 endpoints",
+    "body: your organization has all 20 endpoints: delete one first",
 )
 REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("/rme/v1/messages", "POST"): SENDS,
@@ -197,6 +197,24 @@ def test_summaries_and_descriptions_are_plain_sentences():
     texts = {each.get(name, "") for each in operations for name in ("summary", "description")}
     assert len(texts) > len(OPERATIONS)
     assert {text for text in texts if re.match(r"(Give|Say|Tell|What|Who)\b", text)} == set()
+
+
+def test_update_has_no_defaults():
+    """A generated client would send them, and so change what the caller left out."""
+    schemas = orjson.loads(document())["components"]["schemas"]
+    fields = schemas["PatchedEndpointUpdateInput"]["properties"]
+    assert set(fields) == {"url", "description", "types", "enabled"}
+    assert [name for name, field in fields.items() if "default" in field] == []
+
+
+def test_no_default_is_null():
+    assert b'"default":null' not in document().replace(b'"default": null', b'"default":null')
+
+
+def test_token_url_is_absolute(settings):
+    scheme = orjson.loads(document())["components"]["securitySchemes"]["oauth2"]
+    url = scheme["flows"]["clientCredentials"]["tokenUrl"]
+    assert url == f"{settings.BASE_URL}/services/oauth2/token"
 
 
 @contextmanager

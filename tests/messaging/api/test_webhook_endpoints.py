@@ -192,8 +192,8 @@ def test_an_organization_has_at_most_twenty(api, org):
         [WebhookEndpoint(organization=org, url=URL, types=["message.*"], secret="s")] * 20
     )
     refused = api.call("POST", PATH, GIVEN)
-    why = "an organization has at most 20 endpoints"
-    assert refused.json() == error("INVALID_PAYLOAD", f"url: {why}", ("url", why))
+    why = "your organization has all 20 endpoints: delete one first"
+    assert refused.json() == error("INVALID_PAYLOAD", f"body: {why}", ("body", why))
 
 
 CALLS = [

@@ -119,7 +119,9 @@ def test_unknown_or_missing_types_are_rejected(root, org, types):
 def test_number_of_endpoints_per_organization_is_limited(root, org):
     for _ in range(endpoints.PER_ORGANIZATION):
         endpoint(org, URL)
-    assert errors(add(root)) == {"url": ["An organization has at most 20 endpoints."]}
+    assert errors(add(root)) == {
+        "__all__": ["Your organization has all 20 endpoints: delete one first."]
+    }
     factories.organization("other")
     assert b"whsec_" in add(root, org="other").content
 
