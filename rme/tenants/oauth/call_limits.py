@@ -21,7 +21,7 @@ LIMIT_REACHED = "The organization's limit of calls is reached; see Retry-After."
 
 
 def take(organization: OrganizationRecord, kind: str) -> LimitDecision:
-    """Count a call of a kind (`live`, `test`, `health`); each kind has its own counters."""
+    """Count a call of a kind (`live`, `test`, `bot`, `health`); each kind has its own counters."""
     return limiter.take(_key(organization, kind), *_limits(organization))
 
 
