@@ -4,6 +4,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.apps import apps as registry
 from django.contrib.admin import apps
+from django.core import checks
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.functional import SimpleLazyObject
@@ -11,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from rme.celery import app
+from rme.deploy_checks import unreachable_servers
 
 
 class AdminSite(UnfoldAdminSite):
@@ -80,3 +82,4 @@ class RmeConfig(AppConfig):
     def ready(self) -> None:
         """Use the service's Celery app in all threads, so that tasks know their broker."""
         app.set_default()
+        checks.register(unreachable_servers, deploy=True)

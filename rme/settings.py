@@ -18,12 +18,14 @@ from rme.core.environment import (
     archive_settings,
     broker_settings,
     database_settings,
+    plain_errors,
     redis_url,
     secret_files,
     tracing_settings,
 )
 from rme.core.environment.secret_key import derived_key, secret_key
 from rme.core.environment.smtp_url import opened_by, parse
+from rme.core.environment.values import Values
 from rme.core.http.forwarded import is_loopback
 from rme.core.logs import logging_config
 from rme.core.process import memory
@@ -31,7 +33,9 @@ from rme.fixed_settings import *  # noqa: F403 (Django reads all settings from o
 from rme.fixed_settings import BASE_DIR
 from rme.run.places import engine_env
 
-memory.collect_less_often()  # here, because each process loads this module before all others
+# here, because each process loads this module before all others
+memory.collect_less_often()
+plain_errors.install()
 
 VAR = Path(os.environ.get("RME_VAR", BASE_DIR / "var"))
 ENV = {
@@ -40,31 +44,26 @@ ENV = {
 }
 
 
-def flag(name: str, default: bool = False) -> bool:
-    """Return a switch of the environment: 1, true, yes and on mean True."""
-    return ENV.get(name, str(default)).strip().lower() in {"1", "true", "yes", "on"}
-
-
-def words(name: str, default: str = "") -> list[str]:
-    """Return a list of the environment: words between commas."""
-    return [word.strip() for word in ENV.get(name, default).split(",") if word.strip()]
-
+_values = Values(ENV)
+_flag, _words = _values.flag, _values.words
+_integer, _number, _numbers = _values.integer, _values.number, _values.numbers
+_base_url = _values.base_url
 
 # --- the deployment -----------------------------------------------------------------------------
-PORT = int(ENV.get("PORT", "8000"))
-BASE_URL = ENV.get("BASE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
+PORT = _integer("PORT", 8000)
+BASE_URL = _base_url("BASE_URL", f"http://127.0.0.1:{PORT}")
 """The URL of this deployment: scheme, host and port."""
-DEBUG = flag("DEBUG")
+DEBUG = _flag("DEBUG")
 SECRET_KEY = ENV.get("SECRET_KEY") or secret_key(VAR)
-SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
-FIELD_KEYS = words("FIELD_KEYS") or [derived_key(SECRET_KEY, "fields")]
+SECRET_KEY_FALLBACKS = _words("SECRET_KEY_FALLBACKS")
+FIELD_KEYS = _words("FIELD_KEYS") or [derived_key(SECRET_KEY, "fields")]
 """Fernet keys for stored secrets. The first encrypts, all decrypt: put a new one first."""
-ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = _words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 TLS_PROXY_HEADER = ENV.get("TLS_PROXY", "").strip().lower()
-TLS_PROXY = flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
+TLS_PROXY = _flag("TLS_PROXY") or TLS_PROXY_HEADER == "forwarded"
 """A proxy in front ends TLS and sets `Forwarded` (if that is the value) or X-Forwarded-Proto and
 -For: see `rme.core.http.edge`."""
-OUTBOUND_OPEN_HOSTS = words("OUTBOUND_OPEN_HOSTS")
+OUTBOUND_OPEN_HOSTS = _words("OUTBOUND_OPEN_HOSTS")
 """Hosts (`mail.internal`, `10.0.0.5:25`) that may be called although they are not public."""
 SMTP_URL = ENV.get("SMTP_URL", "")
 """The demo organization's mail server, which may be a host that is not public."""
@@ -101,12 +100,12 @@ WHITENOISE_AUTOREFRESH = DEBUG
 
 # --- PostgreSQL ---------------------------------------------------------------------------------
 DATABASES = database_settings.read(ENV)
-DATABASE_SECONDS = float(ENV.get("DATABASE_SECONDS", "4"))
+DATABASE_SECONDS = _number("DATABASE_SECONDS", 4)
 """How long a statement of a call may take, in seconds; after that the call gets 503."""
 
 # --- Redis and Celery ---------------------------------------------------------------------------
 REDIS_URL = redis_url.check("REDIS_URL", ENV["REDIS_URL"])
-REDIS_TIMEOUT = float(ENV.get("REDIS_TIMEOUT", "0.5"))
+REDIS_TIMEOUT = _number("REDIS_TIMEOUT", 0.5)
 BROKER_ADDRESS = ENV.get("CELERY_BROKER_URL") or REDIS_URL
 """The address of the broker as it was given; Celery has forms of its own for some."""
 _broker = redis_url.broker_settings(BROKER_ADDRESS, "CELERY_BROKER_URL")
@@ -146,24 +145,24 @@ SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
         else [],
     }
 }
-SECOND_FACTOR_REQUIRED = flag("SECOND_FACTOR_REQUIRED")
+SECOND_FACTOR_REQUIRED = _flag("SECOND_FACTOR_REQUIRED")
 """Whether everybody needs a second factor; otherwise each organization decides for its people."""
 _host = urlsplit(BASE_URL).hostname or ""
-SUPERUSER_FACTOR_REQUIRED = flag(
+SUPERUSER_FACTOR_REQUIRED = _flag(
     "SUPERUSER_FACTOR_REQUIRED", default=_host != "localhost" and not is_loopback(_host)
 )
 """Whether superusers need one; by default, if other machines can reach the console."""
-SESSION_IDLE_SECONDS = int(ENV.get("SESSION_IDLE_SECONDS", "7200"))
-SESSION_SECONDS = int(ENV.get("SESSION_SECONDS", "86400"))
+SESSION_IDLE_SECONDS = _integer("SESSION_IDLE_SECONDS", 7200)
+SESSION_SECONDS = _integer("SESSION_SECONDS", 86400)
 """How long a session of the console lasts without a request, and at most."""
-ACTING_SECONDS = int(ENV.get("ACTING_SECONDS", "1800"))
+ACTING_SECONDS = _integer("ACTING_SECONDS", 1800)
 """How long a person may act as another user at most."""
-LOGIN_FAILURES = int(ENV.get("LOGIN_FAILURES", "5"))
+LOGIN_FAILURES = _integer("LOGIN_FAILURES", 5)
 """Wrong passwords in five minutes before more must wait; longer spans: `tenants.access.logins`."""
-TOKEN_SECONDS = int(ENV.get("TOKEN_SECONDS", "3600"))
-TOKENS_PER_MINUTE = int(ENV.get("TOKENS_PER_MINUTE", "6000"))
-TOKEN_FAILURES_PER_MINUTE = int(ENV.get("TOKEN_FAILURES_PER_MINUTE", "120"))
-JWT_AUDIENCES = words("JWT_AUDIENCES")
+TOKEN_SECONDS = _integer("TOKEN_SECONDS", 3600)
+TOKENS_PER_MINUTE = _integer("TOKENS_PER_MINUTE", 6000)
+TOKEN_FAILURES_PER_MINUTE = _integer("TOKEN_FAILURES_PER_MINUTE", 120)
+JWT_AUDIENCES = _words("JWT_AUDIENCES")
 """Further audiences that JWT assertions may name, besides this deployment's own addresses."""
 
 # --- mail of the console ------------------------------------------------------------------------
@@ -187,41 +186,39 @@ API_PREFIXES = (
     *BOT_PATHS,
 )
 """Paths of calls by programs, which skip `BROWSER_MIDDLEWARE`."""
-BOT_SECONDS = float(ENV.get("BOT_SECONDS", "3.5"))
+BOT_SECONDS = _number("BOT_SECONDS", 3.5)
 """How long a bot's call may take, in seconds: some bots wait three, and the contract says four."""
-BOT_FAILURES_PER_MINUTE = int(ENV.get("BOT_FAILURES_PER_MINUTE", "120"))
+BOT_FAILURES_PER_MINUTE = _integer("BOT_FAILURES_PER_MINUTE", 120)
 """Calls with a wrong key from one address before further calls have to wait."""
 
 # --- sending ------------------------------------------------------------------------------------
-LEASE_SECONDS = float(ENV.get("LEASE_SECONDS", "60"))
+LEASE_SECONDS = _number("LEASE_SECONDS", 60)
 """The lease of a claim, in seconds; after it the worker is taken for dead."""
-RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
+RENDER_SECONDS = _number("RENDER_SECONDS", 5)
 """CPU seconds after which rendering fails a delivery; after twice as many its process ends."""
-UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
+UNKNOWN_SECONDS = _number("UNKNOWN_SECONDS", 60)
 """Seconds for which an unknown outcome waits for a receipt before the category decides."""
-UNKNOWN_BACKOFF_SECONDS = tuple(
-    float(each) for each in words("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
-)
+UNKNOWN_BACKOFF_SECONDS = _numbers("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
 """The further wait before each resend of an unknown outcome; there is one resend for each."""
-PATIENCE_SECONDS = float(ENV.get("PATIENCE_SECONDS", "0.25"))
+PATIENCE_SECONDS = _number("PATIENCE_SECONDS", 0.25)
 """How long, at most, a worker waits for a window; what is missing then is recorded later."""
-WEB_THREADS = int(ENV.get("WEB_THREADS", "4"))
+WEB_THREADS = _integer("WEB_THREADS", 4)
 """The threads of a web process; each works on one request."""
-SENDING_THREADS = int(ENV.get("SENDING_THREADS", "4"))
+SENDING_THREADS = _integer("SENDING_THREADS", 4)
 """The threads of a web process for single sends that are not stored together with others."""
 # Those of them that may wait for a message to leave (`Prefer: wait`).
-WAITING_REQUESTS = int(ENV.get("WAITING_REQUESTS", "2"))
-BACKOFF_SECONDS = float(ENV.get("BACKOFF_SECONDS", "1"))
+WAITING_REQUESTS = _integer("WAITING_REQUESTS", 2)
+BACKOFF_SECONDS = _number("BACKOFF_SECONDS", 1)
 """The first step of the backoff between tries, in seconds; it doubles up to 15 minutes."""
 # A provider account's circuit opens when the share CIRCUIT_FAILURES of its sends in CIRCUIT_SECONDS
 # failed, if there were CIRCUIT_SENDS. After CIRCUIT_OPEN_SECONDS a few sends probe the account.
-CIRCUIT_FAILURES = float(ENV.get("CIRCUIT_FAILURES", "0.5"))
-CIRCUIT_SENDS = int(ENV.get("CIRCUIT_SENDS", "20"))
-CIRCUIT_SECONDS = float(ENV.get("CIRCUIT_SECONDS", "60"))
-CIRCUIT_OPEN_SECONDS = float(ENV.get("CIRCUIT_OPEN_SECONDS", "30"))
+CIRCUIT_FAILURES = _number("CIRCUIT_FAILURES", 0.5)
+CIRCUIT_SENDS = _integer("CIRCUIT_SENDS", 20)
+CIRCUIT_SECONDS = _number("CIRCUIT_SECONDS", 60)
+CIRCUIT_OPEN_SECONDS = _number("CIRCUIT_OPEN_SECONDS", 30)
 # How many days the changes of circuits and the log of provider callbacks are kept.
-CIRCUIT_HISTORY_DAYS = int(ENV.get("CIRCUIT_HISTORY_DAYS", "30"))
-CALLBACK_LOG_DAYS = int(ENV.get("CALLBACK_LOG_DAYS", "7"))
+CIRCUIT_HISTORY_DAYS = _integer("CIRCUIT_HISTORY_DAYS", 30)
+CALLBACK_LOG_DAYS = _integer("CALLBACK_LOG_DAYS", 7)
 # The resolver that is asked for the records of sender domains, as an address with or without a
 # port; empty: that of this machine.
 DNS_RESOLVER = ENV.get("DNS_RESOLVER", "")
@@ -231,7 +228,7 @@ VAPID_KEY_IS_SET = "VAPID_PRIVATE_KEY" in ENV
 VAPID_PRIVATE_KEY = ENV.get("VAPID_PRIVATE_KEY") or derived_key(SECRET_KEY, "vapid")
 """The key of Web Push (RFC 8292): 32 bytes, base64url. With another one all browsers' subscriptions
 are lost, so set it before SECRET_KEY ever changes."""
-WEB_PUSH_HOSTS = words(
+WEB_PUSH_HOSTS = _words(
     "WEB_PUSH_HOSTS",
     "fcm.googleapis.com,jmt17.google.com,updates.push.services.mozilla.com,web.push.apple.com,"
     "notify.windows.com",
@@ -239,16 +236,16 @@ WEB_PUSH_HOSTS = words(
 """The push services that browsers may subscribe at; hosts below them count too."""
 
 # --- keeping ------------------------------------------------------------------------------------
-CONTENT_RETENTION_DAYS = int(ENV.get("CONTENT_RETENTION_DAYS", "30"))
+CONTENT_RETENTION_DAYS = _integer("CONTENT_RETENTION_DAYS", 30)
 """How long the content of a message is kept after its end."""
-MESSAGE_RETENTION_DAYS = int(ENV.get("MESSAGE_RETENTION_DAYS", "400"))
+MESSAGE_RETENTION_DAYS = _integer("MESSAGE_RETENTION_DAYS", 400)
 """How long messages with their recipients, attempts and events are kept."""
 
-REQUEST_LOG_DAYS = int(ENV.get("REQUEST_LOG_DAYS", "7"))
+REQUEST_LOG_DAYS = _integer("REQUEST_LOG_DAYS", 7)
 """How long the metadata of REST requests is kept; 0: nothing is recorded."""
-PRIVACY_REQUEST_DAYS = int(ENV.get("PRIVACY_REQUEST_DAYS", "30"))
+PRIVACY_REQUEST_DAYS = _integer("PRIVACY_REQUEST_DAYS", 30)
 """How long a request for a data export or an erasure may take; then it is overdue."""
-PRIVACY_FILE_DAYS = int(ENV.get("PRIVACY_FILE_DAYS", "7"))
+PRIVACY_FILE_DAYS = _integer("PRIVACY_FILE_DAYS", 7)
 """How long the file of a data export can be downloaded."""
 
 PARTITION_PERIOD = Period(ENV.get("PARTITION_PERIOD", "month"))
@@ -260,9 +257,9 @@ ARCHIVE = archive_settings.read(ENV)
 """Where old messages are archived; None: nowhere."""
 ARCHIVE_AFTER_DAYS = archive_settings.read_days(ENV, MESSAGE_RETENTION_DAYS)
 """How long after its last change an ended message is moved to the archive."""
-ARCHIVE_RETENTION_DAYS = int(ENV.get("ARCHIVE_RETENTION_DAYS", "0"))
+ARCHIVE_RETENTION_DAYS = _integer("ARCHIVE_RETENTION_DAYS", 0)
 """How long messages are kept in the archive; 0: without limit."""
-ARCHIVE_SECONDS = float(ENV.get("ARCHIVE_SECONDS", "3"))
+ARCHIVE_SECONDS = _number("ARCHIVE_SECONDS", 3)
 """How long a call may wait for the archive's store; after that it gets 503."""
 
 # --- browsers -----------------------------------------------------------------------------------
@@ -285,14 +282,14 @@ CONTENT_SECURITY_POLICY = {
 
 # --- logs ---------------------------------------------------------------------------------------
 LOGGING_CONFIG = None
-LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=flag("LOG_JSON"))
+LOGGING = logging_config(level=ENV.get("LOG_LEVEL", "INFO"), json=_flag("LOG_JSON"))
 METRICS_DIR = Path(ENV.get("METRICS_DIR", VAR / "metrics"))
 """Where the processes of a machine keep their metrics; whoever is scraped shows all of them."""
-METRICS_PORT = int(ENV.get("METRICS_PORT", "0"))
+METRICS_PORT = _integer("METRICS_PORT", 0)
 """Where workers answer /metrics, on a machine without a web process; 0: nowhere."""
 METRICS_TOKEN = ENV.get("METRICS_TOKEN", "")
 """The bearer token by which other machines may read /metrics; empty: none may."""
-TRACING = tracing_settings.check(is_on=flag("TRACING"))
+TRACING = tracing_settings.check(is_on=_flag("TRACING"))
 OTEL_EXPORTER_OTLP_HEADERS = ENV.get("OTEL_EXPORTER_OTLP_HEADERS", "")
 """OpenTelemetry's own variable, which holds the key of a collector: so it may be a file."""
 """Whether traces are made; OpenTelemetry's own variables say where they go."""

@@ -123,6 +123,12 @@ def web() -> int:
     env = _environment()
     if refusal := programs.refusal(env):
         return _say(refusal)
+    key = Path(env.get("RME_VAR") or ROOT / "var") / "secret_key"
+    if not {"SECRET_KEY", "SECRET_KEY_FILE", "SECRETS_DIR"} & env.keys() and not key.exists():
+        return _say(
+            "SECRET_KEY isn't set: generate one with `openssl rand -base64 48`, and set it for "
+            "all processes of this deployment."
+        )
     command = programs.web(env)
     return os.execve(command[0], command, env)  # no shell: it would keep the signals
 

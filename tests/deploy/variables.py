@@ -12,7 +12,7 @@ READERS = (
 )
 TABLE = "rme/core/environment/archive_settings.py"
 """Has variables as the keys of a table; dicts of the others are Django's."""
-FUNCTIONS = {"flag", "words"}
+FUNCTIONS = {"_base_url", "_flag", "_integer", "_number", "_numbers", "_words"}
 MAPPINGS = {"ENV", "env"}
 
 
@@ -30,7 +30,7 @@ def read_by_the_service() -> set[str]:
 
 
 def _name(node: ast.AST) -> set[str]:
-    """Return the variable that `ENV["X"]`, `ENV.get("X")`, `flag("X")`, `words("X")` or
+    """Return the variable that `ENV["X"]`, `ENV.get("X")`, `_flag("X")` and its like, or
     `secret(env, "X")` reads.
     """
     match node:

@@ -15,6 +15,7 @@ from rme.core.db.postgresql.direct import ALIAS
 from rme.core.environment import database_url
 
 POOLERS = ("", "transaction")
+_ENGINE = "django.db.backends.postgresql"
 _ON = {"1", "true", "yes", "on"}
 
 
@@ -35,6 +36,8 @@ def read(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         )
     limit = int(env.get("DATABASE_POOL", "10"))
     url = env["DATABASE_URL"]
+    for name, address in (("DATABASE_URL", url), ("DATABASE_DIRECT_URL", direct)):
+        _check(name, address)
     if not pooler:
         return {"default": _with_session(url, least=1, limit=limit, idle_seconds=300)}
     if direct == url:
@@ -47,6 +50,19 @@ def read(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         "default": _without_session(url, limit, prepares=prepares),
         ALIAS: _with_session(direct, least=0, limit=limit, idle_seconds=30),
     }
+
+
+def _check(name: str, url: str) -> None:
+    """Raise ImproperlyConfigured for an address that isn't PostgreSQL's, without quoting it."""
+    try:
+        is_right = not url or database_url.parse(url)["ENGINE"] == _ENGINE
+    except (ValueError, KeyError):
+        is_right = False
+    if not is_right:
+        raise ImproperlyConfigured(
+            f"{name} isn't the address of a PostgreSQL database: write "
+            "postgres://user:password@host:5432/name."
+        )
 
 
 def _with_session(url: str, *, least: int, limit: int, idle_seconds: float) -> dict[str, Any]:

@@ -1,0 +1,30 @@
+"""Errors of a process that can't start: one line instead of a traceback."""
+
+import sys
+from types import TracebackType
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
+
+from rme.core.environment import diagnosis
+
+
+def install() -> None:
+    """Show wrong settings, and a database that can't be reached, in one line."""
+    sys.excepthook = _show
+
+
+def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if line := _line(error):
+        sys.stderr.write(f"rme: {line}\n")
+    else:
+        sys.__excepthook__(kind, error, traceback)
+
+
+def _line(error: BaseException) -> str | None:
+    """Return the sentence; None for an error of another kind, whose traceback says more."""
+    if isinstance(error, ImproperlyConfigured):
+        return str(error)
+    if isinstance(error, OperationalError):
+        return diagnosis.problem_of_settings()
+    return None
