@@ -18,6 +18,8 @@ from django.http import HttpRequest, QueryDict, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 
 from bot.envelope import BotFailure
+from rme.core.errors import InvalidPayload
+from rme.core.http import parsing
 
 BODY_LIMIT = 1024 * 1024
 FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
@@ -84,7 +86,7 @@ def _read(request: HttpRequest) -> Form:
     if length.isdecimal() and int(length) > BODY_LIMIT:
         return _problem(413, "payload_too_large", "The body is larger than 1 MiB.")
     if request.content_type not in FORMS:
-        return _problem(415, "unsupported_media_type", "The body must be a form.")
+        return _not_a_form(request)
     try:
         return Form(_fold(request.POST))
     except RequestDataTooBig:
@@ -93,6 +95,27 @@ def _read(request: HttpRequest) -> Form:
         return _problem(400, "invalid_parameter", "The body cannot be read.")
     except BadRequest:  # a form that is not UTF-8
         return _problem(415, "unsupported_media_type", "The form must be in UTF-8.")
+
+
+def _not_a_form(request: HttpRequest) -> Form:
+    """Return the problem of a body of another type, with the organization that it names.
+
+    Without that, whoever sends JSON would hear that the key is wrong.
+    """
+    problem = BotFailure(
+        415,
+        "unsupported_media_type",
+        f"Send the fields as a form ({' or '.join(sorted(FORMS))}), not as "
+        f"{request.content_type or 'a body without a Content-Type'}.",
+    )
+    try:
+        fields = parsing.read_json(request.body)
+    except (RequestDataTooBig, UnreadablePostError, InvalidPayload):
+        fields = None
+    if not isinstance(fields, dict):
+        return Form(NO_PARAMETERS, problem)
+    names = [str(value) for name, value in fields.items() if name.lower() == "org"]
+    return Form(Parameters({"org": names}), problem)
 
 
 def organization(*sources: Parameters) -> str:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from messaging.consent import ledger
 from messaging.consent.entry_inputs import ConsentInput
 from messaging.domain.channels import ALL
+from messaging.domain.policy import unknown_category
 from messaging.models import ConsentEntry, ConsentEntryInTest
 from messaging.policy import organization_policy
 from rme.core import errors
@@ -52,7 +53,9 @@ def record_for(
             if entry.contact_id not in contacts:
                 raise errors.NotFound.at("contactId", _("no such contact"))
             if entry.category not in categories:
-                raise errors.InvalidPayload.at("category", _("no such category"))
+                raise errors.InvalidPayload.at(
+                    "category", unknown_category(entry.category, categories)
+                )
             results.append(_decision(entry, now, recorded_by))
         except errors.ApiError as error:
             results.append(error)

@@ -1,11 +1,12 @@
 """What organizations decide about sending: categories, sender domains, quiet hours and ceilings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from messaging.domain.channels import Channel
+from messaging.domain.sentences import Sentence, sentence
 
 TRANSACTIONAL = "TRANSACTIONAL"
 MARKETING = "MARKETING"
@@ -84,6 +85,13 @@ class SendingPolicy:
     def quiet(self, channel: str, rules: CategoryRules) -> Mapping[str, str] | None:
         """Return the quiet hours (`from`, `until`: HH:MM) of a category on a channel."""
         return quiet_hours(self.sending, channel, rules)
+
+
+def unknown_category(name: str, categories: Iterable[str]) -> Sentence:
+    """Return the sentence for a category that an organization doesn't have; names at most ten."""
+    names = sorted(categories)
+    listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    return sentence("no such category: %(name)s (there are %(names)s)", name=name, names=listed)
 
 
 def rules_of(categories: Mapping[str, CategoryRules], category: str) -> CategoryRules:

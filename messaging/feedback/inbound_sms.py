@@ -9,7 +9,8 @@
 
 The text must be the keyword, alone, with polite words or as its first sentence (`keywords.find`),
 or the provider says that it took it for one, as Twilio does with an account's words. Other texts
-are not interpreted; their callback is stored for some days. YES may answer any question, so it is a keyword only after STOP.
+are not interpreted; their callback is stored for some days. YES may answer any question, so it is
+a keyword only after STOP.
 
 Gateways write the sender's number with `+`, with `00`, as digits with the country code, or as it is
 dialled in the country. Where digits may be two numbers, a contact's counts.

@@ -21,6 +21,20 @@ def test_create_that_is_not_a_form_is_rejected(bot, content_type):
     refused(bot.client.generic("POST", POST, body, content_type, headers=bot.headers()))
 
 
+@pytest.mark.parametrize("in_query", [True, False])
+def test_create_in_json_is_told_its_content_type(bot, in_query):
+    path = f"{POST}?org={bot.org.pk}" if in_query else POST
+    body = {"action": "Create_Contact", "org": bot.org.pk, "lastName": "L"}
+    response = bot.client.post(path, body, "application/json", headers=bot.headers())
+    assert response.status_code == 415
+    assert response.json()["message"] == (
+        "Send the fields as a form (application/x-www-form-urlencoded or multipart/form-data), "
+        "not as application/json."
+    )
+    bot.key = "wrong"
+    refused(bot.client.post(path, body, "application/json", headers=bot.headers()))
+
+
 @pytest.mark.promise("bot-failures-4", "bot-failures-16", "bot-failures-20")
 @pytest.mark.parametrize(
     ("body", "content_type", "status", "error"),

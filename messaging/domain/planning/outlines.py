@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 from messaging.domain.channels import Channel
 from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRefusal, invalid
-from messaging.domain.policy import CategoryRules, Domain, SendingPolicy
+from messaging.domain.policy import CategoryRules, Domain, SendingPolicy, unknown_category
 from messaging.domain.sentences import sentence
 from messaging.domain.timing import Schedule
 
@@ -109,16 +109,18 @@ def outline(
         sender=sender,
         sms_sender=name,
         warnings=(_sender_warning(problem),) if problem and is_warning else (),
-        refusal=_category_refusal(request, rules)
+        refusal=_category_refusal(request, rules, policy)
         or _sender_refusal(domain, sender, channels)
         or _duplicate(request.recipients)
         or (_sms_sender_refusal(problem) if problem and not is_warning else None),
     )
 
 
-def _category_refusal(request: SendRequest, rules: CategoryRules | None) -> SendRefusal | None:
+def _category_refusal(
+    request: SendRequest, rules: CategoryRules | None, policy: SendingPolicy
+) -> SendRefusal | None:
     if rules is None:
-        return invalid("category", sentence("no such category"))
+        return invalid("category", unknown_category(request.category, policy.categories))
     if not request.may_send:
         return SendRefusal(RefusalCode.FORBIDDEN, permission=f"SEND:{rules.name}")
     return None

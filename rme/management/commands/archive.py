@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["status", "list", "verify", "run"])
-        parser.add_argument("--org", help="The files of one organization alone.")
+        parser.add_argument("--organization", "--org", help="The files of one organization alone.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.ARCHIVE is None:
@@ -26,8 +26,8 @@ class Command(BaseCommand):
         from messaging.archive import job  # a package that is loaded where there is an archive
 
         files = ArchiveFile.objects.filter(state=ArchiveFile.State.LIVE).defer("contacts")
-        if options["org"]:
-            files = files.filter(organization_id=options["org"])
+        if options["organization"]:
+            files = files.filter(organization_id=options["organization"])
         match options["action"]:
             case "list":
                 for file in files.order_by("organization_id", "last_id").iterator():

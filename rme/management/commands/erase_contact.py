@@ -16,11 +16,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("contact_id")
-        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--organization", "--org", required=True, help="The organization's id.")
         parser.add_argument("--yes", action="store_true", help="Erase; without it, only count.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organization_id, contact_id = options["org"], options["contact_id"]
+        organization_id, contact_id = options["organization"], options["contact_id"]
         organizations.require_here(organization_id)
         with transaction.atomic():
             erased = erasure.erase(organization_id, contact_id)

@@ -21,19 +21,21 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("contact_id")
-        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--organization", "--org", required=True, help="The organization's id.")
         parser.add_argument("--output", type=Path, help="A new file; else standard output.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organizations.require_here(options["org"])
-        content = data_export.export_contact(options["org"], options["contact_id"])
+        organizations.require_here(options["organization"])
+        content = data_export.export_contact(options["organization"], options["contact_id"])
         if content is None:
             raise CommandError("Nothing is stored on this contact in this organization.")
         kind, key = Contact._meta.label_lower, options["contact_id"]
-        entry = audit.NewEntry(Action.EXPORTED, options["org"], kind, key, text="all of a person")
+        entry = audit.NewEntry(
+            Action.EXPORTED, options["organization"], kind, key, text="all of a person"
+        )
         audit.record(audit.COMMAND_LINE, [entry])
         result = answers.summary_of(content)
-        answers.record(answers.Kind.EXPORT, options["org"], key, result, waits=False)
+        answers.record(answers.Kind.EXPORT, options["organization"], key, result, waits=False)
         text = orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         if options["output"] is None:
             self.stdout.write(text.decode(), ending="")

@@ -19,21 +19,25 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, nargs="?", help="Left out: standard output.")
-        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--organization", "--org", required=True, help="The organization's id.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organizations.require_here(options["org"])
+        organizations.require_here(options["organization"])
         kind = Organization._meta.label_lower
         entry = audit.NewEntry(
-            Action.EXPORTED, options["org"], kind, options["org"], text="suppressions"
+            Action.EXPORTED,
+            options["organization"],
+            kind,
+            options["organization"],
+            text="suppressions",
         )
         audit.record(audit.COMMAND_LINE, [entry])
         if options["file"] is None:
-            self._write(options["org"], sys.stdout)
+            self._write(options["organization"], sys.stdout)
             return
         try:
             with options["file"].open("w", encoding="utf-8", newline="") as file:
-                self._write(options["org"], file)
+                self._write(options["organization"], file)
         except OSError as error:
             raise CommandError(str(error)) from error
 

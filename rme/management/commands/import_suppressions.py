@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument("--org", required=True, help="The organization's id.")
+        parser.add_argument("--organization", "--org", required=True, help="The organization's id.")
         parser.add_argument(
             "--digits",
             choices=[each.lower() for each in Digits],
@@ -32,7 +32,9 @@ class Command(BaseCommand):
         parser.add_argument("--report", type=Path, help="Write the bad rows to this CSV file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        run = self._start(options["org"], options["file"], Digits(options["digits"].upper()))
+        run = self._start(
+            options["organization"], options["file"], Digits(options["digits"].upper())
+        )
         try:
             while run.state == RUNNING:
                 run = suppression_import.step(run.pk)

@@ -22,7 +22,9 @@ class Command(BaseCommand):
     help = "Send a push to one contact, and print the result as JSON."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--org", metavar="ID", required=True, help="The organization.")
+        parser.add_argument(
+            "--organization", "--org", metavar="ID", required=True, help="The organization."
+        )
         parser.add_argument("--contact", metavar="ID", required=True, help="The contact.")
         parser.add_argument("--title", required=True)
         parser.add_argument("--body", required=True)
@@ -41,7 +43,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             result = send_push(
-                options["org"],
+                options["organization"],
                 options["contact"],
                 title=options["title"],
                 body=options["body"],

@@ -12,12 +12,14 @@ class Command(BaseCommand):
     help = "Check the chain of digests of the consent ledger; the exit code is 1 if it is broken."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--org", metavar="ID", help="One organization; none: all.")
+        parser.add_argument(
+            "--organization", "--org", metavar="ID", help="One organization; none: all."
+        )
 
     def handle(self, *args: object, **options: object) -> None:
         organizations = Organization.objects.order_by("id").values_list("id", flat=True)
-        if options["org"]:
-            organizations = organizations.filter(id=options["org"])
+        if options["organization"]:
+            organizations = organizations.filter(id=options["organization"])
             if not organizations:
                 raise CommandError(f"There is no organization {options['org']}.")
         broken = [name for name in organizations if not self._check(name)]

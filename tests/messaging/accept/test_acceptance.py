@@ -131,7 +131,10 @@ def test_one_bad_item_fails_no_other(api, org):
     assert [item["index"] for item in body["results"]] == [0, 1, 2]
     assert [d["field"] for d in body["results"][1]["error"]["details"]] == ["category", "to"]
     assert body["results"][2]["error"]["details"] == [
-        {"field": "category", "message": "no such category"}
+        {
+            "field": "category",
+            "message": "no such category: NOPE (there are MARKETING, TRANSACTIONAL)",
+        }
     ]
     assert Message.objects.count() == 1
 

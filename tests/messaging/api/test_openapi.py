@@ -86,9 +86,10 @@ CURSOR = "cursor: not a cursor of ours"  # only we know which are
 ADDRESS = "address: not an address on the channel [A-Z]+"  # E.164 is more than a pattern
 # JSON Schema can't bound the numbers in values of any kind.
 LONG_NUMBER = r"[\s\S]+: is a number of more than 64 bits: write it as a string"
+CATEGORY = r"category: no such category: [\s\S]* \(there are .+\)"
 SENDS = (
     LONG_NUMBER,
-    "category: no such category",
+    CATEGORY,
     r"to\[[0-9]+\].contactId: the same contact twice",
     "channels: the same channel twice",  # `EMAIL` and `email`
     "from.domain: must be a domain name",
@@ -106,7 +107,10 @@ REFUSES: dict[tuple[str, str], tuple[str, ...]] = {
     ("/rme/v1/messages", "GET"): (CURSOR,),
     ("/rme/v1/messages/bulk", "POST"): SENDS,
     ("/rme/v1/consent", "GET"): (CURSOR,),
-    ("/rme/v1/consent", "POST"): ("category: no such category", "occurredAt: lies in the future"),
+    ("/rme/v1/consent", "POST"): (
+        r"category: no such category: .+ \(there are .+\)",
+        "occurredAt: lies in the future",
+    ),
     ("/rme/v1/devices", "GET"): (CURSOR,),
     ("/rme/v1/devices", "POST"): (
         "timeZone: must be an IANA time zone",  # whose list is not the description's

@@ -82,7 +82,11 @@ def test_a_time_a_little_ahead_counts_as_now(api, org):
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
-        ({"category": "GONE"}, "category", "no such category"),
+        (
+            {"category": "GONE"},
+            "category",
+            "no such category: GONE (there are ALL, MARKETING, TRANSACTIONAL)",
+        ),
         ({"channel": "FAX"}, "channel", "Input should be 'EMAIL', 'SMS', 'PUSH' or 'ALL'"),
         ({"status": None}, "status", "is required"),
         ({"statuss": "OPTED_IN"}, "statuss", "unknown field"),

@@ -48,7 +48,11 @@ pytestmark = pytest.mark.django_db
             "content.data.n",
             "must be a string",
         ),
-        ({"category": "NOWHERE"}, "category", "no such category"),
+        (
+            {"category": "NOWHERE"},
+            "category",
+            "no such category: NOWHERE (there are MARKETING, TRANSACTIONAL)",
+        ),
         ({"schedule": {"mode": "SOON"}}, "schedule", "mode must be LOCAL, ORG or AT"),
         ({"schedule": {"mode": "LOCAL", "time": "24:00"}}, "schedule.time", None),
         ({"schedule": {"mode": "AT", "at": "2026-01-01T00:00:00"}}, "schedule.at", None),

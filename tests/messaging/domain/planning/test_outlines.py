@@ -51,4 +51,6 @@ def test_request_without_channels_tries_the_category_s():
 
 def test_only_the_first_problem_of_a_request_is_named():
     refusal = outlined(category="NONE", sender_domain="other.example").refusal
-    assert problems_of(refusal) == [("category", "no such category")]
+    assert problems_of(refusal) == [
+        ("category", "no such category: NONE (there are MARKETING, TRANSACTIONAL)")
+    ]
