@@ -59,7 +59,7 @@ def newly_reachable(organization_id: str, category: str) -> str:
     )
     return ", ".join(
         ngettext("%(number)s person by %(channel)s", "%(number)s people by %(channel)s", count)
-        % {"number": f"{count:,}", "channel": wording.said(Channel(channel).noun)}
+        % {"number": f"{count:,}", "channel": wording.channel_noun(channel)}
         for channel, count in counts.items()
     )
 
@@ -99,7 +99,7 @@ def _orders() -> list[tuple[str, str]]:
 
 
 def _then(order: Iterable[Channel]) -> str:
-    return gettext(", then ").join(channel.label for channel in order)
+    return gettext(", then ").join(map(wording.channel, order))
 
 
 class CategoryForm(TenantForm):

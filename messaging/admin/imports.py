@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from messaging.consent import suppression_export, suppression_import, tasks
-from messaging.domain.channels import ALL, Channel
+from messaging.console import wording
+from messaging.domain.channels import Channel
 from messaging.models import Suppression, SuppressionImport
 from rme.core.addresses import Digits
 from rme.tenants import organizations
@@ -28,9 +29,9 @@ class SuppressionColumnsForm(ColumnsForm):
         super().__init__(run, suppression_export.COLUMNS, data, problem, has_phones=True)
 
     def fixed_fields(self) -> Mapping[str, forms.Field]:
-        channels = [*((each.value, each.label) for each in Channel), (ALL, _("All channels"))]
+        channels = wording.channels(with_all=True).items()
         return {
-            "channel": _choice(channels, initial=self._guessed_channel()),
+            "channel": _choice([*channels], initial=self._guessed_channel()),
             "reason": _choice(Suppression.Reason.choices),
             "note": forms.CharField(max_length=500),
         }

@@ -7,6 +7,7 @@ from django import forms
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from messaging.console import wording
 from messaging.domain.channels import Channel
 
 EDGES = ("from", "until")
@@ -24,7 +25,7 @@ class QuietHoursInput(forms.Widget):
         periods = json.loads(value) if isinstance(value, str) and value else value
         rows = [
             (
-                channel.label,
+                wording.channel(channel),
                 [
                     (edge, _input(name, channel, edge), _time(periods, channel, edge))
                     for edge in EDGES

@@ -164,6 +164,11 @@ def channel(code: str, every: str = "") -> str:
     return said(Channel(code).label) if code in Channel.__members__ else code
 
 
+def channel_noun(code: str) -> str:
+    """Return a channel's name within a sentence."""
+    return said(Channel(code).noun)
+
+
 def channels(*, with_all: bool = False) -> dict[str, str]:
     """Return the channels by code as labels, after what stands for all of them if asked for."""
     codes = [ALL, *Channel] if with_all else [*Channel]
@@ -210,7 +215,7 @@ def decision(status: str, channel: str, category: str) -> str:
     """Return a consent decision in words, such as `Opted out of marketing email`."""
     values = {
         "category": category.lower().replace("_", " "),
-        "channel": "" if channel == ALL else said(Channel(channel).noun),
+        "channel": "" if channel == ALL else channel_noun(channel),
     }
     return gettext(_DECISIONS[status, channel == ALL, category == ALL]) % values
 

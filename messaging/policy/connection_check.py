@@ -33,7 +33,7 @@ def check(organization_id: str, account_id: int, actor: Actor) -> Mapping[str, A
     provider = organization_policy.account_of(row).provider
     outcome = provider.check(outbound_transport()) if provider else BROKEN
     if outcome is None:
-        return {"problem": _("It cannot be checked without sending: send a test.")}
+        return {"problem": _("The connection can't be checked without sending. Send a test.")}
     store(row, outcome)
     entry = audit.about(row, Action.TESTED, organization_id, text=f"connection: {in_words(row)}")
     audit.record(actor, [entry])
@@ -52,10 +52,11 @@ def send_test(organization_id: str, account_id: int, actor: Actor, to: str) -> M
         test = Dispatch(ids.new_text_id(), _test_content(row, to))
         (outcome,) = provider.send([test], outbound_transport())
     store(row, outcome)
-    text = outcome_text(outcome)
-    entry = audit.about(row, Action.TESTED, organization_id, text=f"send: {text}")
+    result = {"outcome": type(outcome).__name__, "reason": getattr(outcome, "reason", "")}
+    text = ": ".join(filter(None, ["send", *result.values()]))
+    entry = audit.about(row, Action.TESTED, organization_id, text=text)
     audit.record(actor, [entry])
-    return {"to": to, "text": text, "accepted": isinstance(outcome, Accepted)}
+    return {"to": to, "accepted": isinstance(outcome, Accepted), **result}
 
 
 def _account(organization_id: str, account_id: int) -> ProviderAccount:
@@ -112,18 +113,8 @@ def in_words(row: ProviderAccount) -> str:
     """Return what the last check found, and when."""
     if row.checked_at is None:
         return _("Not checked since the settings were stored.")
-    result = (
-        _("does not work: %(check_problem)s") % {"check_problem": row.check_problem}
-        if row.check_problem
-        else "works"
-    )
     at = date_format(timezone.localtime(row.checked_at), "DATETIME_FORMAT")
-    return _("Checked on %(at)s: %(result)s.") % {"at": at, "result": result}
-
-
-def outcome_text(outcome: Outcome) -> str:
-    """Return an outcome of a test as text."""
-    if outcome is BROKEN:
-        return BROKEN.reason
-    reason = getattr(outcome, "reason", "")
-    return f"{type(outcome).__name__}{': ' if reason else ''}{reason}"
+    if not row.check_problem:
+        return _("Checked on %(at)s: works.") % {"at": at}
+    values = {"at": at, "problem": row.check_problem}
+    return _("Checked on %(at)s: failed. %(problem)s") % values

@@ -41,7 +41,9 @@ def test_add_an_smtp_account_check_test_and_activate_it(tab, journey):
         journey.click("button", "Save and check the connection")
         expect(tab.get_by_text("Checked on")).to_contain_text("works.", timeout=30_000)
         journey.click("button", "Send test to me")
-        expect(tab.get_by_text("The test to owner@acme.example: Accepted")).to_be_visible()
+        expect(
+            tab.get_by_text("Test to owner@acme.example: The provider accepted it")
+        ).to_be_visible()
         journey.click("button", "Activate")
         expect(tab.locator(".c-headline")).to_contain_text("Active.")
         assert [each.recipient for each in server.mails] == ["<owner@acme.example>"]
@@ -59,9 +61,7 @@ def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
     journey.click("link", "Providers and routing")
     journey.fill("Try a recipient", "+41791234567")
     journey.click("button", "Show the route")
-    expect(tab.locator(".c-headline")).to_have_text(
-        "Sent by vonage: a transactional message by SMS."
-    )
+    expect(tab.locator(".c-headline")).to_have_text("Sent by vonage as transactional SMS.")
     expect(tab.locator("tbody tr").nth(1)).to_contain_text("Tried next")
     assert journey.count <= 3
 

@@ -149,7 +149,7 @@ def test_checks_of_a_silent_host_hold_no_web_thread(callers_service, demo, brows
         shown = {page: browser.get(page) for page in pages}
         (running,) = [page for page, text in shown.items() if "Checking the connection …" in text]
         assert any(RUNNING in text for text in shown.values())
-        wait_for(lambda: "does not work: " in browser.get(running), 60)
+        wait_for(lambda: ": failed. " in browser.get(running), 60)
 
 
 def test_platform_is_saved_once_it_has_described_itself(callers_service, browser):

@@ -8,6 +8,8 @@ from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from messaging.console import access
 from messaging.console.access import Viewer
@@ -20,7 +22,7 @@ from rme.tenants.access.roles import Permission
 
 LONG = frozenset({"content.text", "content.html"})
 """Fields of several lines."""
-PAIRS_HELP = "A line each, like note = Hello."
+PAIRS_HELP = _("One pair on each line, such as note = Hello.")
 
 
 class PairsField(forms.CharField):
@@ -127,7 +129,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "developers/compose",
-        "Compose a request",
+        gettext("Compose a request"),
         operations=OPERATIONS,
         operation=operation,
         form=form,

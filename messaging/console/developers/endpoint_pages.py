@@ -87,7 +87,7 @@ class PeriodForm(forms.Form):
     until = MomentField(
         required=False,
         label=gettext_lazy("Until"),
-        help_text=gettext_lazy("Leave it empty for now."),
+        help_text=gettext_lazy("Now if empty."),
     )
 
 
@@ -153,7 +153,7 @@ def replay(request: HttpRequest, viewer: Viewer, endpoint_id: int) -> HttpRespon
             )
             messages.success(request, text % {"count": f"{count:,}", "endpoint": row})
             if count >= replays.REPLAY_LIMIT:
-                messages.warning(request, _("There are more: replay a later period, too."))
+                messages.warning(request, _("There are more. Replay a later period, too."))
             return HttpResponseRedirect(_url(row))
     return _show(
         request,
@@ -254,7 +254,7 @@ def _question(do: str) -> Question | None:
     match do:
         case "rotate":
             text = _(
-                "Requests are signed with both secrets for %(hours)s hours, then with the new."
+                "Requests are signed with both secrets for %(hours)s hours, then with the new one."
             )
             effect = text % {"hours": OVERLAP_HOURS}
             return Question(do, _("Create a new secret"), _("Replace the signing secret?"), effect)

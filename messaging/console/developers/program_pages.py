@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer
 from rme.core.db import clock
 from rme.tenants.access.roles import Permission
@@ -61,7 +61,7 @@ class ApplicationLine:
     def of(cls, row: Application, unbacked: Unbacked, now: datetime) -> Self:
         """Build the line of an application."""
         is_any = ANY_CATEGORY in row.send_categories
-        names = [each.replace("_", " ").capitalize() for each in row.send_categories]
+        names = [wording.category(each) for each in row.send_categories]
         sends = _("every category") if is_any else ", ".join(names) or _("nothing")
         labels = [str(each.label) for each in Application.Permission if each in row.permissions]
         has_former = row.former_until is not None and row.former_until > now

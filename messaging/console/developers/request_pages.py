@@ -61,7 +61,7 @@ class RequestFilterForm(FilterForm):
         coerce=int,
         choices=[
             ("", _("Any status")),
-            ("2", _("2xx: done")),
+            ("2", _("2xx: succeeded")),
             ("4", _("4xx: refused")),
             ("5", _("5xx: failed")),
         ],

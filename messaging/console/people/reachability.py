@@ -64,7 +64,7 @@ class ChannelReach:
 
     @property
     def label(self) -> str:
-        return Channel(self.channel).label
+        return wording.channel(self.channel)
 
     @property
     def reached(self) -> bool:

@@ -1,12 +1,13 @@
 """A provider account's page: check, test, activate, set aside or delete it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -32,6 +33,10 @@ HINTS = {
     Channel.SMS: gettext_lazy("A number like +41791234567."),
     Channel.PUSH: gettext_lazy("A device's token."),
 }
+INVALID = {
+    Channel.EMAIL: gettext_lazy("This isn't an email address."),
+    Channel.SMS: gettext_lazy("This isn't a phone number. Type one like +41791234567."),
+}
 
 
 class TestForm(forms.Form):
@@ -56,7 +61,7 @@ class TestForm(forms.Form):
         elif self.channel == Channel.SMS:
             normal = addresses.phone(typed, self.region)
         if normal is None:
-            raise forms.ValidationError(_("This isn't an address of the channel."))
+            raise forms.ValidationError(INVALID[Channel(self.channel)])
         return normal
 
 
@@ -83,7 +88,7 @@ def show(request: HttpRequest, viewer: Viewer, account_id: int) -> HttpResponseB
             return HttpResponseRedirect(lanes.url(viewer))
         act = _ACTS.get(request.POST.get("do", ""))
         if act is None:
-            messages.error(request, _("Nothing was done: choose one of the buttons."))
+            messages.error(request, _("Nothing was done. Choose one of the buttons."))
         filled = act(request, viewer, row) if act else {}
         if not filled:
             return HttpResponseRedirect(lanes.account_url(row))
@@ -108,18 +113,20 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     own_email = viewer.user.email if row.channel == Channel.EMAIL else ""
     names = check_name, test_name = _check_name(row), _test_name(viewer, row)
     found = checks.find_each(organization_id, names)
+    sent_test = found.get(test_name)
     return {
         "about": _summary(row),
         "own_email": own_email,
         "state_words": words,
         "state_colour": colour,
         "state_explained": routing_words.EXPLAINED[State(row.state)],
-        "problem": hour.sentence,
+        "problem": wording.said(hour.sentence),
         "is_draft": row.state == State.DRAFT,
         "is_active": row.state == State.ACTIVE,
         "checked": connection_check.in_words(row),
         "check": found.get(check_name),
-        "sent_test": found.get(test_name),
+        "sent_test": sent_test,
+        "test_outcome": _outcome(sent_test.result) if sent_test else "",
         "callback_help": _(kind.callback_help) if kind and kind.callback_help else "",
         "callback_url": organization_policy.account_of(row).callback_url,
         "outcomes": [
@@ -135,11 +142,17 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     }
 
 
+def _outcome(result: Mapping[str, str]) -> str:
+    """Return what a test came to; empty while it runs."""
+    words = [wording.outcome(result.get("outcome", "")), result.get("reason", "")]
+    return ": ".join(filter(None, words))
+
+
 def _summary(row: ProviderAccount) -> str:
     """Return the provider, the channel, the recipients and the rate of an account."""
     parts = [provider_kinds.label_of(row), wording.channel(row.channel), ", ".join(row.match)]
     if row.rate:
-        parts.append(_("%(rate)s a second") % {"rate": f"{row.rate:,}"})
+        parts.append(_("%(rate)s per second") % {"rate": f"{row.rate:,}"})
     return " · ".join(filter(None, parts))
 
 
@@ -196,7 +209,7 @@ def _activate(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dic
     return {}
 
 
-def _set_aside(state: State) -> Callable[..., dict[str, object]]:
+def _set_aside(state: State, done: Promise) -> Callable[..., dict[str, object]]:
     """Return the act that pauses or drains an account, with a reason."""
 
     def act(request: HttpRequest, viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
@@ -208,9 +221,7 @@ def _set_aside(state: State) -> Callable[..., dict[str, object]]:
         if not form.is_valid():
             return {"aside": form}
         account_states.change([row], state, viewer.actor, form.cleaned_data["why"])
-        words = str(routing_words.STATES[state][0]).lower()
-        done = _("%(account)s is %(state)s.")
-        messages.success(request, done % {"account": row.name, "state": words})
+        messages.success(request, str(done) % {"account": row.name})
         return {}
 
     return act
@@ -220,7 +231,7 @@ _ACTS: dict[str, Callable[[HttpRequest, Viewer, ProviderAccount], dict[str, obje
     "check": check,
     "test": _send_test,
     "activate": _activate,
-    "pause": _set_aside(State.PAUSED),
-    "drain": _set_aside(State.DRAINING),
+    "pause": _set_aside(State.PAUSED, gettext_lazy("%(account)s is paused.")),
+    "drain": _set_aside(State.DRAINING, gettext_lazy("%(account)s is draining.")),
 }
 """What a POST does, by its `do`; an act returns what the page shows again, or nothing."""

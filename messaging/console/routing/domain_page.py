@@ -31,7 +31,7 @@ from rme.tenants.audit import Action
 
 PAGE = 100
 STATES = {
-    RecordState.RIGHT: (gettext_lazy("Right"), "good"),
+    RecordState.RIGHT: (gettext_lazy("Correct"), "good"),
     RecordState.WRONG: (gettext_lazy("Wrong"), "bad"),
     RecordState.MISSING: (gettext_lazy("Missing"), "bad"),
     RecordState.UNSET: (gettext_lazy("Not known"), "warn"),

@@ -6,6 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from messaging.domain.attention import BAD_RATE, GOOD_RATE
 from messaging.statistics.figures import HOURS, HourFigures
@@ -54,7 +55,11 @@ def success(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
             text = _("%(time)s: no attempts") % {"time": _time(hour.at, zone)}
             bars.append(Bar(STEP * place, LEAST, "none", text))
             continue
-        text = _("%(time)s: %(share)s of %(attempts)s attempts accepted") % {
+        text = ngettext(
+            "%(time)s: %(share)s of %(attempts)s attempt accepted",
+            "%(time)s: %(share)s of %(attempts)s attempts accepted",
+            hour.answered,
+        ) % {
             "time": _time(hour.at, zone),
             "share": f"{share:.0%}",
             "attempts": f"{hour.answered:,}",
@@ -66,7 +71,10 @@ def success(hours: Sequence[HourFigures], zone: ZoneInfo) -> Chart:
     share, worst = min(tried, key=lambda each: (each[0], -each[1].answered))
     if share == 1:
         attempts = sum(hour.answered for _share, hour in tried)
-        return Chart(bars, _("All %(attempts)s attempts accepted.") % {"attempts": f"{attempts:,}"})
+        text = ngettext(
+            "%(attempts)s attempt, accepted.", "All %(attempts)s attempts accepted.", attempts
+        )
+        return Chart(bars, text % {"attempts": f"{attempts:,}"})
     label = _("Worst hour %(time)s: %(share)s of %(attempts)s accepted.") % {
         "time": _time(worst.at, zone),
         "share": f"{share:.0%}",

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from messaging.console.routing.routing_words import STATES
+from messaging.console.routing.routing_words import PUT, STATES
 from messaging.models import ProviderAccount
 from messaging.policy import account_states
 from messaging.policy.account_states import RoutingPlace
@@ -46,9 +46,10 @@ class OrderForm(forms.Form):
             self.fields[f"weight_{row.pk}"] = _number(row.weight, label, 32767)
 
     def store(self, actor: Actor) -> tuple[str, Sequence[ProviderAccount]]:
-        """Store the order; return what was done, and the accounts that were moved."""
+        """Store the order; return what to say of it, and the accounts that were moved."""
         why = self.cleaned_data["why"]
-        return _("Order saved"), account_states.reorder(self.rows, self._places(), actor, why)
+        moved = account_states.reorder(self.rows, self._places(), actor, why)
+        return _("Order saved: %(accounts)s."), moved
 
     def _places(self) -> dict[int, RoutingPlace]:
         """Return the places to store. An order that was not changed keeps its priorities."""
@@ -91,11 +92,11 @@ class StatesForm(forms.Form):
         ]
 
     def store(self, actor: Actor) -> tuple[str, Sequence[ProviderAccount]]:
-        """Store the state; return it in words, and the accounts."""
+        """Store the state; return what to say of it, and the accounts."""
         state, keys = State(self.cleaned_data["do"]), self.cleaned_data["accounts"]
         chosen = [row for row in self.rows if row.pk in keys]
         account_states.change(chosen, state, actor, self.cleaned_data["why"])
-        return str(STATES[state][0]), chosen
+        return str(PUT[state]), chosen
 
 
 def _number(initial: int, label: str, maximum: int) -> forms.IntegerField:

@@ -59,6 +59,7 @@ class Lane:
     """A channel: its accounts in their order, and its backlog."""
 
     channel: Channel
+    label: str
     cards: Sequence[AccountCard]
     backlog: str
     is_simulated: bool
@@ -116,8 +117,8 @@ def _store(
     if not form.is_valid():
         return form
     done, changed = form.store(viewer.actor)
-    names = ", ".join(row.name for row in changed)
-    messages.success(request, f"{done}: {names}." if changed else _("Nothing was changed."))
+    names = {"accounts": ", ".join(row.name for row in changed)}
+    messages.success(request, done % names if changed else _("Nothing was changed."))
     return None
 
 
@@ -156,6 +157,7 @@ def _lanes(
     return [
         Lane(
             channel=channel,
+            label=wording.channel(channel),
             cards=_cards(viewer, by_channel[channel], sums, health),
             backlog=backlogs.get(channel, _("No messages are waiting.")),
             is_simulated=simulated and all(r.state == State.DRAFT for r in by_channel[channel]),
@@ -197,7 +199,7 @@ def _cards(
             health=success(health.get(row.pk, idle), viewer.zone),
             checked=connection_check.in_words(row),
             state=routing_words.state(row, sums[row.pk]),
-            problem=sums[row.pk].sentence,
+            problem=wording.said(sums[row.pk].sentence),
         )
         for row in rows
     ]
@@ -207,4 +209,4 @@ def _share(row: ProviderAccount, total: int) -> str:
     """Return which share of its place an account takes while all is well."""
     if row.state != State.ACTIVE:
         return _("None")
-    return f"{100 * row.weight / total:.0f} %"
+    return f"{row.weight / total:.0%}"

@@ -145,11 +145,11 @@ def by_channel() -> list[tuple[str, list[ProviderCard]]]:
     """Return the providers to choose from under the label of their channel, or of several."""
     every_card = list(cards())
     groups = [
-        (wording.said(channel.label), [each for each in every_card if each.channels == {channel}])
+        (wording.channel(channel), [each for each in every_card if each.channels == {channel}])
         for channel in Channel
     ]
     several = [each for each in every_card if len(each.channels) > 1]
-    return [*groups, (gettext("For trying out"), several)]
+    return [*groups, (gettext("For testing"), several)]
 
 
 def split(name: str) -> tuple[str, str]:

@@ -2,13 +2,16 @@
 
 from django import forms
 from django.http import QueryDict
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 from messaging.console import wording
 from messaging.console.access import Viewer
-from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.policy import organization_policy
+
+
+def _channels() -> list[tuple[str, str]]:
+    return [("", gettext("By the address")), *wording.channels().items()]
 
 
 class RouteForm(forms.Form):
@@ -26,7 +29,7 @@ class RouteForm(forms.Form):
     )
     channel = forms.ChoiceField(
         required=False,
-        choices=[("", gettext_lazy("By the address")), *((each, each.label) for each in Channel)],
+        choices=_channels,
     )
     category = forms.ChoiceField(required=False)
 

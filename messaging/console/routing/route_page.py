@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
@@ -66,7 +67,8 @@ class PersonRoute:
 
     whom: str
     person_url: str
-    channel: Channel
+    channel: str
+    """As a label."""
     sentence: str
     is_sent: bool
     lines: Sequence[RouteLine]
@@ -88,7 +90,7 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         except errors.Unavailable as error:
             problem = error.message
         if not (contacts or route or problem):
-            problem = _("Nobody has this name or id, and it isn't an address of a channel.")
+            problem = _("Nobody has this name or id, and it isn't an email address or number.")
     query = {name: query_data.get(name, "") for name in ("channel", "category")}
     return access.show(
         request,
@@ -158,7 +160,7 @@ def answer(
     return PersonRoute(
         whom=viewer.shown(address) or contact.name or contact.id,
         person_url=explanations.person_url(viewer, contact.id) if contact.id else "",
-        channel=channel,
+        channel=wording.channel(channel),
         sentence=sentence,
         is_sent=is_sent,
         lines=[_line(viewer, each) for each in steps],
@@ -171,32 +173,26 @@ def _sentence(
     """Return what would happen in one sentence, and whether the message would be sent."""
     subject = {
         "category": wording.category(category).lower(),
-        "channel": wording.said(channel.noun),
+        "channel": wording.channel_noun(channel),
     }
     if reach is None:
-        text = _(
-            "Not sent: there is no address or device for a %(category)s message by %(channel)s."
-        )
+        text = _("Not sent as %(category)s %(channel)s: there is no address or device for it.")
         return text % subject, False
     if not reach.reached:
-        text = _("Not sent: a %(category)s message by %(channel)s is stopped: %(reason)s.")
+        text = _("Not sent as %(category)s %(channel)s: %(reason)s.")
         return text % {**subject, "reason": reach.refusal}, False
     first = [each.account.name for each in steps if each.answer is RouteAnswer.FIRST]
     if not first:
         if any(each.answer is RouteAnswer.PAUSED for each in steps):
-            text = _(
-                "Not sent now: a %(category)s message by %(channel)s waits for a paused account."
-            )
+            text = _("Not sent now: %(category)s %(channel)s waits for a paused account.")
         else:
-            text = _("Not sent: no account takes a %(category)s message by %(channel)s.")
+            text = _("Not sent: no account takes %(category)s %(channel)s for this recipient.")
         return text % subject, False
-    subject["accounts"] = _(" or ").join(first)
+    subject["accounts"] = get_text_list(first, _("or"))
     if reach.wait_reason:
-        text = _(
-            "Sent by %(accounts)s: a %(category)s message by %(channel)s, after a wait: %(reason)s."
-        )
+        text = _("Sent by %(accounts)s as %(category)s %(channel)s, after a wait: %(reason)s.")
         return text % {**subject, "reason": reach.wait_reason}, True
-    return _("Sent by %(accounts)s: a %(category)s message by %(channel)s.") % subject, True
+    return _("Sent by %(accounts)s as %(category)s %(channel)s.") % subject, True
 
 
 def _line(viewer: Viewer, step: RouteStep) -> RouteLine:
@@ -204,7 +200,7 @@ def _line(viewer: Viewer, step: RouteStep) -> RouteLine:
     words = str(reason)
     account = step.account
     if 0 < step.share < 1:
-        words = _("Sends it in %(share)s of cases") % {"share": f"{step.share:.0%}"}
+        words = _("Sends %(share)s of these messages") % {"share": f"{step.share:.0%}"}
     return RouteLine(
         name=account.name,
         url=reverse("console:provider", args=[viewer.organization_id, account.id])

@@ -36,8 +36,14 @@ SENDING = {
     AccountStatus.DRAINING: (_("Draining"), "warn"),
 }
 """Whether an account that was activated sends, in words, and the name of the colour."""
+PUT = {
+    State.ACTIVE: _("Active: %(accounts)s."),
+    State.PAUSED: _("Paused: %(accounts)s."),
+    State.DRAINING: _("Draining: %(accounts)s."),
+}
+"""What to say once accounts were put in a state."""
 EXPLAINED = {
-    State.ACTIVE: _("It sends in its place of the routing order."),
+    State.ACTIVE: _("It sends in its place in the routing order."),
     State.PAUSED: _(
         "It sends nothing. Other accounts of the channel take over; without one, messages wait."
     ),
@@ -75,10 +81,15 @@ def hour(summary: AccountHour) -> str:
     """Return a summary of an account's attempts in the last hour."""
     outcomes = summary.outcomes
     if not outcomes.sends:
-        return gettext("nothing sent")
-    text = gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed") % {
+        return gettext("Nothing sent")
+    text = (
+        gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed")
+        if outcomes.p95_ms is None
+        else gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed, p95 %(p95)s ms")
+    )
+    return text % {
         "sends": f"{outcomes.sends:,}",
         "accepted": f"{outcomes.accepted:,}",
         "failed": f"{summary.failed:,}",
+        "p95": f"{outcomes.p95_ms:,}" if outcomes.p95_ms is not None else "",
     }
-    return text if outcomes.p95_ms is None else f"{text}, p95 {outcomes.p95_ms} ms"

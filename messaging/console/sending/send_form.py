@@ -210,8 +210,8 @@ def _versions(viewer: Viewer) -> list[TemplateVersion]:
 def _texts() -> dict[str, str]:
     """Return the own texts that can be sent, by channel."""
     return {
-        Channel.EMAIL: _("Own text (email)"),
-        Channel.SMS: _("Own text (SMS)"),
+        Channel.EMAIL: _("Your own text (email)"),
+        Channel.SMS: _("Your own text (SMS)"),
     }
 
 
@@ -220,7 +220,7 @@ def _code(version: TemplateVersion) -> str:
 
 
 def _label(version: TemplateVersion) -> str:
-    channel = wording.said(Channel(version.template.channel).noun)
+    channel = wording.channel_noun(version.template.channel)
     return f"{version.template.name} ({channel})"
 
 

@@ -210,7 +210,8 @@ def _preview(viewer: Viewer, form: SendForm, channel: Channel, change: str = "")
         raise dry.result.error
     (recipient,) = dry.recipients
     if recipient.render_error or recipient.content is None:
-        raise errors.InvalidPayload.at("template", recipient.render_error or "has no content")
+        problem = recipient.render_error or _("it has no content for this person.")
+        raise ValueError(_("The template can't be used: %(problem)s") % {"problem": problem})
     address = compose.address_of(contact, channel)
     return Preview(
         content=recipient.content,

@@ -7,16 +7,14 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.filters.filter_form import MomentField
-from messaging.domain.channels import Channel
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from messaging.policy import organization_policy
 from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
-
-CHANNELS = [(each.value, each.label) for each in Channel]
 
 
 def _language(initial: str = "") -> forms.ChoiceField:
@@ -30,13 +28,9 @@ def _category(
     names = sorted({*organization_policy.of(viewer.organization_id).categories, *further})
     choices = [
         *([("", _("All"))] if is_filter else []),
-        *((each, _category_name(each)) for each in names),
+        *((each, wording.category(each)) for each in names),
     ]
     return forms.ChoiceField(choices=choices, initial=initial, required=not is_filter)
-
-
-def _category_name(code: str) -> str:
-    return code.replace("_", " ").capitalize()
 
 
 class NewTemplateForm(forms.Form):
@@ -52,7 +46,7 @@ class NewTemplateForm(forms.Form):
         },
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "welcome"}),
     )
-    channel = forms.ChoiceField(choices=CHANNELS)
+    channel = forms.ChoiceField(choices=wording.channels)
 
     def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="new_%s", label_suffix="")
@@ -60,10 +54,14 @@ class NewTemplateForm(forms.Form):
         self.fields["language"] = _language(viewer.organization.language)
 
 
+def _all_channels() -> list[tuple[str, str]]:
+    return [("", _("All")), *wording.channels().items()]
+
+
 class TemplateFilterForm(forms.Form):
     """What a list of templates shows. A value that isn't offered doesn't filter."""
 
-    channel = forms.ChoiceField(choices=[("", gettext_lazy("All")), *CHANNELS], required=False)
+    channel = forms.ChoiceField(choices=_all_channels, required=False)
 
     def __init__(self, viewer: Viewer, data: QueryDict) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
@@ -79,7 +77,7 @@ class AnotherForm(forms.Form):
         self.fields["to_language"] = _language()
         self.fields["to_language"].label = _("Language")
         self.fields["to_channel"] = forms.ChoiceField(
-            choices=CHANNELS, initial=template.channel, label=_("Channel")
+            choices=wording.channels, initial=template.channel, label=_("Channel")
         )
 
 

@@ -9,6 +9,7 @@ from django.db.models import OuterRef, Q, Subquery
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.domain.channels import Channel
 from messaging.models import Template, TemplateVersion
@@ -54,7 +55,7 @@ class Variant:
 
     @property
     def title(self) -> str:
-        return f"{languages.name(self.language)}, {Channel(self.channel).label}"
+        return f"{languages.name(self.language)}, {wording.channel(self.channel)}"
 
     @property
     def states(self) -> list[tuple[str, str]]:

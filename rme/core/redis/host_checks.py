@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import structlog
+from django.utils.translation import gettext, gettext_noop
 from redis import RedisError
 
 from rme.core.redis.connection import redis_client
@@ -21,7 +22,9 @@ LIFE_SECONDS = 90
 """A check that has no result by then was lost with its process."""
 KEPT_SECONDS = 600
 """How long a page shows a result."""
-LOST = "The check ended without a result, because its process was stopped. Start it again."
+LOST = gettext_noop(
+    "The check ended without a result, because its process was stopped. Start it again."
+)
 _RUNNING = "rme:host_checks"
 """The organizations whose check runs, by the time at which it counts as lost."""
 
@@ -59,8 +62,11 @@ class HostCheck(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Return why it has no result, as a sentence; empty while it runs or if it has one."""
-        return LOST if self.is_lost else str(self.result.get("problem", ""))
+        """Return why it has no result, as a sentence in the language of the page; empty while it
+        runs or if it has one.
+        """
+        problem = LOST if self.is_lost else str(self.result.get("problem", ""))
+        return problem and gettext(problem)
 
 
 def begin(organization_id: str, name: str) -> Start:

@@ -93,7 +93,7 @@ def test_unchecked_account_asks_for_confirmation_before_activation(root, org):
         row = smtp_account(org, server.port, state="DRAFT")
         assert organization_policy.of(org.pk).accounts == ()
         shown = do(root, row, do="activate")
-        assert "No check has found that mail works." in shown
+        assert "No check of mail has succeeded yet." in shown
         assert (row.state, "Activate anyway" in shown) == ("DRAFT", True)
         do(root, row, do="check")
         assert "mail is active" in do(root, row, do="activate")

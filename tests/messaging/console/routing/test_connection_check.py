@@ -59,7 +59,7 @@ def test_rejected_account_shows_the_reason_without_addresses(root, org):
         row = account(org, server.port)
         shown = check(root, row)
     assert row.check_problem == "550 5.7.1 … is blocked"
-    assert "does not work: 550 5.7.1 … is blocked." in shown
+    assert "UTC: failed. 550 5.7.1 … is blocked" in shown
     assert checklist(org) == (True, False)
 
 
@@ -110,10 +110,10 @@ def test_account_that_cannot_be_checked_says_so(root, org):
         channel="SMS",
         credentials='{"base_url": "http://x.example", "username": "u", "password": "p"}',
     )
-    assert "It cannot be checked without sending: send a test." in check(root, row)
+    assert "The connection can&#x27;t be checked without sending. Send a test." in check(root, row)
     assert row.checked_at is None
     broken = account(org, 0, name="broken", credentials="{}")
-    assert "does not work: The account&#x27;s settings are broken." in check(root, broken)
+    assert "UTC: failed. The account&#x27;s settings are broken." in check(root, broken)
 
 
 def test_check_button_needs_permission_to_change_the_account(org):

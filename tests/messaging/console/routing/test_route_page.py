@@ -48,11 +48,11 @@ def test_route_of_an_address_explains_each_account(root, lane, django_assert_num
     ask(root, "+41791234567")
     with django_assert_num_queries(7):
         answer, shown = ask(root, "+41791234567")
-    assert answer.sentence == "Sent by vonage or twilio: a transactional message by SMS."
+    assert answer.sentence == "Sent by vonage or twilio as transactional SMS."
     assert shown.context["form"]["category"].value() == "TRANSACTIONAL"
     assert [(line.name, line.words) for line in answer.lines] == [
-        ("vonage", "Sends it in 75% of cases"),
-        ("twilio", "Sends it in 25% of cases"),
+        ("vonage", "Sends 75% of these messages"),
+        ("twilio", "Sends 25% of these messages"),
         ("spare", "Tried next, if those before can't send it"),
         ("france", "Not tried: it takes other recipients"),
         ("later", "Not tried: it is paused"),
@@ -71,32 +71,30 @@ def test_account_with_an_open_circuit_is_tried_last(root, lane):
 def test_route_of_a_person_applies_the_gates(root, org, lane):
     ada = factories.contact(org, mobile="+41791234567")
     answer, _ = ask(root, "Lovelace", channel="SMS", category="MARKETING")
-    assert answer.sentence == "Not sent: a marketing message by SMS is stopped: no consent."
+    assert answer.sentence == "Not sent as marketing SMS: no consent."
     assert answer.person_url.endswith(f"/people/{ada.pk}/")
     org.suppression_set.create(channel="SMS", address="+41791234567", reason="STOP")
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == (
-        "Not sent: a transactional message by SMS is stopped: on the suppression list."
-    )
+    assert answer.sentence == "Not sent as transactional SMS: on the suppression list."
     answer, _ = ask(root, ada.pk, channel="PUSH")
-    assert answer.sentence.startswith("Not sent: there is no address or device")
+    assert answer.sentence == (
+        "Not sent as transactional push: there is no address or device for it."
+    )
 
 
 def test_message_without_a_matching_account_is_not_sent(root, org):
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == "Sent by simulator: a transactional message by SMS."
+    assert answer.sentence == "Sent by simulator as transactional SMS."
     Organization.objects.filter(pk=org.pk).update(simulator=False)
     organization_policy.forget(org.pk)
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == ("Not sent: no account takes a transactional message by SMS.")
+    assert answer.sentence == ("Not sent: no account takes transactional SMS for this recipient.")
     ProviderAccount.objects.create(
         organization=org, name="a", kind="simulator", channel="SMS", state="PAUSED"
     )
     organization_policy.forget(org.pk)
     answer, _ = ask(root, "+41791234567")
-    assert answer.sentence == (
-        "Not sent now: a transactional message by SMS waits for a paused account."
-    )
+    assert answer.sentence == "Not sent now: transactional SMS waits for a paused account."
 
 
 def test_ambiguous_name_asks_for_the_person_and_unknown_one_is_reported(root, org):
