@@ -68,7 +68,8 @@ def find(
     condition = Q(verdict=verdict) if verdict else Q()
     if account_id is not None:
         condition &= Q(account_id=account_id)
-    return LogPage(*keyset.page(rows, condition, limit=SHOWN, before=before, scanned=SCANNED))
+    page = keyset.page(rows, condition, limit=SHOWN, before=before, key="id", scanned=SCANNED)
+    return LogPage(*page)
 
 
 def purge() -> None:

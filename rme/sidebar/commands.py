@@ -44,7 +44,7 @@ _PAUSES = (
     (N_("Pause push"), "PUSH"),
 )
 COMMANDS = (
-    Command(N_("New template"), P.CHANGE_TEMPLATES, "console:templates"),
+    Command(N_("New template"), P.CHANGE_TEMPLATES, "console:template_new"),
     Command(N_("Import templates"), P.CHANGE_TEMPLATES, "console:template_import"),
     Command(N_("New partial"), P.CHANGE_TEMPLATES, "console:partials"),
     Command(

@@ -41,7 +41,8 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 (
                     _console(
                         *(N_("Templates"), P.SEE_TEMPLATES, "templates", "template"),
-                        *("template_compare", "template_import", "template_schema"),
+                        *("template_compare", "template_import", "template_new"),
+                        *("template_peek", "template_schema"),
                         *("template_xliff", "template_translation"),
                     ),
                     _console(N_("Partials"), P.SEE_TEMPLATES, "partials", "partial"),

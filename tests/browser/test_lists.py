@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from messaging.models import Delivery
+from messaging.models import CallbackLogEntry, Delivery
+from rme.core.db import clock
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
 from tests import factories
@@ -156,11 +157,16 @@ def test_panel_shows_rows_by_keyboard(tab, org, messages_page):
         ("contacts", "Open Ada Lovelace", "Reachability"),
         ("suppressions", "Open suppression of Ada Lovelace", "Complaint"),
         ("audit", "Open entry: Changed by owner", "192.0.2.1"),
+        ("templates", "Open order", "English (United States), Email"),
+        ("providers/callbacks", "Open callback of a deleted account", "Compare the secrets."),
     ],
 )
 def test_other_lists_have_the_panel_too(tab, org, live_server, page, row, words):
     ada = factories.contact(org)
     org.suppression_set.create(channel="EMAIL", contact_id=str(ada.pk), reason="COMPLAINT")
+    factories.template(org, name="order")
+    refused = {"verdict": "SIGNATURE", "method": "POST", "size": 10, "count": 1, "at": clock.now()}
+    CallbackLogEntry.objects.create(organization_id=org.pk, account_id=0, **refused)
     actor = Actor(1, "owner", address="192.0.2.1")
     audit.record(actor, [audit.about(ada, Action.CHANGED)])
     tab.goto(f"{live_server.url}/admin/console/acme/{page}/")

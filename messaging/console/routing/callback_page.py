@@ -1,99 +1,153 @@
-"""The log of provider callbacks, filtered by account and verdict."""
+"""The log of provider callbacks, and the page of one."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from django import forms
-from django.http import HttpRequest, HttpResponseBase, QueryDict
-from django.utils.http import urlencode
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from messaging.console import access
+from messaging.console.access import Viewer
+from messaging.console.filters import list_page
+from messaging.console.filters.filter_form import FilterForm
 from messaging.console.routing import lanes
 from messaging.console.routing.lane_forms import MOST_ACCOUNTS
 from messaging.feedback import callback_log
 from messaging.models import CallbackLogEntry, ProviderAccount
+from rme.components.tables import Cell, Column, Target
 from rme.core import ids
 from rme.tenants.access.roles import Permission
 
 Verdict = CallbackLogEntry.Verdict
 COLOURS = {
     Verdict.APPLIED: "good",
-    Verdict.DUPLICATE: "muted-status",
-    Verdict.NO_NEWS: "muted-status",
+    Verdict.DUPLICATE: "muted",
+    Verdict.NO_NEWS: "muted",
     Verdict.SIGNATURE: "bad",
     Verdict.UNREADABLE: "bad",
     Verdict.UNKNOWN_ID: "warn",
     Verdict.UNKNOWN_CODE: "warn",
 }
-MEANING = {
-    Verdict.SIGNATURE: gettext_lazy(
+MEANING: Mapping[Verdict, Promise] = {
+    Verdict.SIGNATURE: _(
         "The account has another secret, or somebody else sent it. Compare the secrets."
     ),
-    Verdict.UNREADABLE: gettext_lazy(
+    Verdict.UNREADABLE: _(
         "rme doesn't understand what the provider wrote. The worker's log has the error."
     ),
-    Verdict.UNKNOWN_ID: gettext_lazy(
-        "Another system shares the account, or the message was deleted."
-    ),
-    Verdict.UNKNOWN_CODE: gettext_lazy("The provider sent a new code. It changed nothing."),
+    Verdict.UNKNOWN_ID: _("Another system shares the account, or the message was deleted."),
+    Verdict.UNKNOWN_CODE: _("The provider sent a new code. It changed nothing."),
 }
 """What a verdict means that needs a person."""
 
 
-class LogForm(forms.Form):
-    """Filters of the log. An empty field matches all."""
-
-    account = forms.ChoiceField(required=False)
+class CallbackFilterForm(FilterForm):
+    account = forms.TypedChoiceField(
+        required=False, label=_("Account"), empty_value=None, coerce=int
+    )
     verdict = forms.ChoiceField(
-        required=False, choices=[("", gettext_lazy("All verdicts")), *Verdict.choices]
+        required=False, label=_("Verdict"), choices=[("", _("Any verdict")), *Verdict.choices]
     )
 
-    def __init__(self, names: dict[int, str], data: QueryDict) -> None:
-        super().__init__(data, label_suffix="", auto_id="log_%s")
-        field = self.fields["account"]
-        assert isinstance(field, forms.ChoiceField)
-        pairs = sorted(names.items(), key=lambda pair: pair[1])
-        field.choices = [("", _("All accounts")), *((str(key), name) for key, name in pairs)]
+    def __init__(self, data: Mapping[str, str], names: Mapping[int, str]) -> None:
+        super().__init__(data)
+        options = sorted(((str(key), name) for key, name in names.items()), key=lambda o: o[1])
+        self.offer("account", [("", gettext("Any account")), *options])
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackLine:
+    """A callback in words, or several that rme refused within a second."""
+
+    entry: CallbackLogEntry
+    account: str
+    """The name of its account; empty if there is none any more."""
+
+    @property
+    def verdict(self) -> Cell:
+        verdict = Verdict(self.entry.verdict)
+        return Cell(str(verdict.label), self.entry.detail, COLOURS[verdict])
+
+    @property
+    def meaning(self) -> str:
+        return str(MEANING.get(Verdict(self.entry.verdict), ""))
+
+
+COLUMNS: list[Column[CallbackLine]] = [
+    Column("account", _("Account"), lambda line: Cell(line.account or gettext("Deleted account"))),
+    Column("verdict", _("Verdict"), lambda line: line.verdict, "medium"),
+    Column("meaning", _("Meaning"), lambda line: Cell(line.meaning), "wide"),
+    Column("times", _("Times"), lambda line: Cell(f"{line.entry.count:,}"), "small"),
+    Column("method", _("Method"), lambda line: Cell(line.entry.method), "small", is_shown=False),
+    Column("size", _("Size"), lambda line: Cell(filesizeformat(line.entry.size)), "small"),
+    Column("received", _("Time"), lambda line: Cell(at=line.entry.at), "small"),
+]
+
+
+def _target(viewer: Viewer, line: CallbackLine) -> Target:
+    url = reverse("console:callback", args=[viewer.organization_id, line.entry.id])
+    name = gettext("callback of %(account)s") % {
+        "account": line.account or gettext("a deleted account")
+    }
+    return Target(url, name, line.entry.at)
 
 
 @access.page_for(Permission.SEE_SETTINGS)
-@require_GET
-def show(request: HttpRequest, viewer: access.Viewer) -> HttpResponseBase:
+@list_page.takes_columns
+def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return a page of the log, the latest entries first."""
-    rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
-    names = dict(rows.order_by("pk").values_list("pk", "name")[:MOST_ACCOUNTS])
-    form = LogForm(names, request.GET)
-    form.is_valid()
-    account, verdict = (form.cleaned_data.get(name, "") for name in ("account", "verdict"))
+    names = _account_names(viewer)
+    form = CallbackFilterForm(request.GET, names)
+    filters = form.valid_values()
     page = callback_log.find(
         viewer.organization_id,
-        account_id=int(account) if account else None,
-        verdict=verdict,
-        before=_before(request),
+        account_id=filters.get("account"),
+        verdict=filters.get("verdict", ""),
+        before=ids.parse(request.GET.get("after", "")),
     )
-    query = {"account": account, "verdict": verdict, "before": str(page.following)}
-    return access.show(
+    return list_page.show(
         request,
         viewer,
         "routing/callbacks",
-        _("Callback log"),
+        gettext("Callback log"),
+        columns=COLUMNS,
+        lines=[CallbackLine(each, names.get(each.account_id, "")) for each in page.entries],
+        target=partial(_target, viewer),
         form=form,
-        entries=[
-            (
-                each,
-                names.get(each.account_id, ""),
-                COLOURS[Verdict(each.verdict)],
-                MEANING.get(Verdict(each.verdict), ""),
-            )
-            for each in page.entries
-        ],
-        following=f"?{urlencode(query)}" if page.following else "",
-        is_filtered=bool(account or verdict),
+        following=page.following,
+        searched_until=ids.moment(page.following) if page.following else None,
+        days=settings.CALLBACK_LOG_DAYS,
         back=lanes.url(viewer),
     )
 
 
-def _before(request: HttpRequest) -> UUID | None:
-    return ids.parse(request.GET.get("before", ""))
+@access.page_for(Permission.SEE_SETTINGS)
+@require_GET
+def show_one(request: HttpRequest, viewer: Viewer, callback_id: UUID) -> HttpResponseBase:
+    """Return the page of an entry of the log."""
+    rows = CallbackLogEntry.objects.filter(organization_id=viewer.organization_id)
+    entry = get_object_or_404(rows, id=callback_id)
+    line = CallbackLine(entry, _account_names(viewer).get(entry.account_id, ""))
+    links = []
+    if line.account:
+        url = reverse("console:provider", args=[viewer.organization_id, entry.account_id])
+        links.append((url, gettext("Open account")))
+    back = reverse("console:callbacks", args=[viewer.organization_id]), gettext("All callbacks")
+    title = gettext("Callback")
+    return list_page.show_row(request, viewer, title, COLUMNS, line, links=links, back=back)
+
+
+def _account_names(viewer: Viewer) -> dict[int, str]:
+    """Return the names of the organization's accounts by their ids; one query."""
+    rows = ProviderAccount.objects.filter(organization_id=viewer.organization_id)
+    return dict(rows.order_by("pk").values_list("pk", "name")[:MOST_ACCOUNTS])

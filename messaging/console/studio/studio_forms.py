@@ -1,6 +1,7 @@
 """The small forms of the studio: a new template, another language, a category, a time."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from django import forms
 from django.http import QueryDict
@@ -9,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from messaging.console import wording
 from messaging.console.access import Viewer
-from messaging.console.filters.filter_form import MomentField
+from messaging.console.filters.filter_form import FilterForm, MomentField, search_field
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.models import Template
 from messaging.policy import organization_policy
@@ -22,15 +23,9 @@ def _language(initial: str = "") -> forms.ChoiceField:
     return forms.ChoiceField(choices=choices, initial=initial, widget=LongSelect)
 
 
-def _category(
-    viewer: Viewer, initial: str, *further: str, is_filter: bool = False
-) -> forms.ChoiceField:
+def _categories(viewer: Viewer, *further: str) -> list[tuple[str, str]]:
     names = sorted({*organization_policy.of(viewer.organization_id).categories, *further})
-    choices = [
-        *([("", _("All"))] if is_filter else []),
-        *((each, wording.category(each)) for each in names),
-    ]
-    return forms.ChoiceField(choices=choices, initial=initial, required=not is_filter)
+    return [(each, wording.category(each)) for each in names]
 
 
 class NewTemplateForm(forms.Form):
@@ -50,23 +45,39 @@ class NewTemplateForm(forms.Form):
 
     def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="new_%s", label_suffix="")
-        self.fields["category"] = _category(viewer, TRANSACTIONAL)
+        self.fields["category"] = forms.ChoiceField(
+            choices=_categories(viewer), initial=TRANSACTIONAL
+        )
         self.fields["language"] = _language(viewer.organization.language)
 
 
-def _all_channels() -> list[tuple[str, str]]:
-    return [("", _("All")), *wording.channels().items()]
+def _every_channel() -> list[tuple[str, str]]:
+    return [("", _("Any channel")), *wording.channels().items()]
 
 
-class TemplateFilterForm(forms.Form):
-    """What a list of templates shows. A value that isn't offered doesn't filter."""
+class TemplateFilterForm(FilterForm):
+    """What a list of templates shows."""
 
-    channel = forms.ChoiceField(choices=_all_channels, required=False)
+    REVIEW, ARCHIVED = "review", "archived"
+    search_name: ClassVar[str] = "q"
+    q = search_field(gettext_lazy("Name"), gettext_lazy("Name"))
+    state = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("State"),
+        choices=[
+            ("", gettext_lazy("In use")),
+            (REVIEW, gettext_lazy("Waiting for review")),
+            (ARCHIVED, gettext_lazy("Archived")),
+        ],
+    )
+    channel = forms.ChoiceField(
+        required=False, label=gettext_lazy("Channel"), choices=_every_channel
+    )
+    category = forms.ChoiceField(required=False, label=gettext_lazy("Category"))
 
     def __init__(self, viewer: Viewer, data: QueryDict) -> None:
-        super().__init__(data, auto_id="filter_%s", label_suffix="")
-        self.fields["category"] = _category(viewer, "", is_filter=True)
-        self.full_clean()
+        super().__init__(data)
+        self.offer("category", [("", _("Any category")), *_categories(viewer)])
 
 
 class AnotherForm(forms.Form):
@@ -86,8 +97,11 @@ class TemplateCategoryForm(forms.Form):
 
     def __init__(self, viewer: Viewer, template: Template, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="category_%s", label_suffix="")
-        self.fields["to_category"] = _category(viewer, template.category, template.category)
-        self.fields["to_category"].label = _("Category")
+        self.fields["to_category"] = forms.ChoiceField(
+            choices=_categories(viewer, template.category),
+            initial=template.category,
+            label=_("Category"),
+        )
 
 
 class PublishForm(forms.Form):

@@ -111,7 +111,7 @@ def test_an_owner_goes_from_the_checklist_to_a_message_to_itself(org):
     owner = client_of(Client, org, "o")
     owner.post(url("contact_new"), {"last_name": "Me", "email": "o@example.com"})
     new = {"name": "hello", "language": "en_US", "channel": "EMAIL", "category": "TRANSACTIONAL"}
-    owner.post(url("templates"), new)
+    owner.post(url("template_new"), new)
     save(owner, TemplateVersion.objects.get(template__name="hello"), subject="Hi", text="Hello")
     version = TemplateVersion.objects.get(template__name="hello")
     do(owner, "test", version, publish=False)

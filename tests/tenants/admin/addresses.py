@@ -12,6 +12,7 @@ from messaging.consent.privacy.requests import NewRequest
 from messaging.links import Confirmation, PreferenceLink
 from messaging.models import (
     BulkAction,
+    CallbackLogEntry,
     ConsentEntry,
     Message,
     PrivacyFile,
@@ -24,6 +25,7 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from rme.core import ids
+from rme.core.db import clock
 from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access import invitations
@@ -70,6 +72,15 @@ class Addresses:
             status=202,
             microseconds=900,
         )
+        called_back = CallbackLogEntry.objects.create(
+            organization_id=org.pk,
+            account_id=1,
+            verdict=CallbackLogEntry.Verdict.UNREADABLE,
+            method="POST",
+            size=10,
+            count=1,
+            at=clock.now(),
+        )
         values = '[{"values": {"name": ["A", "B"]}}]'
         LogEntry.objects.create(
             user=author, object_repr="Acme", action_flag=2, change_message=values
@@ -91,6 +102,7 @@ class Addresses:
             "entry_id": self._key(ConsentEntry),
             "audited_id": self._key(AuditEntry),
             "logged_id": str(logged.pk),
+            "callback_id": str(called_back.id),
             "endpoint_id": self._key(WebhookEndpoint),
             "delivery_id": self._key(WebhookDelivery),
         }

@@ -22,18 +22,18 @@ pytestmark = pytest.mark.django_db
 
 def test_new_template_starts_with_an_empty_draft(ann, org):
     new = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
-    answer = ann.post(url("templates"), new)
+    answer = ann.post(url("template_new"), new)
     assert answer["Location"] == f"{url('template', 'note')}?language=de&channel=SMS"
     made = Template.objects.get(name="note")
     assert (made.language, made.channel, made.category) == ("de", "SMS", "TRANSACTIONAL")
     assert [(each.version, each.state, each.text) for each in made.versions.all()] == [
         (1, "DRAFT", "")
     ]
-    assert ann.post(url("templates"), new).context["form"].errors == {
+    assert ann.post(url("template_new"), new).context["form"].errors == {
         "name": ["note exists already in de for SMS."]
     }
     wrong = {**new, "name": "a b", "language": "xx", "category": "NONE"}
-    assert set(ann.post(url("templates"), wrong).context["form"].errors) == {
+    assert set(ann.post(url("template_new"), wrong).context["form"].errors) == {
         "name", "language", "category",
     }  # fmt: skip
 
@@ -41,7 +41,7 @@ def test_new_template_starts_with_an_empty_draft(ann, org):
 @pytest.mark.parametrize("language", ["xx", "de_ZZ", "qqq", "en_XX"])
 def test_new_template_of_an_unknown_language_is_refused(ann, org, language):
     new = {"name": "x", "language": language, "channel": "SMS", "category": "MARKETING"}
-    assert set(ann.post(url("templates"), new).context["form"].errors) == {"language"}
+    assert set(ann.post(url("template_new"), new).context["form"].errors) == {"language"}
 
 
 def test_first_change_of_an_active_version_creates_a_draft_and_later_ones_update_it(ann, row):
@@ -201,7 +201,7 @@ def test_only_a_template_that_was_never_active_is_deleted(ann, org, row):
     do(ann, "delete", row, publish=False)
     assert Template.objects.filter(name="order").count() == 1
     alone = {"name": "note", "language": "de", "channel": "SMS", "category": "TRANSACTIONAL"}
-    ann.post(url("templates"), alone)
+    ann.post(url("template_new"), alone)
     shown = do(ann, "delete", TemplateVersion.objects.get(template__name="note"), publish=False)
     assert shown.redirect_chain == [(url("templates"), 302)]
     assert "name: note → –" in audited.lines(action="DELETED")
@@ -266,18 +266,45 @@ def test_the_list_has_all_variants_and_says_which_lag(ann, org, row):
     factories.template(org, name="order", language="en_US", channel="SMS")
     save(ann, row, subject="New", text="", html="<p>Hello</p>")
     do(ann, "publish", draft_of(row))
-    found = dict(ann.get(url("templates")).context["templates"])
-    assert [(each.title, each.active, each.lags) for each in found["order"]] == [
+    found = listed(ann)["order"]
+    assert [(each.title, each.active, each.lags) for each in found.variants] == [
         ("English (United States), Email", 2, False),
         ("English (United States), SMS", 1, False),
         ("German, Email", 1, True),
     ]  # fmt: skip
-    assert list(dict(ann.get(url("templates") + "?q=rde").context["templates"])) == ["order"]
-    assert list(ann.get(url("templates") + "?after=order").context["templates"]) != []
+    assert found.states == [("Active", "good"), ("Translation outdated", "warn")]
+    assert list(listed(ann, "q=rde")) == ["order"]
+    assert list(listed(ann, "after=order")) == ["welcome"]
     for query in ("channel=SMS", "category=TRANSACTIONAL", "channel=FAX&category=NONE"):
-        assert "order" in dict(ann.get(f"{url('templates')}?{query}").context["templates"])
-    for query in ("channel=PUSH", "category=MARKETING"):
-        assert "order" not in dict(ann.get(f"{url('templates')}?{query}").context["templates"])
+        assert "order" in listed(ann, query)
+    for query in ("channel=PUSH", "category=MARKETING", "state=archived", "state=review"):
+        assert "order" not in listed(ann, query)
+
+
+def listed(client, query=""):
+    """Return the lines of the list of templates by name."""
+    return {line.name: line for line in client.get(f"{url('templates')}?{query}").context["lines"]}
+
+
+def test_list_says_what_is_under_way(ann, org, row):
+    factories.template(org, name="order", language="de")
+    do(ann, "archive", row)
+    assert listed(ann)["order"].states == [("Active", "good")]
+    save(ann, row, subject="New")
+    assert listed(ann)["order"].states == [("Active", "good"), ("Draft", "info")]
+    do(ann, "request_review", draft_of(row), publish=False)
+    (line,) = listed(ann, "state=review").values()
+    assert (line.name, line.authors) == ("order", "ann")
+    assert line.states == [("Active", "good"), ("Waiting for review", "warn")]
+    panel = ann.get(url("template_peek", "order")).content.decode()
+    for part in (
+        "German, Email",
+        "Archived",
+        "Draft 2",
+        "Waiting for review",
+        "Version 1 is active",
+    ):
+        assert part in panel
 
 
 def test_the_list_and_the_page_ask_no_more_for_more(ann, org, row):
@@ -295,7 +322,7 @@ def test_the_list_and_the_page_ask_no_more_for_more(ann, org, row):
         factories.template(org, name=f"more{number}")
         save(ann, draft_of(row), subject=f"{number}", anew="1")
         factories.template(org, name="order", language=("de", "fr", "it")[number])
-    assert (count(url("templates")), count(at(row))) == before == (6, 10)
+    assert (count(url("templates")), count(at(row))) == before == (7, 10)
 
 
 def test_stranger_and_unknown_template_get_404(org, row, ann):
@@ -303,4 +330,7 @@ def test_stranger_and_unknown_template_get_404(org, row, ann):
     for name in ("template", "template_preview", "template_frame", "template_draft"):
         assert other.post(url(name, "order"), form(row)).status_code == 404
         assert ann.post(url(name, "nothing"), form()).status_code == 404
-    assert other.get(at(row)).status_code == other.get(url("templates")).status_code == 404
+    assert [
+        other.get(path).status_code
+        for path in (at(row), url("templates"), url("template_peek", "order"))
+    ] == [404, 404, 404]

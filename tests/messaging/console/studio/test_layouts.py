@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 def test_layout_is_a_publishable_draft(org, ann, layout):
     for name in (layout.name, f"{layout.name}-2"):
         if layout.name != "welcome" or name != "welcome":  # the organization has that one
-            assert ann.post(url("templates"), {"layout": layout.name}).status_code == 302
+            assert ann.post(url("template_new"), {"layout": layout.name}).status_code == 302
     names = Template.objects.filter(name__startswith=layout.name).values_list("name", flat=True)
     assert set(names) == {layout.name, f"{layout.name}-2"}
     row = Template.objects.get(name=f"{layout.name}-2").versions.get()
@@ -34,7 +34,7 @@ def test_layout_is_a_publishable_draft(org, ann, layout):
 
 @pytest.mark.django_db(transaction=True)
 def test_double_click_on_a_layout_adds_two_templates(org, ann, ben):
-    adds = [partial(each.post, url("templates"), {"layout": "notice"}) for each in (ann, ben)]
+    adds = [partial(each.post, url("template_new"), {"layout": "notice"}) for each in (ann, ben)]
     (answer,) = during(*adds)
     assert answer.status_code == 302
     names = Template.objects.filter(name__startswith="notice").values_list("name", flat=True)
@@ -54,7 +54,7 @@ def test_double_click_on_test_to_me_adds_one_contact(org, ann, row):
 
 def test_unknown_layout_adds_nothing(org, ann):
     before = Template.objects.count()
-    assert ann.post(url("templates"), {"layout": "nonsense"}).status_code == 200
+    assert ann.post(url("template_new"), {"layout": "nonsense"}).status_code == 200
     assert Template.objects.count() == before
 
 
@@ -75,5 +75,5 @@ def test_editor_who_may_not_add_contacts_is_told(org, row):
 
 def test_layouts_of_another_organization_take_no_name(org, ann):
     factories.template(factories.organization("other"), name="notice")
-    ann.post(url("templates"), {"layout": "notice"})
+    ann.post(url("template_new"), {"layout": "notice"})
     assert Template.objects.filter(name="notice", organization=org).exists()
