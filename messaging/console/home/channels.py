@@ -173,6 +173,7 @@ def tiles(lists: Lists, statistics: Statistics, queues: Sequence[Queue]) -> list
             _oldest(queues),
             "",
             lists.url(status=WAITING),
+            chart=_waiting_chart(lists, statistics),
         ),
     ]
 
@@ -236,6 +237,19 @@ def _chart(
         return None
     hours = last_hours(statistics.span.end, len(current))
     return lines(hours, current, week_before, lists.viewer.zone)
+
+
+def _waiting_chart(lists: Lists, statistics: Statistics) -> Lines | None:
+    """Return a line of the waiting messages by the hour in which they were accepted.
+
+    How many waited at the end of an hour isn't stored. The messages of the week before have left.
+    """
+    waiting = [hour.counts[Figure.WAITING] for hour in statistics.current.hours]
+    if not any(waiting):
+        return None
+    hours = last_hours(statistics.span.end, len(waiting))
+    words = _("%(value)s still waiting")
+    return lines(hours, waiting, [0] * len(waiting), lists.viewer.zone, words)
 
 
 def percent(share: float | None) -> str:

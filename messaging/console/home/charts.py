@@ -25,14 +25,21 @@ class Lines:
 
 
 def lines(
-    hours: Sequence[datetime], current: Sequence[int], before: Sequence[int], zone: ZoneInfo
+    hours: Sequence[datetime],
+    current: Sequence[int],
+    before: Sequence[int],
+    zone: ZoneInfo,
+    words: str = "%(value)s",
 ) -> Lines:
-    """Return the lines of two series of hours, on one scale from zero."""
+    """Return the lines of two series of hours, on one scale from zero. `words` says what a value is
+    if there is none to compare it with.
+    """
     highest = max(*current, *before, 0) or 1
     is_compared = any(before)
+    words = _("%(value)s, a week before %(before)s") if is_compared else words
     pattern = "D H:i" if len(hours) > HOURS else "H:i"
     texts = [
-        f"{dateformat.format(at.astimezone(zone), pattern)}: {_values(value, then, is_compared)}"
+        f"{dateformat.format(at.astimezone(zone), pattern)}: {_values(words, value, then)}"
         for at, value, then in zip(hours, current, before, strict=True)
     ]
     return Lines(
@@ -43,13 +50,8 @@ def lines(
     )
 
 
-def _values(value: int, before: int, is_compared: bool) -> str:
-    if not is_compared:
-        return f"{value:,}"
-    return _("%(value)s, a week before %(before)s") % {
-        "value": f"{value:,}",
-        "before": f"{before:,}",
-    }
+def _values(words: str, value: int, before: int) -> str:
+    return words % {"value": f"{value:,}", "before": f"{before:,}"}
 
 
 def _points(values: Sequence[int], highest: int) -> str:

@@ -22,8 +22,8 @@ from rme.tenants.access.roles import Permission as P
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A problem, and the button that leads to the page where it is mended; empty for a person to
-    whom the page is closed.
+    """A problem, and the button that leads to the page where it is mended; empty without such a
+    page, and for a person to whom it is closed.
     """
 
     text: str
@@ -96,6 +96,13 @@ _ACCOUNTS = RepairPage(
     "providers", lazy("Add a provider"), change=P.CHANGE_SETTINGS, look=lazy("See providers")
 )
 """Of findings without a row: a channel has no account that sends."""
+_PARTS = {
+    "database": lazy("Database"),
+    "redis": "Redis",
+    "broker": lazy("Broker"),
+    "archive": lazy("Archive"),
+}
+"""The parts of the deployment whose checks say what is wrong without naming them."""
 _NAMING_FILES = {"IMPORT_REJECTED"}
 """Findings that name a file of people: only who may see people sees them."""
 
@@ -134,17 +141,19 @@ def _button(finding: Finding, permissions: frozenset[P]) -> tuple[str, str]:
 
 
 def of_deployment(results: Mapping[str, checks.Check], organization_id: str) -> list[Need]:
-    """Return what the checks of the deployment have found; a check that is ok may have a detail."""
+    """Return what the checks of the deployment have found; a check that is ok may have a detail.
+
+    Only who operates the deployment can mend it, so a button leads at most to the effects.
+    """
     shown = {name: check for name, check in results.items() if check.detail}
     if "workers" in shown and shown["workers"].status != checks.OK:
         shown.pop("scheduler", None)  # it follows from the workers
     messages = reverse("console:messages", args=[organization_id])
-    home = f"{reverse('admin:index')}?organization={organization_id}"
-    stopped = (f"{messages}?status={Status.ACCEPTED}", _("See waiting messages"))
+    effects = (f"{messages}?status={Status.ACCEPTED}", _("See waiting messages"))
     return [
         Need(
             _sentence(name, wording.said(check.detail or "")),
-            *(stopped if name in ("workers", "scheduler") else (home, _("Reload"))),
+            *(effects if name in ("workers", "scheduler") else ("", "")),
             severe=check.status == checks.DOWN,
             is_note=check.status == checks.OK,
         )
@@ -157,7 +166,9 @@ def _sentence(name: str, detail: str) -> str:
     page's times are in the organization's zone.
     """
     text = re.sub(r" \([^()]* UTC\)", "", detail)
-    return text if text.endswith(".") else f"{name.capitalize()}: {text}."
+    if text.endswith("."):
+        return text
+    return _("%(part)s: %(problem)s.") % {"part": _PARTS.get(name, name), "problem": text}
 
 
 def elsewhere(organizations: Mapping[str, str], organization_id: str) -> Sequence[Need]:

@@ -21,6 +21,11 @@ def test_lines_tell_the_week_before_if_it_had_messages():
     assert drawn.before == "0,31.0 10,1.0 20,31.0"
 
 
+def test_lines_say_what_a_value_is():
+    drawn = charts.lines(HOURS, [1, 1200, 0], [0, 0, 0], ZURICH, "%(value)s still waiting")
+    assert drawn.texts.split("\n")[1] == "00:00: 1,200 still waiting"
+
+
 def test_lines_of_a_week_tell_the_day():
     hours = [HOURS[0] + timedelta(hours=place) for place in range(168)]
     drawn = charts.lines(hours, [1] * 168, [0] * 168, ZURICH)

@@ -5,6 +5,8 @@ import pytest
 from messaging.console.home import needs
 from messaging.domain.attention import Finding, Severity
 from messaging.models import Pause
+from messaging.reports import checks
+from messaging.reports.checks import Check
 from rme.core.db import clock
 from rme.crm.models import RecordImport
 from rme.tenants.access.roles import PERMISSIONS
@@ -74,3 +76,18 @@ def test_button_says_what_the_person_may_do(org, findings, role, verbs):
     home = person("p", org, role).get("/admin/").content.decode()
     assert ("End pause" in home) is ("End pause" in verbs)
     assert "pause</a>" in home
+
+
+def test_problem_of_the_deployment_has_a_button_to_its_effects_only(org):
+    results = {
+        "database": Check(
+            checks.OK, 1.0, "PostgreSQL restarted 4 min ago (27 Nov 2026, 20:00 UTC)"
+        ),
+        "redis": Check(checks.DOWN, 1.0, "doesn't answer (ConnectionError)"),
+        "workers": Check(checks.DOWN, 1.0, "No worker is running, so nothing is sent."),
+    }
+    assert [(each.text, each.button) for each in needs.of_deployment(results, org.pk)] == [
+        ("Database: PostgreSQL restarted 4 min ago.", ""),
+        ("Redis: doesn't answer (ConnectionError).", ""),
+        ("No worker is running, so nothing is sent.", "See waiting messages"),
+    ]

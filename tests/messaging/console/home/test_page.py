@@ -13,6 +13,7 @@ from messaging.content import templates
 from messaging.delivery.accounts import circuits
 from messaging.models import HourCount, Pause, ProviderAccount, Template, TemplateVersion
 from messaging.reports import health
+from messaging.statistics import minutes
 from messaging.statistics.minutes import hour_of
 from rme.core.cache import TtlCache
 from rme.core.db import clock
@@ -215,6 +216,22 @@ def test_waiting_messages_show_the_age_of_the_oldest(root, org, api):
     tile = shown(root).context["tiles"][-1]
     assert (tile.text, tile.note.partition(" for ")[0]) == ("3", "3 ready, the oldest")
     assert listed(root, tile.url) == 3
+
+
+def test_line_of_waiting_messages_tells_the_hours_in_which_they_were_accepted(root, org):
+    count()
+    assert shown(root).context["tiles"][-1].chart is None
+    last = hour_of(minutes.read_progress().first_until - MINUTE)
+    for age, number in ((1, 2), (3, 1), (7 * 24 + 1, 5)):
+        HourCount.objects.create(
+            organization_id=org.pk, at=last - age * HOUR, test=False, channel="EMAIL",
+            account_id=0, outcome="now_accepted", reason="", count=number,
+        )  # fmt: skip
+    tile = shown(root).context["tiles"][-1]
+    values = [text.partition(": ")[2] for text in tile.chart.texts.split("\n")]
+    assert (tile.text, len(values)) == ("3", 24)
+    assert values[-4:] == [f"{number} still waiting" for number in (1, 0, 2, 0)]
+    assert tile.chart.before == ""
 
 
 def test_an_accounts_hours_are_coloured_by_success(root, org):
