@@ -27,11 +27,8 @@ class RouteForm(forms.Form):
             }
         ),
     )
-    channel = forms.ChoiceField(
-        required=False,
-        choices=_channels,
-    )
-    category = forms.ChoiceField(required=False)
+    channel = forms.ChoiceField(required=False, label=gettext_lazy("Channel"), choices=_channels)
+    category = forms.ChoiceField(required=False, label=gettext_lazy("Category"))
 
     def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, label_suffix="", auto_id="route_%s")

@@ -41,6 +41,7 @@ class NewPartialForm(forms.Form):
 
     name = forms.CharField(
         max_length=64,
+        label=gettext_lazy("Name"),
         validators=Partial._meta.get_field("name").validators[:1],
         error_messages={
             "invalid": gettext_lazy("Use letters, digits, - and _. Begin with a letter or digit.")
@@ -54,6 +55,7 @@ class TextForm(forms.Form):
 
     text = forms.CharField(
         strip=False,
+        label=gettext_lazy("Text"),
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false"}),
         help_text=gettext_lazy("Liquid. A partial sees only the values that render passes to it."),
         error_messages={"required": gettext_lazy("Enter the text of the partial.")},

@@ -20,7 +20,9 @@ from rme.tenants.organizations import languages
 
 def _language(initial: str = "") -> forms.ChoiceField:
     choices = [("", _("Choose")), *languages.choices()]
-    return forms.ChoiceField(choices=choices, initial=initial, widget=LongSelect)
+    return forms.ChoiceField(
+        label=_("Language"), choices=choices, initial=initial, widget=LongSelect
+    )
 
 
 def _categories(viewer: Viewer, *further: str) -> list[tuple[str, str]]:
@@ -33,20 +35,23 @@ class NewTemplateForm(forms.Form):
 
     name = forms.CharField(
         max_length=200,
+        label=gettext_lazy("Name"),
         validators=Template._meta.get_field("name").validators[:1],
         error_messages={
             "invalid": gettext_lazy(
                 "Use letters, digits, -, . and _. Begin with a letter or digit."
             )
         },
-        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "welcome"}),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "autofocus": True, "placeholder": "welcome"}
+        ),
     )
-    channel = forms.ChoiceField(choices=wording.channels)
+    channel = forms.ChoiceField(label=gettext_lazy("Channel"), choices=wording.channels)
 
     def __init__(self, viewer: Viewer, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="new_%s", label_suffix="")
         self.fields["category"] = forms.ChoiceField(
-            choices=_categories(viewer), initial=TRANSACTIONAL
+            label=_("Category"), choices=_categories(viewer), initial=TRANSACTIONAL
         )
         self.fields["language"] = _language(viewer.organization.language)
 
@@ -86,7 +91,6 @@ class AnotherForm(forms.Form):
     def __init__(self, template: Template, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="another_%s", label_suffix="")
         self.fields["to_language"] = _language()
-        self.fields["to_language"].label = _("Language")
         self.fields["to_channel"] = forms.ChoiceField(
             choices=wording.channels, initial=template.channel, label=_("Channel")
         )

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.console import access
@@ -28,7 +29,9 @@ class TranslationForm(forms.Form):
     """The file that a translator sends back."""
 
     file = forms.FileField(
-        widget=forms.FileInput({"accept": ".xlf,.xliff,application/xliff+xml"}), max_length=200
+        label=gettext_lazy("File"),
+        widget=forms.FileInput({"accept": ".xlf,.xliff,application/xliff+xml"}),
+        max_length=200,
     )
 
 

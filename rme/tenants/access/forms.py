@@ -122,5 +122,7 @@ class ResetForm(forms.Form):
     """The address to which a link for a new password goes."""
 
     email = forms.EmailField(
-        max_length=254, widget=UnfoldAdminEmailInputWidget(attrs={"autocomplete": "email"})
+        max_length=254,
+        label=_("Email"),
+        widget=UnfoldAdminEmailInputWidget(attrs={"autocomplete": "email"}),
     )

@@ -100,6 +100,7 @@ class ApplicationForm(ProgramForm):
     permissions = forms.MultipleChoiceField(
         choices=Application.Permission.choices,
         required=False,
+        label=_("Permissions"),
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
         help_text=_("Permissions besides sending. You can only grant what your role includes."),
     )
