@@ -102,10 +102,12 @@ def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
         channel=channel,
         category=template.category,
     )
-    row = drafts.add_template(new_template, viewer.actor, texts)
+    drafts.add_template(new_template, viewer.actor, texts)
     access.note(viewer, Action.ADDED, new_template, text=f"copied from {template}" if texts else "")
     words = _("{draft} is a draft with the texts of {language}.") if texts else _("{draft} is new.")
-    text = words.format(draft=row, language=languages.name(template.language))
+    text = words.format(
+        draft=variants.name_of(new_template), language=languages.name(template.language)
+    )
     return Done(text, variants.url_of(new_template))
 
 
@@ -119,7 +121,7 @@ def category(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     publishing.change_category(template, new, may_publish=may_publish)
     changes = {"category": [template.category, new]}
     access.note(viewer, Action.CHANGED, template, changes=changes)
-    return Done(_("{template} has a new category.").format(template=template))
+    return Done(_("{template} has a new category.").format(template=variants.name_of(template)))
 
 
 def delete(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
@@ -130,7 +132,7 @@ def delete(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     url = reverse("console:templates", args=[viewer.organization_id])
     remaining = variants.find(viewer, [template.name]).get(template.name)
     return Done(
-        _("{template} is deleted.").format(template=template),
+        _("{template} is deleted.").format(template=variants.name_of(template)),
         remaining[0].url if remaining else url,
     )
 
@@ -287,7 +289,7 @@ def archive(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     publishing.archive(template)
     access.note(viewer, Action.ARCHIVED, template)
     words = _("{template} is archived. To bring it back, make a version active.")
-    return Done(words.format(template=template))
+    return Done(words.format(template=variants.name_of(template)))
 
 
 WRITING: Acts[Template] = {

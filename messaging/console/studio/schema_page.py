@@ -84,6 +84,7 @@ def show(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBase:
         _("Variables of {template}").format(template=name),
         variant=template,
         back=url,
+        back_name=variants.name_of(template),
         form=form,
         seen=seen,
         may_change=may_change,

@@ -167,6 +167,15 @@ def url_of(template: Template, **parameters: object) -> str:
     return url(owner, name, template.language, template.channel, **parameters)
 
 
+def name_of(template: Template) -> str:
+    """Return a variant's name in a sentence, such as `order in German for email`."""
+    return _("{name} in {language} for {channel}").format(
+        name=template.name,
+        language=languages.name(template.language),
+        channel=wording.channel_noun(template.channel),
+    )
+
+
 def choose(variants: Iterable[Variant], language: str, channel: str) -> Variant | None:
     """Return the variant with a language and channel, or the first that has one of them."""
     candidates = list(variants)

@@ -164,7 +164,7 @@ def test_schema_edited_as_rows_keeps_its_hidden_parts(ann, row):
 def test_new_language_copies_the_texts_and_new_channel_does_not(ann, row):
     fields = {"to_language": "de", "to_channel": "EMAIL"}
     assert words(do(ann, "another", row, publish=False, **fields)) == [
-        "order (de, EMAIL) v1 is a draft with the texts of English (United States)."
+        "order in German for email is a draft with the texts of English (United States)."
     ]
     copy = TemplateVersion.objects.get(template__language="de")
     assert (copy.html, copy.state, copy.template.category) == (row.html, "DRAFT", "TRANSACTIONAL")
@@ -194,7 +194,7 @@ def test_only_a_template_that_was_never_active_is_deleted(ann, org, row):
     german = TemplateVersion.objects.get(template__language="de")
     assert "Delete German, Email" in ann.get(at(german)).content.decode()
     shown = do(ann, "delete", german, publish=False)
-    assert words(shown) == ["order (de, EMAIL) is deleted."]
+    assert words(shown) == ["order in German for email is deleted."]
     assert shown.redirect_chain == [(at(row), 302)]
     assert Template.objects.filter(name="order").count() == 1
     do(ann, "archive", row)
@@ -226,7 +226,7 @@ def test_draft_writer_cannot_change_the_category_of_a_live_template(ann, org, ho
         new.refresh_from_db()
         return new.category, told
 
-    changed = ("TRANSACTIONAL", ["news (en_US, EMAIL) has a new category."])
+    changed = ("TRANSACTIONAL", ["news in English (United States) for email has a new category."])
     if how == "draft":
         assert change(editor) == changed
         return

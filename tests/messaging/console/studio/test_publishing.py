@@ -193,7 +193,8 @@ def test_scheduled_publishing_can_be_cancelled_and_must_be_in_the_future(ann, ro
 
 def test_archived_template_is_not_sent_until_a_version_is_activated(ann, org, row):
     assert words(do(ann, "archive", row)) == [
-        "order (en_US, EMAIL) is archived. To bring it back, make a version active."
+        "order in English (United States) for email is archived. To bring it back, make a version "
+        "active."
     ]
     assert states(row) == {1: "ARCHIVED"}
     assert Template.objects.get(name="order").archived_at is not None
