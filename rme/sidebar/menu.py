@@ -107,7 +107,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                         *(N_("Providers and routing"), P.SEE_SETTINGS, "providers", "provider"),
                         *("provider_settings", "new_provider", "route"),
                     ),
-                    _console(N_("Callback log"), P.SEE_SETTINGS, "callbacks"),
+                    _console(N_("Callback log"), P.SEE_SETTINGS, "callbacks", "callback"),
                 ),
             ),
             MenuEntry(

@@ -80,7 +80,7 @@ def test_forms_are_in_dialogs_until_they_have_errors(root, account):
 
 
 def test_a_test_shows_the_outcome(root, account):
-    assert "Accepted" in do(root, account, do="test", to="ada@example.com")
+    assert "The provider accepted it" in do(root, account, do="test", to="ada@example.com")
     assert "Retryable" in do(root, account, do="test", to="down@simulator.rme.test")
     shown = do(root, account, do="test", to="nobody")
     assert "This isn&#x27;t an address of the channel." in shown
@@ -124,11 +124,11 @@ def test_draft_account_cannot_be_paused(root, account):
     ProviderAccount.objects.update(state="DRAFT")
     assert "it sends nothing" in do(root, account, do="pause", why="no")
     assert account.state == "DRAFT"
-    assert "choose one of the buttons" in do(root, account, do="explode")
+    assert "Choose one of the buttons" in do(root, account, do="explode")
 
 
 def test_account_is_deleted_after_confirmation(root, org, account):
-    assert "choose one of the buttons" in do(root, account, do="delete")
+    assert "Choose one of the buttons" in do(root, account, do="delete")
     shown = root.post(url("provider", account.pk), {"do": "delete", "sure": "yes"}, follow=True)
     assert shown.redirect_chain == [(url("providers"), 302)]
     assert organization_policy.of(org.pk).accounts == ()

@@ -53,7 +53,7 @@ def test_a_domain_is_saved_and_checked(root, domain, settings):
     assert (domain.spf, domain.dkim_selector) == ("include:spf.mail.example", "s1")
     assert audited.lines() == ["spf: – → include:spf.mail.example", "dkim_selector: – → s1"]
     listed = root.get(url("domains")).content.decode()
-    assert ("SPF: right" in listed, "DKIM: missing" in listed) == (True, True)
+    assert ("SPF: correct" in listed, "DKIM: missing" in listed) == (True, True)
 
 
 @pytest.mark.parametrize(

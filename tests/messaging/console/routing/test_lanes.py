@@ -57,12 +57,12 @@ def test_lane_shows_shares_and_waiting_messages(root, org):
     shown = root.get(url("providers"))
     email, sms, _ = (lane for lane, *_ in shown.context["lanes"])
     assert [(card.step, card.share) for card in email.cards] == [
-        (1, "25 %"), (1, "75 %"), (2, "None"),
+        (1, "25%"), (1, "75%"), (2, "None"),
     ]  # fmt: skip
     assert email.backlog.startswith("1 message is waiting")
     assert (email.is_simulated, sms.is_simulated) == (False, True)
     text = " ".join(shown.content.decode().split())
-    for part in ("b.example", "5 a second", "Paused", "dear", "Nothing sent"):
+    for part in ("b.example", "5 per second", "Paused", "dear", "Nothing sent"):
         assert part in text
     assert (
         "SMS isn't delivered: there is no active provider, so the simulator receives it."
