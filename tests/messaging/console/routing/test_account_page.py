@@ -81,9 +81,9 @@ def test_forms_are_in_dialogs_until_they_have_errors(root, account):
 
 def test_a_test_shows_the_outcome(root, account):
     assert "The provider accepted it" in do(root, account, do="test", to="ada@example.com")
-    assert "Retryable" in do(root, account, do="test", to="down@simulator.rme.test")
+    assert "Refused for now" in do(root, account, do="test", to="down@simulator.rme.test")
     shown = do(root, account, do="test", to="nobody")
-    assert "This isn&#x27;t an address of the channel." in shown
+    assert "This isn&#x27;t an email address." in shown
     assert 'value="nobody"' in shown
 
 
