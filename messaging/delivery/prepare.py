@@ -221,7 +221,7 @@ class Preparation:
         """Return what is to be handed over: one content, or one for each device."""
         claimed = delivery.claimed
         if template is None and "content" not in claimed.body:
-            raise rendering.RenderFailed(f"no template for {claimed.channel}")
+            raise rendering.RenderFailed(f"no template for {Channel(claimed.channel).noun}")
         assert delivery.contact is not None  # _address decided those without one
         request = compose.RenderRequest(
             organization=self.organization,

@@ -136,7 +136,7 @@ def test_devices_without_a_provider_are_refused(api, org):
         account(org, "fcm", two.settings())
         register(api, person, "IOS", GOOD)
         answer = api.send(message(person, channel="PUSH"))
-    body = error("PROVIDER_ERROR", "No provider account for PUSH.", message_id=ANY)
+    body = error("PROVIDER_ERROR", "No provider account for push.", message_id=ANY)
     assert (answer.status_code, answer.json()) == (502, body)
     assert outcomes() == []
 

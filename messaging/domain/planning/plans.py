@@ -231,7 +231,7 @@ class _Choice:
     def _take(self, option: Option, facts: OptionFacts) -> SendRefusal | None:
         """Return why no account takes a message now, or count it."""
         if facts.account is None:
-            text = sentence("No provider account for %(channel)s.", channel=option.channel)
+            text = sentence("No provider account for %(channel)s.", channel=option.channel.noun)
             return SendRefusal(RefusalCode.PROVIDER_ERROR, text)
         backlog = facts.backlog
         if backlog is not None:

@@ -72,7 +72,7 @@ def literal_texts(outline: Outline) -> Texts:
     if not any(usable):
         field = _LITERAL_FIELDS[channels[0]]
         refusal = invalid(
-            f"content.{field}", sentence("is required for %(channels)s", channels=channels[0])
+            f"content.{field}", sentence("is required for %(channels)s", channels=channels[0].noun)
         )
     return Texts(usable, [None] * len(channels), refusal=refusal)
 
@@ -97,7 +97,7 @@ def template_texts(
                 "There is no active template %(name)s in %(tried)s for %(channels)s.",
                 name=template.name,
                 tried=tried[0],
-                channels=", ".join(outline.channels),
+                channels=", ".join(each.noun for each in outline.channels),
             ),
         )
     elif any(version.category != outline.request.category for version in active):

@@ -57,7 +57,7 @@ def test_language_at_accept_at_render_and_at_send(org, ada, fallback, there, ask
         {"contactId": str(ada.pk)} | ({"language": asked} if asked else {}),
     )
     if chosen is None:
-        text = f"There is no active template greeting in {asked or 'de_CH'} for EMAIL"
+        text = f"There is no active template greeting in {asked or 'de_CH'} for email"
         assert accepted.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")
         text = text.replace("EMAIL", "EMAIL, SMS, PUSH")
         assert rendered.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")

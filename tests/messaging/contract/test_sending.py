@@ -102,7 +102,7 @@ def test_a_template_without_a_version_for_the_channel_is_not_found(api, org):
     response = api.send(message(factories.contact(org), template={"name": "code"}))
     assert (response.status_code, response.json()) == (
         404,
-        error("TEMPLATE_NOT_FOUND", "There is no active template code in en_US for EMAIL."),
+        error("TEMPLATE_NOT_FOUND", "There is no active template code in en_US for email."),
     )
 
 

@@ -73,7 +73,7 @@ def test_without_another_account_messages_are_refused_while_one_drains(api, org,
     early = api.send(message(factories.contact(org))).json()["messageId"]
     _set("DRAINING")
     answer = api.send(message(factories.contact(org)))
-    expected = "No provider account for EMAIL."
+    expected = "No provider account for email."
     assert (answer.status_code, answer.json()["error"]["message"]) == (502, expected)
     work()  # what was accepted and not tried waits for another account
     assert (api.get(early)["recipients"][0]["waiting"], Scripted.sent) == ("PROVIDER", {})

@@ -89,7 +89,7 @@ def test_template_not_found(api, org):
     check(
         api.send(message(person, template={"name": "welcome", "language": "de_CH"})),
         404,
-        error("TEMPLATE_NOT_FOUND", "There is no active template welcome in de_CH for EMAIL."),
+        error("TEMPLATE_NOT_FOUND", "There is no active template welcome in de_CH for email."),
     )
 
 

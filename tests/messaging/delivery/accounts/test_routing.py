@@ -212,7 +212,7 @@ def test_push_uses_an_account_matching_the_device(api, org, scripted):
     (person,) = factories.contacts(org, 1)
     factories.device(org, person)  # ANDROID
     push = message(person, channel="PUSH")
-    assert api.send(push).json()["error"]["message"] == "No provider account for PUSH."
+    assert api.send(push).json()["error"]["message"] == "No provider account for push."
     scripted("google", Accepted("1"), channel="PUSH", priority=2, match=["ANDROID"])
     TtlCache.clear_all()
     assert api.send(push).json()["provider"] == "google"

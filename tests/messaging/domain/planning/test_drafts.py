@@ -53,7 +53,7 @@ def test_unknown_record_refuses_the_request():
 
 def test_content_unsuitable_for_every_channel_is_rejected():
     refusal = drafted("unknown", channels=[Channel.EMAIL], literal_channels=()).refusal
-    assert problems_of(refusal) == [("content.subject", "is required for EMAIL")]
+    assert problems_of(refusal) == [("content.subject", "is required for email")]
 
 
 def test_channel_without_a_text_is_left_out():
@@ -75,7 +75,7 @@ def test_template_is_in_the_language_of_each_recipient():
 def test_template_without_any_version_refuses_the_request():
     draft = drafted(template=NOTE._replace(language="fr"), versions={})
     assert draft.refusal.code is RefusalCode.TEMPLATE_NOT_FOUND
-    assert draft.refusal.text == "There is no active template note in fr for EMAIL, SMS."
+    assert draft.refusal.text == "There is no active template note in fr for email, SMS."
     assert draft.recipients[0].decisions == []
 
 

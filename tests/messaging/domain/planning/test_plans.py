@@ -57,7 +57,7 @@ def test_recipient_without_a_channel_has_the_first_refusal():
     assert (recipient.status, recipient.refusal.code) == (Status.BLOCKED, RefusalCode.SUPPRESSED)
     plan = planned(drafted(), {Channel.EMAIL: no_account, Channel.SMS: SUPPRESSED})
     assert plan.recipients[0].status is Status.FAILED
-    assert plan.recipients[0].refusal.text == "No provider account for EMAIL."
+    assert plan.recipients[0].refusal.text == "No provider account for email."
     assert plan.refusal is None  # it is stored
 
 
