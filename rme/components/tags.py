@@ -40,12 +40,27 @@ class Moment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MomentGroup:
-    """Entries of a timeline that follow each other and say the same."""
+    """Entries of a timeline that follow each other and say the same; their links may differ."""
 
-    first: Moment
-    """The one that the timeline shows first."""
-    last: Moment
-    count: int
+    entries: Sequence[Moment]
+
+    @property
+    def first(self) -> Moment:
+        """Return the one that the timeline shows first."""
+        return self.entries[0]
+
+    @property
+    def earliest(self) -> datetime:
+        return min(each.at for each in self.entries)
+
+    @property
+    def latest(self) -> datetime:
+        return max(each.at for each in self.entries)
+
+    @property
+    def links_differ(self) -> bool:
+        """Return whether each entry leads to a page of its own."""
+        return any(_links_of(each) != _links_of(self.first) for each in self.entries)
 
     @property
     def icon(self) -> str:
@@ -135,15 +150,16 @@ def timeline(context: Context, moments: Iterable[Moment]) -> dict[str, object]:
 
 def grouped(moments: Iterable[Moment]) -> list[MomentGroup]:
     """Return entries of a timeline, with equal neighbours as one."""
-    groups = []
-    for _words, equal_moments in groupby(moments, key=_words_of):
-        entries = list(equal_moments)
-        groups.append(MomentGroup(entries[0], entries[-1], len(entries)))
-    return groups
+    return [MomentGroup([*equal]) for _words, equal in groupby(moments, key=_words_of)]
 
 
-def _words_of(moment: Moment) -> tuple[object, ...]:
-    return moment.title, moment.text, moment.colour, getattr(moment, "links", ())
+def _words_of(moment: Moment) -> tuple[str, str, str]:
+    return moment.title, moment.text, moment.colour
+
+
+def _links_of(moment: Moment) -> Sequence[object]:
+    links: Sequence[object] = getattr(moment, "links", ())
+    return links
 
 
 @register.simple_block_tag

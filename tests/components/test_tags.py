@@ -1,5 +1,6 @@
 """The parts of pages, drawn from values."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -40,11 +41,27 @@ def test_distance_is_what_people_say(seconds, text):
 def test_equal_neighbours_of_a_timeline_are_one_group():
     entries = [entry(0, "Opened"), entry(3, "Opened"), entry(5, "Delivered"), entry(9, "Opened")]
     groups = tags.grouped(entries)
-    assert [(each.first.title, each.count, each.first.at, each.last.at) for each in groups] == [
-        ("Opened", 2, NOW, NOW - timedelta(minutes=3)),
+    assert [
+        (each.first.title, len(each.entries), each.earliest, each.latest) for each in groups
+    ] == [
+        ("Opened", 2, NOW - timedelta(minutes=3), NOW),
         ("Delivered", 1, NOW - timedelta(minutes=5), NOW - timedelta(minutes=5)),
         ("Opened", 1, NOW - timedelta(minutes=9), NOW - timedelta(minutes=9)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_folded"), [(["/a", "/a", "/a"], False), (["/a", "/b", "/c"], True)]
+)
+def test_group_of_a_timeline_keeps_the_links_of_all_its_entries(addresses, is_folded):
+    entries = [entry(minutes, "Opened") for minutes in range(3)]
+    for each, address in zip(entries, addresses, strict=True):
+        each.links = (SimpleNamespace(text="Open message", url=address),)
+    html = draw("{% timeline entries %}", entries=entries)
+    assert html.count('<li class="c-at-good">') == 1
+    assert html.count("3 times") == 1
+    assert ("<details" in html) is is_folded
+    assert re.findall('href="(.*?)"', html) == list(dict.fromkeys(addresses))
 
 
 def test_values_in_parts_are_escaped():
