@@ -16,6 +16,18 @@ from tests.rest import Api, message, work
 
 __all__ = ["cookie", "org", "tab"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+LINES = """rows => rows.map(row => {
+  const cells = [...row.querySelectorAll("th, td:not(.c-tick)")].filter(each => each.offsetHeight);
+  const lines = {};
+  for (const cell of cells) {
+    const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(cell);
+    const height = cell.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom);
+    const count = Math.round(height / parseFloat(lineHeight));
+    lines[cell.offsetTop] = Math.max(count, lines[cell.offsetTop] || 0);
+  }
+  return Object.values(lines).reduce((sum, each) => sum + each, 0);
+})"""
+"""The number of lines of each row."""
 HEIGHT = "rows => rows.map(row => Math.round(row.getBoundingClientRect().height))"
 
 
@@ -52,6 +64,25 @@ def test_14_rows_fit_on_a_screen_below_a_head_that_stays(tab, org, messages_page
     tab.mouse.wheel(0, 600)
     expect(rows.nth(0)).not_to_be_in_viewport()
     expect(tab.get_by_role("columnheader", name="Recipient")).to_be_in_viewport(ratio=1)
+
+
+def test_messages_take_three_lines_at_most_on_a_phone(tab, org, live_server, messages_page):
+    send(org, 2)
+    send(org, 1, schedule=LATER)
+    failed = Delivery.objects.filter(status="DELIVERED").first()
+    answer = "550 5.1.1 the mailbox is not available, and nobody can tell whether it ever was"
+    Delivery.objects.filter(pk=failed.pk).update(
+        status="FAILED", reason="PROVIDER_ERROR", detail=answer, due_at=None
+    )
+    tab.set_viewport_size(tabs.PHONE)
+    person = f"{live_server.url}/admin/console/acme/people/{failed.contact_id}/?tab=messages"
+    lines = []
+    for address in (messages_page, f"{messages_page}?status=SCHEDULED", person):
+        tab.goto(address)
+        lines += tab.locator("main tbody tr").evaluate_all(LINES)
+        assert not scrolls_sideways(tab)
+    assert len(lines) == 5
+    assert 1 < min(lines) <= max(lines) <= 3
 
 
 def test_filter_becomes_a_chip_and_is_removed(tab, journey, org, messages_page):

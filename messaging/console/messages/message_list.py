@@ -76,6 +76,11 @@ class MessageLine:
         return self.name or self.address or gettext("a person without a name")
 
     @property
+    def title(self) -> str:
+        """Return what the message says in a few words, or else its category."""
+        return self.subject or wording.category(self.row.category)
+
+    @property
     def channel(self) -> str:
         return wording.channel(self.row.channel)
 
@@ -117,7 +122,9 @@ def _content(line: MessageLine) -> Cell:
 
 
 def _columns(viewer: Viewer, choice: Chosen) -> list[Column[MessageLine]]:
-    """Return the columns of the list; that of scheduled messages says when they go."""
+    """Return the columns of the list; that of scheduled messages says when they go, and not
+    when rme accepted them where there is little room.
+    """
     is_scheduled = list(choice.delivery_filter.statuses) == [Status.SCHEDULED]
 
     def sends_at(line: MessageLine) -> Cell:
@@ -141,7 +148,12 @@ def _columns(viewer: Viewer, choice: Chosen) -> list[Column[MessageLine]]:
             "sends_at", _("Sends at"), sends_at, "medium", is_shown=False, is_fixed=is_scheduled
         ),
         Column("provider", _("Provider"), lambda line: Cell(line.row.provider or "")),
-        Column("accepted", _("Accepted"), lambda line: Cell(at=line.row.created_at), "small"),
+        Column(
+            "accepted",
+            _("Accepted"),
+            lambda line: Cell(at=line.row.created_at),
+            "" if is_scheduled else "small",
+        ),
     ]
 
 
