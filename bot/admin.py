@@ -28,6 +28,7 @@ class BotKeyForm(ApiKeyForm):
     """An API key form with a checkbox for each action."""
 
     actions = forms.MultipleChoiceField(
+        label=_("Actions"),
         choices=[(name, name) for name in actions.ALL],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,

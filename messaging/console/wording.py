@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.formats import date_format
+from django.utils.functional import lazy
 from django.utils.text import capfirst
-from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext, gettext_noop, ngettext, ngettext_lazy
 
+from messaging.consent import ledger
 from messaging.domain.channels import ALL, Channel
 from messaging.domain.sentences import Sentence, in_english
 from messaging.domain.statuses import StatusReason, WaitReason
@@ -25,6 +29,26 @@ STATUS = {
     "UNKNOWN": (gettext_noop("Outcome unknown"), "warn"),
 }
 """The label of each status, and the name of its colour."""
+
+_COUNTS = {
+    "ACCEPTED": ngettext_lazy(
+        "%(count)s waiting to be sent", "%(count)s waiting to be sent", "count"
+    ),
+    "SCHEDULED": ngettext_lazy("%(count)s scheduled", "%(count)s scheduled", "count"),
+    "SENDING": ngettext_lazy("%(count)s being sent", "%(count)s being sent", "count"),
+    "SENT": ngettext_lazy(
+        "%(count)s handed to the provider", "%(count)s handed to the provider", "count"
+    ),
+    "DELIVERED": ngettext_lazy("%(count)s delivered", "%(count)s delivered", "count"),
+    "FAILED": ngettext_lazy("%(count)s failed", "%(count)s failed", "count"),
+    "BLOCKED": ngettext_lazy("%(count)s not sent", "%(count)s not sent", "count"),
+    "CANCELLED": ngettext_lazy("%(count)s cancelled", "%(count)s cancelled", "count"),
+    "EXPIRED": ngettext_lazy("%(count)s expired", "%(count)s expired", "count"),
+    "UNKNOWN": ngettext_lazy(
+        "%(count)s with an unknown outcome", "%(count)s with an unknown outcome", "count"
+    ),
+}
+"""How many recipients a status has, within a sentence."""
 
 REASONS: dict[str, str] = {
     "SUPPRESSED": gettext_noop("on the suppression list"),
@@ -132,6 +156,11 @@ def status(code: str) -> str:
     return gettext(STATUS[code][0])
 
 
+def status_count(code: str, count: int) -> str:
+    """Return how many recipients have a status, as a part of a sentence's list."""
+    return str(_COUNTS[code] % {"count": count})
+
+
 def colour(code: str) -> str:
     """Return the name of a status's colour."""
     return STATUS[code][1]
@@ -157,10 +186,10 @@ def evidence_kind(code: str) -> str:
     return _word(EVIDENCE_KINDS, code)
 
 
-def channel(code: str, every: str = "") -> str:
-    """Return a channel as a label; `every` is the label of all of them, if not the usual one."""
+def channel(code: str) -> str:
+    """Return a channel as a label."""
     if code == ALL:
-        return every or gettext("All channels")
+        return gettext("All channels")
     return said(Channel(code).label) if code in Channel.__members__ else code
 
 
@@ -169,17 +198,32 @@ def channel_noun(code: str) -> str:
     return said(Channel(code).noun)
 
 
+CHANNELS: list[tuple[str, Any]] = [(str(each), lazy(channel, str)(each)) for each in Channel]
+"""The channels as choices of a form."""
+
+
 def channels(*, with_all: bool = False) -> dict[str, str]:
     """Return the channels by code as labels, after what stands for all of them if asked for."""
     codes = [ALL, *Channel] if with_all else [*Channel]
     return {str(code): channel(code) for code in codes}
 
 
+def message(channel_code: str, subject: str) -> str:
+    """Return a message in a few words, such as `Email: Welcome`."""
+    words = {"channel": channel(channel_code), "subject": subject}
+    return gettext("%(channel)s: %(subject)s") % words
+
+
 def category(code: str) -> str:
     """Return a category as a label, such as `Order updates` for ORDER_UPDATES."""
     if code == ALL:
         return gettext("All categories")
-    return code.replace("_", " ").capitalize()
+    return category_noun(code).capitalize()
+
+
+def category_noun(code: str) -> str:
+    """Return a category within a sentence, such as `order updates` for ORDER_UPDATES."""
+    return code.replace("_", " ").lower()
 
 
 def _word(table: Mapping[str, str], code: str) -> str:
@@ -193,11 +237,14 @@ def outcome(name: str) -> str:
 
 
 def reason(code: str | None, detail: str | None = None) -> str:
-    """Return a reason in words, with its detail unless the detail repeats it."""
+    """Return a reason in words, with its detail unless the detail repeats it; without a stop."""
     words = _word(REASONS, code or "")
     if code in _ERRORS and detail == _ERRORS[code].default:
         detail = None
-    return f"{words}: {detail}" if words and detail else words or detail or ""
+    detail = (detail or "").removesuffix(".")
+    if words and detail:
+        return gettext("%(reason)s: %(detail)s") % {"reason": words, "detail": detail}
+    return words or detail
 
 
 def error(code: str) -> str:
@@ -214,7 +261,7 @@ def waiting(code: str | None) -> str:
 def decision(status: str, channel: str, category: str) -> str:
     """Return a consent decision in words, such as `Opted out of marketing email`."""
     values = {
-        "category": category.lower().replace("_", " "),
+        "category": category_noun(category),
         "channel": "" if channel == ALL else channel_noun(channel),
     }
     return gettext(_DECISIONS[status, channel == ALL, category == ALL]) % values
@@ -240,7 +287,7 @@ def evidence(details: Mapping[str, object], *, in_full: bool = True) -> str:
     if in_full:
         words += [str(details[name]) for name in _PLAIN if details.get(name)]
         words += [
-            gettext("from %(address)s") % {"address": value} if name == "ip" else f"{name}: {value}"
+            gettext(_NAMED[name]) % {"value": value} if name in _NAMED else f"{name}: {value}"
             for name, value in details.items()
             if name not in ("kind", *_PLAIN)
         ]
@@ -249,20 +296,24 @@ def evidence(details: Mapping[str, object], *, in_full: bool = True) -> str:
 
 _PLAIN = ("note", "text", "form", "url")
 """Parts of evidence that need no name before them."""
+_NAMED = {
+    "ip": gettext_noop("from %(value)s"),
+    ledger.MERGED_FROM: gettext_noop("merged from contact %(value)s"),
+    "reason": gettext_noop("reason: %(value)s"),
+}
+"""Parts of evidence that rme itself may write, in words. Programs choose the names of others."""
 
 
 def day(moment: datetime, zone: ZoneInfo) -> str:
     """Return a day as people write it."""
-    local = moment.astimezone(zone)
-    return f"{local.day} {local:%b %Y}"
+    return date_format(moment.astimezone(zone), "DATE_FORMAT")
 
 
 def minute(at: datetime, zone: ZoneInfo) -> str:
     """Return a day and a time to the minute, without the zone."""
-    return f"{day(at, zone)}, {at.astimezone(zone):%H:%M}"
+    return date_format(at.astimezone(zone), "j M Y, H:i")
 
 
 def moment(at: datetime, zone: ZoneInfo) -> str:
     """Return a day and a time, with seconds and the zone."""
-    local = at.astimezone(zone)
-    return f"{local.day} {local:%b %Y, %H:%M:%S %Z}"
+    return date_format(at.astimezone(zone), "DATETIME_FORMAT")

@@ -8,6 +8,7 @@ from typing import Any
 
 import allauth
 import django
+from babel import Locale
 from babel.messages.catalog import Catalog
 from django.apps import apps
 from django.db.models import CharField, JSONField, TextField
@@ -75,32 +76,36 @@ class Page(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.open: list[str] = []
-        """The open elements; an icon counts as quoted, since its text is a name."""
+        self.open: list[tuple[str, bool]] = []
+        """The open elements, and whether the text of each is no words for people to translate."""
         self.texts: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        if QUOTED.isdisjoint(self.open):
+        if not self.is_quoted:
             self.texts += [value for name, value in values.items() if name in ATTRIBUTES]
             if tag == "input" and values.get("type") in ("submit", "button", "reset"):
                 self.texts.append(values.get("value", ""))
             told = (value for name, value in values.items() if name.startswith("data-"))
             self.texts += [value for value in told if SENTENCE.match(outside(value))]
         if tag not in VOID:
-            self.open.append("svg" if ICON in values.get("class", "") else tag)
+            is_icon = ICON in values.get("class", "")  # its text is the name of a picture
+            is_quoted = tag in QUOTED or is_icon or values.get("translate") == "no"
+            self.open.append((tag, is_quoted))
 
     def handle_endtag(self, tag: str) -> None:
-        if self.open and self.open[-1] == "svg":
-            self.open.pop()
-            return
-        while tag in self.open and self.open.pop() != tag:
-            pass
+        if any(tag == name for name, _ in self.open):
+            while self.open.pop()[0] != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
-        if QUOTED.isdisjoint(self.open):
+        if not self.is_quoted:
             self.texts.append(data)
+
+    @property
+    def is_quoted(self) -> bool:
+        return any(quoted for _, quoted in self.open)
 
 
 def outside(text: str) -> str:
@@ -117,10 +122,23 @@ def outside(text: str) -> str:
     return "\0".join(parts)
 
 
-def unmarked(html: str, data: re.Pattern[str]) -> list[str]:
-    """Return the texts of a page that have words outside of brackets which are no data."""
+def unmarked(html: str) -> list[str]:
+    """Return the texts of a page that have words outside of brackets."""
     texts = dict.fromkeys(" ".join(text.split()) for text in Page(html).texts)
+    return [text for text in texts if WORD.search(outside(text))]
+
+
+def without_data(texts: Iterable[str]) -> list[str]:
+    """Return the texts that have words outside of brackets which no row and no CLDR name has."""
+    data = data_pattern([*stored(), *names()])
     return [text for text in texts if WORD.search(data.sub("", outside(text)))]
+
+
+def names() -> Iterator[str]:
+    """Yield the names of languages and countries, which CLDR has in all languages."""
+    english = Locale("en")
+    yield from english.languages.values()
+    yield from english.territories.values()
 
 
 def stored() -> Iterator[str]:

@@ -30,6 +30,16 @@ COLUMNS: Mapping[Figure, Promise] = {
     Figure.EXPIRED: lazy("Expired"),
     Figure.CANCELLED: lazy("Cancelled"),
 }
+REASON_LINES: Mapping[Figure, Promise] = {
+    Figure.DELIVERED: lazy("%(channel)s, delivered: %(reason)s"),
+    Figure.SENT: lazy("%(channel)s, sent: %(reason)s"),
+    Figure.WAITING: lazy("%(channel)s, waiting: %(reason)s"),
+    Figure.FAILED: lazy("%(channel)s, failed: %(reason)s"),
+    Figure.NOT_SENT: lazy("%(channel)s, not sent: %(reason)s"),
+    Figure.EXPIRED: lazy("%(channel)s, expired: %(reason)s"),
+    Figure.CANCELLED: lazy("%(channel)s, cancelled: %(reason)s"),
+}
+"""Why messages are where they are."""
 SPANS = {"24h": lazy("24 hours"), "7d": lazy("7 days")}
 """The periods to choose."""
 
@@ -284,10 +294,8 @@ def reasons(lists: Lists, statistics: Statistics) -> list[CountedLine]:
     for reason in statistics.reasons[:REASONS]:
         status = _filter(reason.figure)
         url = lists.url(channel=reason.channel, status=status, reason=reason.reason)
-        channel = wording.channel(reason.channel)
-        text = _("%(channel)s, %(figure)s: %(reason)s") % {
-            "channel": channel,
-            "figure": str(COLUMNS[reason.figure]).lower(),
+        text = str(REASON_LINES[reason.figure]) % {
+            "channel": wording.channel(reason.channel),
             "reason": wording.reason(reason.reason),
         }
         share = 100 * reason.times // statistics.reasons[0].times

@@ -127,12 +127,15 @@ def _under_way(viewer: Viewer, row: DeliveryRow) -> str:
             at = row.scheduled_for or row.due_at or row.created_at
             return _("Scheduled for %(time)s.") % {"time": wording.moment(at, viewer.zone)}
         case Status.ACCEPTED:
-            return _("Waiting for a worker. It leaves within seconds.")
+            return _("Waiting for a worker. rme sends it within seconds.")
         case Status.SENDING:
             return _("Being sent to the provider now.")
         case Status.CANCELLED:
             return _("Cancelled on %(time)s. Nothing was sent.") % {"time": updated_at}
-    text = _("%(provider)s hasn't answered yet. The category's rules decide soon.")
+    text = _(
+        "%(provider)s hasn't answered yet. Without a receipt, rme soon resends the message or "
+        "asks you to review it."
+    )
     return text % {"provider": row.provider}
 
 
@@ -145,13 +148,14 @@ def _not_delivered(row: DeliveryRow) -> str:
 
 def _delivered(viewer: Viewer, row: DeliveryRow, events: Sequence[MessageEvent]) -> str:
     first = {each.type: each.at for each in reversed(events)}
-    parts = [
-        (_("Delivered on %(time)s"), first.get("delivered", row.updated_at)),
-        (_("opened on %(time)s"), first.get("open")),
-        (_("link followed on %(time)s"), first.get("click")),
+    sentences = [
+        (_("Delivered on %(time)s."), first.get("delivered", row.updated_at)),
+        (_("Opened on %(time)s."), first.get("open")),
+        (_("Link clicked on %(time)s."), first.get("click")),
     ]
-    words = [text % {"time": wording.moment(at, viewer.zone)} for text, at in parts if at]
-    return f"{', '.join(words)}."
+    return " ".join(
+        text % {"time": wording.moment(at, viewer.zone)} for text, at in sentences if at
+    )
 
 
 def _waiting_links(row: DeliveryRow) -> list[Link]:
@@ -192,7 +196,7 @@ def _blocked(
 def _unconsented(viewer: Viewer, row: DeliveryRow, decided: ConsentEntry | None) -> str:
     if decided is None:
         text = _("Not sent. The person never opted in to %(category)s messages.")
-        return text % {"category": wording.category(row.category).lower()}
+        return text % {"category": wording.category_noun(row.category)}
     decision = wording.decision(decided.status, decided.channel, decided.category)
     return _("Not sent. %(decision)s %(source)s on %(day)s.") % {
         "decision": decision,
@@ -206,7 +210,7 @@ def _suppressed(
 ) -> tuple[str, list[Link]]:
     suppression = stopped_by.suppressions.get(entry)
     if suppression is None:
-        text = _("Not sent. The recipient was suppressed then, and isn't any more.")
+        text = _("Not sent. The recipient was suppressed at that time, but isn't any more.")
         return text, [person]
     cause = _SUPPRESSED[suppression.reason] % {
         "recipient": viewer.shown(suppression.address or row.address) or _("The recipient"),

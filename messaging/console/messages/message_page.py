@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from messaging.console import access, wording
@@ -135,7 +136,10 @@ def _title(recipients: _Recipients, position: int) -> str:
     """Return the channel and the recipient of a message, or how many recipients it has."""
     count = len(recipients.rows)
     if count > 1:
-        return _("Message to %(number)s recipients") % {"number": count}
+        title = ngettext(
+            "Message to %(number)s recipient", "Message to %(number)s recipients", count
+        )
+        return title % {"number": count}
     line = recipients.lines[position]
     channel = wording.channel(line.row.channel)
     recipient = line.name or line.address or _("a deleted contact")
@@ -167,11 +171,14 @@ def _recipients(viewer: Viewer, detail: MessageDetail, message_id: UUID) -> _Rec
 
 def _of_all(counts: Counter[str]) -> Explanation:
     """Return one sentence about all recipients of a message."""
-    parts = [f"{count} {wording.status(status).lower()}" for status, count in counts.most_common()]
+    outcomes = [wording.status_count(status, count) for status, count in counts.most_common()]
     colours = [wording.colour(status) for status in counts]
     worst = next((each for each in ("bad", "warn", "info") if each in colours), "good")
-    text = _("%(number)s recipients: %(outcomes)s.")
-    return Explanation(text % {"number": counts.total(), "outcomes": ", ".join(parts)}, worst)
+    total = counts.total()
+    text = ngettext(
+        "%(number)s recipient: %(outcomes)s.", "%(number)s recipients: %(outcomes)s.", total
+    )
+    return Explanation(text % {"number": total, "outcomes": ", ".join(outcomes)}, worst)
 
 
 def _position(request: HttpRequest, count: int) -> int:

@@ -13,7 +13,6 @@ from messaging.console import wording
 from messaging.console.access import Viewer
 from messaging.console.messages import explanations
 from messaging.console.messages.explanations import Entries, Link, Moment
-from messaging.domain.channels import Channel
 from messaging.reports.queries import MessageEvent
 from messaging.reports.trace import TraceStep
 from messaging.store.reports.deliveries import DeliveryRow
@@ -48,7 +47,7 @@ def timeline(
     stopped_by: Entries,
 ) -> list[Moment]:
     """Return the decisions, attempts and receipts of one delivery in the order of time."""
-    moments = [_of_step(viewer, step, stopped_by) for step in steps]
+    moments = [_of_step(viewer, row, step, stopped_by) for step in steps]
     moments += [_of_event(event) for event in events if event.type not in _IN_TRACE]
     visible = [replace(each, text=viewer.without(each.text, row.address)) for each in moments]
     return sorted(visible, key=attrgetter("at"))
@@ -79,9 +78,9 @@ def _attempt_colour(step: TraceStep) -> str:
     return {"ACCEPTED": "good", None: "info"}.get(step.result, "bad")
 
 
-def _of_step(viewer: Viewer, step: TraceStep, stopped_by: Entries) -> Moment:
+def _of_step(viewer: Viewer, row: DeliveryRow, step: TraceStep, stopped_by: Entries) -> Moment:
     result = step.result or ""
-    channel = {"channel": Channel(step.channel).label if step.channel else _("Message")}
+    channel = {"channel": wording.channel(step.channel or row.channel)}
     match step.step:
         case "DECISION" if result == "CHOSEN":
             return Moment(step.at, _("%(channel)s chosen") % channel)
@@ -90,6 +89,8 @@ def _of_step(viewer: Viewer, step: TraceStep, stopped_by: Entries) -> Moment:
         case "DECISION" if result in ("SEND_AGAIN", "GIVE_UP", "RESEND"):
             title = _("Given up") if result == "GIVE_UP" else _("Resent")
             return Moment(step.at, title, str(step.detail or ""))
+        case "DECISION" if result == "HOLD":
+            return Moment(step.at, _("Held for review"), str(step.detail or ""), "warn")
         case "DECISION" | "GATE":
             links = _entry_links(viewer, step.entry, stopped_by)
             title = _("%(channel)s skipped") % channel
@@ -99,8 +100,8 @@ def _of_step(viewer: Viewer, step: TraceStep, stopped_by: Entries) -> Moment:
             text = ", ".join(filter(None, [_answer(step), step.detail]))
             return Moment(step.at, title, text, _attempt_colour(step))
         case "WAIT":
-            text = " ".join(filter(None, [wording.waiting(result), _until(viewer, step)]))
-            return Moment(step.at, _("Waited"), text, "info")
+            parts = [wording.waiting(result), _until(viewer, step)]
+            return Moment(step.at, _("Waited"), ", ".join(filter(None, parts)), "info")
     title = _("Next provider tried") if step.step == "FAILOVER" else _("Next channel tried")
     return Moment(step.at, title, wording.reason(result), "warn")
 

@@ -45,7 +45,8 @@ def of(
     if template is None and "content" not in body:
         return SentContent(problem=_("The template's version no longer exists."))
     if template is not None and template.channel != row.channel:
-        return SentContent(problem=_("The text of the channel that replaced it isn't stored."))
+        problem = _("The message fell back to another channel, whose text isn't stored.")
+        return SentContent(problem=problem)
     request = compose.RenderRequest(
         organization=organization,
         delivery_id="",  # so that reading it here counts neither as an open nor as a click
@@ -70,7 +71,7 @@ def _composed(
     if row.channel == Channel.PUSH:
         devices = active_devices(organization_id, [row.contact_id]).get(row.contact_id, [])
         if not devices:
-            problem = _("The person has no device any more, so the content can't be rendered.")
+            problem = _("The person no longer has a device, so the content can't be rendered.")
             return SentContent(problem=problem)
     rendered = None
     if request.template:

@@ -63,17 +63,17 @@ def _line(
     *,
     is_stored: bool,
 ) -> ChannelLine:
-    state, colour = _state(channel)
+    words, colour = state(channel)
     if channel.obstacle:
-        reason = _sentence(channel.refusal)
+        reason = channel.refusal
         remedy = _obstacle_remedy(viewer, contact_id, channel, is_stored=is_stored)
     else:
         reason = _reasons(viewer, channel, decided_by)
         remedy = next(_remedies(viewer, channel.categories), None)
-    return ChannelLine(channel.label, channel.address, state, colour, reason, remedy)
+    return ChannelLine(channel.label, channel.address, words, colour, reason, remedy)
 
 
-def _state(channel: ChannelReach) -> tuple[str, str]:
+def state(channel: ChannelReach) -> tuple[str, str]:
     """Return the state of a channel in words, and its colour."""
     if channel.obstacle:
         return _("Not reachable"), "muted"
@@ -83,7 +83,7 @@ def _state(channel: ChannelReach) -> tuple[str, str]:
         return _("Waiting"), "info"
     if all(each.reached for each in channel.categories):
         return _("Reachable"), "good"
-    return _("Partly reachable"), "good"
+    return _("Partly reachable"), "warn"
 
 
 def _reasons(viewer: Viewer, channel: ChannelReach, decided_by: Entries) -> str:
@@ -114,10 +114,6 @@ def _reason(viewer: Viewer, reach: CategoryReach, decided_by: Entries) -> str:
         day = wording.day(decided.occurred_at, viewer.zone)
         return _("opted out %(source)s on %(day)s") % {"source": source, "day": day}
     return _("never opted in") if reach.code == GateRefusal.NO_CONSENT else reach.refusal
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _obstacle_remedy(

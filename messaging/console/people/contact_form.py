@@ -22,7 +22,10 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
     """A contact. The account is typed: an organization may have a million."""
 
     account = forms.CharField(
-        required=False, max_length=255, help_text=_("The name or id of one of your accounts.")
+        required=False,
+        max_length=255,
+        label=_("Account"),
+        help_text=_("The name or id of one of your accounts."),
     )
 
     class Meta:

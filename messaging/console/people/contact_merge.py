@@ -61,9 +61,9 @@ def preview(stays: Contact, goes: Contact) -> MergePreview:
     records = {model: model._default_manager.filter(contact=goes).count() for model in RECORDS}
     return MergePreview(
         counts={
-            "messages": _deliveries(goes).count(),
-            "devices": Device.objects.filter(**of_contact_fields).count(),
-            "suppressions": Suppression.objects.filter(**of_contact_fields).count(),
+            gettext("messages"): _deliveries(goes).count(),
+            gettext("devices"): Device.objects.filter(**of_contact_fields).count(),
+            gettext("suppressions"): Suppression.objects.filter(**of_contact_fields).count(),
             **{str(model._meta.verbose_name_plural): count for model, count in records.items()},
         },
         filled={name: str(value) for name, value in _filled(stays, goes).items()},
@@ -75,7 +75,7 @@ def merge(stays: Contact, goes: Contact, *, actor: Actor, reason: str) -> None:
     """Merge a contact into another of its organization. The statements do not grow with rows."""
     organization_id = stays.organization_id
     if goes.organization_id != organization_id or goes.pk == stays.pk:
-        raise ValueError(gettext("Two contacts of one organization are merged."))
+        raise ValueError(gettext("Choose two contacts of one organization."))
     of_contact_fields = {"organization_id": organization_id, "contact_id": str(goes.pk)}
     with transaction.atomic():
         gate_lock.take_exclusive([organization_id])

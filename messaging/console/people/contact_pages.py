@@ -8,18 +8,15 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
-from messaging.console import access
+from messaging.console import access, wording
 from messaging.console.access import Viewer, note
 from messaging.console.actions.action_pages import ActionReasonForm
 from messaging.console.messages import explanations
 from messaging.console.people import contact_merge
 from messaging.console.people.contact_form import ContactForm
 from messaging.console.people.contact_list import PAGE
-from messaging.console.people.person_forms import CHANNELS
-from messaging.domain.channels import ALL
-from messaging.models import ConsentEntry
 from rme.core import ids
 from rme.crm import people
 from rme.crm.models import Contact
@@ -29,9 +26,6 @@ from rme.tenants.audit import Action
 
 MOST_TYPED = 254
 """The longest text that is searched for: an address."""
-CHANNEL_WORDS = dict(CHANNELS)
-CATEGORIES = {ALL: gettext_lazy("all categories")}
-DECISIONS = dict(ConsentEntry.Status.choices)
 
 
 @access.page_for(Permission.CHANGE_PEOPLE)
@@ -103,13 +97,13 @@ def merge(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         form=form,
         stays=stays,
         goes=goes,
-        counts=preview.counts,
+        moved=[(kind, count) for kind, count in preview.counts.items() if count],
         filled=[
             (Contact._meta.get_field(name).verbose_name, value)  # type: ignore[union-attr]
             for name, value in preview.filled.items()
         ],
         consent=[
-            (CHANNEL_WORDS[channel], CATEGORIES.get(category, category), DECISIONS[status])
+            wording.decision(status, channel, category)
             for channel, category, status in preview.consent
         ],
     )

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext as _
 
 from messaging.consent import entries, suppressions
 from messaging.console import access, wording
@@ -26,12 +27,12 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     if request.method == "POST":
         viewer.require(Permission.CHANGE_PEOPLE)
         _remove(viewer, request.POST.get("kind", ""), _key(request.POST.get("entry", "")))
-        messages.success(request, "The TEST entry is removed.")
+        messages.success(request, _("The test entry is removed."))
         return HttpResponseRedirect(request.get_full_path())
     contact_id = request.GET.get("person", "").replace("\0", "")[:64]
     query = suppressions.SuppressionFilter(contact_id=contact_id or None, test=True)
-    suppressed, _ = suppressions.find(viewer.organization_id, query, limit=SHOWN)
-    decisions, _ = entries.page(
+    suppressed, _following = suppressions.find(viewer.organization_id, query, limit=SHOWN)
+    decisions, _following = entries.page(
         viewer.organization_id,
         entries.LedgerFilter(contact_id=contact_id or None, history=True, limit=SHOWN, test=True),
     )
@@ -39,13 +40,20 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         request,
         viewer,
         "test_entries",
-        "TEST entries",
+        _("Test entries"),
         contact_id=contact_id,
         suppressions=[
-            (row, viewer.shown(row.address), wording.suppressed_by(row.reason))
+            (
+                row,
+                viewer.shown(row.address) or row.contact_id,
+                wording.channel(row.channel),
+                wording.suppressed_by(row.reason),
+            )
             for row in suppressed
         ],
-        decisions=decisions,
+        decisions=[
+            (row, wording.decision(row.status, row.channel, row.category)) for row in decisions
+        ],
     )
 
 

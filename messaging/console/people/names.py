@@ -9,7 +9,7 @@ from messaging.console.access import Viewer
 from rme.core import errors
 from rme.crm.contacts import get_contacts
 
-GONE = gettext_noop("a contact that is gone")
+GONE = gettext_noop("a deleted contact")
 
 
 @dataclass(frozen=True, slots=True)

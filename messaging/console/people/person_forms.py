@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
-from django.utils.functional import lazy
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -13,17 +12,13 @@ from messaging.consent import entries
 from messaging.consent.entry_inputs import CONSENT
 from messaging.console import wording
 from messaging.console.access import Viewer
-from messaging.domain.channels import ALL, Channel
+from messaging.domain.channels import ALL
 from messaging.models import ConsentEntry
 from messaging.policy import organization_policy
 from rme.core import errors
 from rme.core.http.parsing import parse
 
-_label = lazy(wording.channel, str)
-CHANNELS: list[tuple[str, Any]] = [
-    (ALL, _("All channels")),
-    *((each.value, _label(each)) for each in Channel),
-]
+CHANNELS: list[tuple[str, Any]] = [(ALL, _("All channels")), *wording.CHANNELS]
 _FIELDS = {"occurredAt": "occurred_at", "contactId": None}
 
 
@@ -33,8 +28,8 @@ class DecisionForm(forms.Form):
     status: str
     kind_needed = False
     """Whether the kind of evidence must be chosen: who consents has to be able to prove it."""
-    channel = forms.ChoiceField(choices=CHANNELS)
-    category = forms.ChoiceField()
+    channel = forms.ChoiceField(label=_("Channel"), choices=CHANNELS)
+    category = forms.ChoiceField(label=_("Category"))
     evidence = forms.CharField(
         max_length=2000,
         label=_("Evidence"),
@@ -61,10 +56,10 @@ class DecisionForm(forms.Form):
         super().__init__(data, auto_id=f"{self.status.lower()}_%s", label_suffix="")
         self.viewer = viewer
         names = sorted(organization_policy.of(viewer.organization_id).categories)
-        categories = [(each, each.capitalize()) for each in names]
+        categories = [(each, wording.category(each)) for each in names]
         choices = {
             "channel": (CHANNELS[0], CHANNELS[1:]),
-            "category": ((ALL, gettext("All categories")), categories),
+            "category": ((ALL, wording.category(ALL)), categories),
         }
         for name, (every, options) in choices.items():
             field = self.fields[name]

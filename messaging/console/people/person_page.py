@@ -147,7 +147,8 @@ def _act(
     scope = {name: cleaned[name] for name in ("channel", "category")}
     changes = access.values(contact=contact.id, **scope, evidence=evidence)
     note(viewer, Action.CONSENT, text=form.status, changes=changes, contact_id=contact.id)
-    messages.success(request, f"{wording.decision(form.status, **scope)}.")
+    done = {"decision": wording.decision(form.status, **scope)}
+    messages.success(request, _("%(decision)s.") % done)
     return HttpResponseRedirect(request.path)
 
 
@@ -227,7 +228,7 @@ def _latest(viewer: Viewer, rows: Sequence[DeliveryRow]) -> Latest | None:
     steps = recipient_trace.steps if recipient_trace else []
     explanation = explanations.explain(viewer, row, steps, [], stopped_by)
     subject = row.template or wording.category(row.category)
-    title = f"{wording.channel(row.channel)}, {subject}"
+    title = wording.message(row.channel, subject)
     return Latest(row, title, explanation, explanations.message_url(viewer, row.message_id))
 
 
@@ -255,7 +256,10 @@ def _consent(viewer: Viewer, person: _Person) -> dict[str, Any]:
             )
             for row in rows
         ],
-        "suppressions": [(row, wording.suppressed_by(row.reason)) for row in person.suppressions],
+        "suppressions": [
+            (row, wording.channel(row.channel), wording.suppressed_by(row.reason))
+            for row in person.suppressions
+        ],
         "requests": _requests(viewer, person.contact_id),
     }
 

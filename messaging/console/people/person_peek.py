@@ -7,7 +7,7 @@ from django.views.decorators.http import require_GET
 from messaging.console import access, wording
 from messaging.console.access import Viewer
 from messaging.console.messages import message_list
-from messaging.console.people import reachability
+from messaging.console.people import channel_lines, reachability
 from messaging.reports import delivery_list
 from messaging.store.reports.deliveries import DeliveryFilter
 from rme.core import errors
@@ -39,7 +39,9 @@ def show(request: HttpRequest, viewer: Viewer, contact_id: str) -> HttpResponseB
         "email": viewer.shown(contact.email),
         "mobile": viewer.shown(contact.mobile),
         "language": languages.name(contact.language) if contact.language else "",
-        "channels": reachability.of(viewer, contact),
+        "channels": [
+            (each, *channel_lines.state(each)) for each in reachability.of(viewer, contact)
+        ],
         "lines": [
             (line, wording.channel(line.row.channel))
             for line in message_list.message_lines(viewer, rows)

@@ -6,6 +6,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from messaging.consent import entries
 from messaging.console import wording
@@ -19,7 +20,7 @@ from messaging.store.reports.deliveries import DeliveryRow
 from rme.core import ids
 from rme.crm.models import Contact
 from rme.tenants import audit
-from rme.tenants.audit import AuditLine
+from rme.tenants.audit import Action, AuditLine
 
 SHOWN = 20
 """The latest messages, consent entries and changes of the timeline, each."""
@@ -54,11 +55,17 @@ def read(
 def _sent(viewer: Viewer, row: DeliveryRow) -> Moment:
     """Return a message as a line of the timeline."""
     subject = row.template or wording.category(row.category)
-    title = f"{wording.channel(row.channel)}: {subject}"
-    text = ": ".join(filter(None, [wording.status(row.status), reason_of(row)]))
-    text = viewer.without(text, row.address)
+    title = wording.message(row.channel, subject)
+    text = viewer.without(_outcome(row), row.address)
     link = Link(_("Open message"), explanations.message_url(viewer, row.message_id))
     return Moment(row.created_at, title, text, wording.colour(row.status), [link])
+
+
+def _outcome(row: DeliveryRow) -> str:
+    status, reason = wording.status(row.status), reason_of(row)
+    if not reason:
+        return status
+    return _("%(status)s: %(reason)s") % {"status": status, "reason": reason}
 
 
 def _receipts(viewer: Viewer, rows: Sequence[DeliveryRow]) -> list[Moment]:
@@ -96,7 +103,7 @@ def _decided(viewer: Viewer, entry: ConsentEntry) -> Moment:
 def _suppressed(viewer: Viewer, row: Suppression) -> Moment:
     """Return a suppression as a line of the timeline."""
     title = _("Suppressed: %(channel)s, %(recipient)s") % {
-        "channel": wording.channel(row.channel, _("All channels")),
+        "channel": wording.channel(row.channel),
         "recipient": viewer.shown(row.address) or _("the person"),
     }
     link = Link(_("Open suppression"), explanations.suppression_url(viewer, row.pk))
@@ -128,8 +135,18 @@ def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
 
 def _changed(viewer: Viewer, line: AuditLine) -> Moment:
     """Return an entry of the audit as a line of the timeline."""
-    title = _("%(action)s by %(user)s") % {
-        "action": line.entry.action_words.capitalize(),
-        "user": line.entry.actor_name or _("somebody unknown"),
-    }
-    return Moment(line.entry.at, title, "; ".join(line.lines) if viewer.sees_addresses else "")
+    entry = line.entry
+    user = entry.actor_name or _("somebody unknown")
+    title = _(_CHANGES.get(entry.action, _OTHER)) % {"action": entry.action_words, "user": user}
+    return Moment(entry.at, title, "; ".join(line.lines) if viewer.sees_addresses else "")
+
+
+_CHANGES: dict[str, str] = {
+    Action.ADDED: gettext_noop("Added by %(user)s"),
+    Action.CHANGED: gettext_noop("Changed by %(user)s"),
+    Action.DELETED: gettext_noop("Deleted by %(user)s"),
+    Action.MERGED: gettext_noop("Merged by %(user)s"),
+    Action.EXPORTED: gettext_noop("Exported by %(user)s"),
+    Action.ERASED: gettext_noop("Erased by %(user)s"),
+}
+_OTHER = gettext_noop("%(user)s: %(action)s")

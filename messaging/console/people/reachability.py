@@ -53,7 +53,7 @@ class CategoryReach:
 
 @dataclass(frozen=True, slots=True)
 class ChannelReach:
-    """A channel to a person. `refusal` says why nothing can be sent there, or is empty."""
+    """A channel to a person. `refusal` is the sentence why nothing can be sent there, or empty."""
 
     channel: str
     address: str
@@ -105,11 +105,11 @@ def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
         target = words % {"number": len(devices)}
     if not address and not devices:
         if channel is Channel.PUSH:
-            return ChannelReach(channel, target, _("no device"), obstacle=Obstacle.DEVICE)
-        return ChannelReach(channel, target, _("no address"), obstacle=Obstacle.ADDRESS)
+            return ChannelReach(channel, target, _("No device."), obstacle=Obstacle.DEVICE)
+        return ChannelReach(channel, target, _("No address."), obstacle=Obstacle.ADDRESS)
     kinds = frozenset((each.platform, each.app) for each in devices)
     if not accounts.configured(person.policy, channel, address, devices=kinds, test=False):
-        refusal = _("no provider account for the channel")
+        refusal = _("No provider account for the channel.")
         return ChannelReach(channel, target, refusal, obstacle=Obstacle.ACCOUNT)
     return ChannelReach(channel, target, "", _categories(person, channel, address))
 

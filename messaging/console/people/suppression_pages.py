@@ -203,7 +203,7 @@ class NewSuppressionForm(forms.Form):
         cleaned = self.cleaned_data
         channel, address = cleaned.get("channel"), cleaned.get("address")
         if "contact" in cleaned and bool(address) == bool(cleaned["contact"]):
-            self.add_error(None, gettext("Give an address or a person, not both."))
+            self.add_error(None, gettext("Enter either an address or a person."))
         elif address and channel:
             region = self.viewer.organization.region
             cleaned["address"] = suppressions.normalize_address(channel, address, region)
@@ -308,9 +308,11 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
     row = get_object_or_404(suppressions.current(viewer.organization_id), pk=suppression_id)
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     whom = viewer.shown(row.address) or row.contact_id
+    channel = wording.channel(row.channel)
     if form.is_valid():
         reason = form.cleaned_data["why"]
-        scope = f"{whom}, {wording.channel(row.channel)}: {row.get_reason_display()}"
+        words = {"whom": whom, "channel": channel, "reason": row.get_reason_display()}
+        scope = gettext("%(whom)s, %(channel)s: %(reason)s") % words
         bulk_actions.start(
             viewer,
             BulkAction.Kind.LIFT,
@@ -330,8 +332,8 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
         "people/lift",
         gettext("Lift this suppression?"),
         form=form,
-        row=row,
         whom=whom,
+        channel=channel,
         why=wording.suppressed_by(row.reason),
         is_protected=row.reason in suppressions.PROTECTED,
     )

@@ -38,7 +38,7 @@ class RecordAdmin(RecordImports):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.file_columns = files.names(self.model)
-        self.file_noun = str(self.opts.verbose_name_plural)
+        self.file_noun = self.opts.verbose_name_plural
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         names: Any = super().get_readonly_fields(request, obj)

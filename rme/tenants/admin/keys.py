@@ -335,6 +335,7 @@ class ApiKeyForm(ProgramForm):
     """A form that checks restrictions, since an invalid one would reject every call."""
 
     networks = NetworksField(
+        label=_("Networks"),
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
         help_text=_("Networks that may use the key, one per line, like 192.0.2.0/24. Empty: all."),

@@ -19,6 +19,18 @@ def test_decision_in_words(status, channel, category, text):
 
 
 @pytest.mark.parametrize(
+    ("details", "text"),
+    [
+        ({"kind": "PHONE", "note": "asked by Sam"}, "phone call, asked by Sam"),
+        ({"mergedFrom": "c1", "reason": "twin"}, "merged from contact c1, reason: twin"),
+        ({"ip": "192.0.2.7", "agent": "Ada"}, "from 192.0.2.7, agent: Ada"),
+    ],
+)
+def test_evidence_in_words(details, text):
+    assert wording.evidence(details) == text
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("Retryable", "Refused for now"),

@@ -94,7 +94,7 @@ def test_an_erased_person_is_not_listed_and_a_gone_one_has_words(root, org):
     decide(org, ada, bob)
     ledger.erase(org.pk, str(ada.pk))
     type(bob).objects.filter(pk=bob.pk).delete()
-    assert lines(root) == [("a contact that is gone", "OPTED_IN", "")]
+    assert lines(root) == [("a deleted contact", "OPTED_IN", "")]
 
 
 def test_statements_do_not_grow(root, org):

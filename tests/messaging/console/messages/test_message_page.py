@@ -1,6 +1,7 @@
 """A message's page: one sentence, the timeline, the content, and what can be done."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from messaging.models import (
     Attempt,
     Category,
     Delivery,
+    Event,
     Message,
     MessageContent,
     Suppression,
@@ -75,7 +77,7 @@ def test_suppressed_address_shows_who_complained_and_when(root, org):
     )
     row.delete()
     assert sentence(root) == (
-        "Not sent. The recipient was suppressed then, and isn't any more.",
+        "Not sent. The recipient was suppressed at that time, but isn't any more.",
         ["Open person"],
     )
 
@@ -119,6 +121,14 @@ def test_a_person_without_an_address(root, org):
             "Failed: rejected by the provider: 550 no.",
         ),
         (
+            {
+                "status": "FAILED",
+                "reason": "PROVIDER_ERROR",
+                "detail": "No provider account for email.",
+            },
+            "Failed: rejected by the provider: No provider account for email.",
+        ),
+        (
             {"status": "EXPIRED", "reason": None},
             "Not sent: it expired.",
         ),
@@ -143,6 +153,22 @@ def test_the_timeline_has_decisions_attempts_and_receipts(root, org):
     assert titles[0] in ("Email chosen", "Accepted")
     steps = {"Email chosen", "Sent to simulator"}
     assert set(titles) == steps | {"Accepted", "Handed to the provider", "Delivered"}
+
+
+def test_timeline_has_no_codes(root, org):
+    Api(org).send(message(factories.contact(org)))
+    work()
+    sent = Delivery.objects.get()
+    for decision in ("HOLD", "SEND_AGAIN", "GIVE_UP", "RESEND"):
+        Event.objects.create(
+            organization_id=org.pk, message_id=sent.message_id, delivery_id=sent.pk,
+            type="deferred", detail={"decision": decision, "reason": "no receipt"},
+        )  # fmt: skip
+    moments = open_page(root).context["moments"]
+    decided = [each.title for each in moments if each.text == "no receipt"]
+    assert decided == ["Held for review", "Resent", "Given up", "Resent"]
+    words = " ".join(f"{each.title} {each.text}" for each in moments)
+    assert re.findall("[A-Z]{4,}", words) == []
 
 
 def test_attempts_show_provider_answer_and_latency(root, org):

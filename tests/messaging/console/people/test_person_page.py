@@ -51,7 +51,7 @@ def reach(client, contact):
 
 def test_each_channel_says_whether_it_reaches_the_person(root, org, ada):
     own = {"MARKETING": "no consent", "TRANSACTIONAL": "yes"}
-    assert reach(root, ada) == {"EMAIL": own, "SMS": own, "PUSH": "no device"}
+    assert reach(root, ada) == {"EMAIL": own, "SMS": own, "PUSH": "No device."}
 
 
 def test_reach_shows_the_refusals_of_the_gates(root, org, ada):
@@ -104,6 +104,19 @@ def test_the_timeline_has_messages_opens_consent_suppressions_and_changes(root, 
     }
 
 
+def test_equal_neighbours_of_the_timeline_are_one_entry_with_all_links(root, org, ada):
+    for minutes in range(5):
+        at = NOW - timedelta(minutes=minutes)
+        decision = ("EMAIL", "ALL", "OPTED_OUT", "PREFERENCE_PAGE", at)
+        ledger.record(org.pk, [ledger.ConsentDecision(str(ada.pk), *decision)])
+    shown = see(root, ada).content.decode()
+    assert shown.count("<strong>Opted out of all email</strong>") == 1
+    assert shown.count("<summary>5 times</summary>") == 1
+    links = {url("consent_entry", each.pk) for each in ConsentEntry.objects.all()}
+    assert len(links) == 5
+    assert [each for each in links if f'href="{each}"' not in shown] == []
+
+
 def test_page_starts_with_the_message_not_delivered(root, org, ada):
     Suppression.objects.create(
         organization=org, channel="EMAIL", address=ada.email, reason="COMPLAINT"
@@ -129,7 +142,7 @@ def test_forms_open_when_they_are_asked_for_or_have_errors(root, org, ada):
 def lines(client, contact):
     """Return the state, the reason and the remedy of each channel of a person."""
     return {
-        each.label: (each.state, each.reason, each.remedy and each.remedy.text)
+        each.label: (each.state, each.colour, each.reason, each.remedy and each.remedy.text)
         for each in see(client, contact).context["channel_lines"]
     }
 
@@ -143,24 +156,26 @@ def test_each_channel_has_one_line_with_its_reason_and_its_remedy(root, org, ada
     day = f"{NOW.day} {NOW:%b %Y}"
     assert lines(root, ada) == {
         "Email": (
-            "Partly reachable", f"Marketing: opted out by the API on {day}.", "Record consent",
+            "Partly reachable", "warn", f"Marketing: opted out by the API on {day}.",
+            "Record consent",
         ),
         "SMS": (
-            "Not reachable", f"All categories: answered STOP on {day}.", "Lift suppression",
+            "Not reachable", "bad", f"All categories: answered STOP on {day}.",
+            "Lift suppression",
         ),
-        "Push": ("Not reachable", "No device.", None),
+        "Push": ("Not reachable", "muted", "No device.", None),
     }  # fmt: skip
     assert f'href="{url("lift", suppression.pk)}"' in see(root, ada).content.decode()
     support = lines(person("s", org, Membership.Role.SUPPORT), ada)
-    assert [remedy for _, _, remedy in support.values()] == [None, None, None]
+    assert [remedy for *_, remedy in support.values()] == [None, None, None]
 
 
 def test_missing_address_and_paused_channel_have_their_remedies(root, org):
     ada = factories.contact(org, mobile="")
     Category.objects.filter(organization=org).delete()
     Pause.objects.create(organization=org, channel="EMAIL", reason="maintenance")
-    assert lines(root, ada)["SMS"] == ("Not reachable", "No address.", "Add address")
-    state, reason, remedy = lines(root, ada)["Email"]
+    assert lines(root, ada)["SMS"] == ("Not reachable", "muted", "No address.", "Add address")
+    state, _, reason, remedy = lines(root, ada)["Email"]
     assert (state, remedy) == ("Waiting", "Record consent")
     assert "Transactional: sending is paused." in reason
 

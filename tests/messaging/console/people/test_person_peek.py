@@ -25,7 +25,7 @@ def test_peek_shows_addresses_reachability_and_messages(root, org):
     Api(org).send(message(ada))
     work()
     text = text_of(root, ada)
-    parts = [ada.email, ada.mobile, "German (Switzerland)", "Europe/Zurich", "Reachable"]
+    parts = [ada.email, ada.mobile, "German (Switzerland)", "Europe/Zurich", "Partly reachable"]
     assert [part for part in (*parts, "welcome", "Delivered") if part not in text] == []
     assert "<html" not in text
     support = person("s", org, Membership.Role.SUPPORT)

@@ -50,7 +50,7 @@ def test_addresses_are_normalised(root, org, channel, typed, kept):
     assert {f"address: – → {kept}", "reason: – → STOP", "note: – → by phone"} <= {*lines}
 
 
-EITHER = {"__all__": ["Give an address or a person, not both."]}
+EITHER = {"__all__": ["Enter either an address or a person."]}
 
 
 @pytest.mark.parametrize(
