@@ -19,6 +19,7 @@ from rme.core.csv_encoding import LineSource, Unreadable
 __all__ = ["Unreadable"]
 
 ROWS_LIMIT = 1_000_000
+COLUMNS_LIMIT = 300
 BYTES_LIMIT = 100 * 1024 * 1024
 BLOCK = 32 * 1024
 
@@ -64,7 +65,7 @@ def write_rows(rows: Iterable[Iterable[str]]) -> Iterator[str]:
 
 # --- reading ------------------------------------------------------------------------------------
 DELIMITERS = ",;\t"
-_SEPARATOR = re.compile(r'\s*"?sep=(.)"?\s*', re.IGNORECASE)
+_SEPARATOR = re.compile(r'\s*"?sep=([^"\0])"?\s*', re.IGNORECASE)
 """The line that tells Excel the separator."""
 _CLOSING = re.compile(r'[^"]*+(?:""[^"]*+)*"(?!")')
 """The rest of a quoted field, with the quote that closes it."""
@@ -264,11 +265,16 @@ def header(
 def titles(line: str, delimiter: str) -> list[str]:
     """Parse the first line, and return its cells, whatever they name. Raises Unreadable."""
     try:
-        names = [" ".join(cell.split()) for cell in cells(line, delimiter)]
+        # PostgreSQL stores no NUL in a text.
+        names = [" ".join(cell.replace("\0", " ").split()) for cell in cells(line, delimiter)]
     except csv.Error:
         raise Unreadable(_("The first line has quotes that do not match.")) from None
     while names and not names[-1]:
         names.pop()
+    if len(names) > COLUMNS_LIMIT:  # a page has a field for each
+        raise Unreadable(
+            _("The first line names more than %(limit)s columns.") % {"limit": COLUMNS_LIMIT}
+        )
     return names
 
 

@@ -62,7 +62,7 @@ SYNONYMS: Mapping[str, str] = {
     "expiresAt": "expires expiry until ablauf gueltigbis bis",
 }
 """Other titles of a column, without accents, blanks and case; the first column that fits has it."""
-EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+EMAIL = re.compile(r"[^@\s]++@[^@\s.]++\.[^@\s]++")
 PHONE = re.compile(r"(?:\+|00|0)[\d\s()./-]{7,20}")
 
 

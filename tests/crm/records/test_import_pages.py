@@ -430,3 +430,21 @@ def test_running_check_says_that_nothing_stays(org, redis):
     assert "stay" not in text
     assert editor.post(url, {"cancel": "1"}).status_code == 302
     assert RecordImport.objects.get().parts.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "titles"),
+    [("last\0Name,email", ["last Name", "email"]), ("sep=\0", ["sep="])],
+)
+def test_header_with_a_nul_is_read(org, redis, first, titles):
+    editor = person("editor", org, Role.OPERATOR)
+    assert editor.get(upload(editor, org, f"{first}\nL,a@b.example\n")).status_code == 200
+    assert RecordImport.objects.get().titles == titles
+
+
+def test_file_with_hundreds_of_columns_is_refused(org, redis):
+    editor = person("editor", org, Role.OPERATOR)
+    file = SimpleUploadedFile("wide.csv", f"lastName{',x' * 300}\nL\n".encode())
+    shown = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
+    assert b"The first line names more than 300 columns." in shown.content
+    assert not RecordImport.objects.exists()
