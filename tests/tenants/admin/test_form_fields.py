@@ -1,11 +1,18 @@
 """JSON that people type: what cannot be read or stored is an error at its field."""
 
+from pathlib import Path
+
 import pytest
 from django import forms
 from django.contrib import admin
+from django.contrib.staticfiles import finders
 
+from messaging.console.routing import account_form
+from messaging.providers import REGISTRY
 from rme.core.http.json_field import JsonField
 from rme.core.http.parsing import DEPTH_LIMIT, VALUES_LIMIT
+from rme.crm.admin import platform_form
+from rme.crm.admin.platform_form import PlatformForm
 from rme.crm.models import Speaker
 from rme.tenants.models import ApiKey
 from tests.tenants.admin.scene import MODELS, fill, page
@@ -49,3 +56,21 @@ def test_choice_that_cannot_be_an_id_is_refused_at_its_field(root, org, text):
     assert wrong == []
     answer = root.post(page(Speaker, "add"), {"contact": text})
     assert "contact" in answer.context["adminform"].form.errors
+
+
+def test_script_that_keeps_input_keeps_no_secret():
+    script = Path(str(finders.find("console/forms.js"))).read_text()
+    fields = {
+        name: field
+        for form in (PlatformForm, *map(account_form.form_for, REGISTRY))
+        for name, field in form.base_fields.items()
+        if name in platform_form.SECRET_FIELDS | account_form.SECRET_FIELDS
+    }
+    inputs = {name: field.widget.render(name, "") for name, field in fields.items()}
+    marks = {"[type=password]": 'type="password"', "[data-secret]": "data-secret"}
+    kept = [
+        name
+        for name, shown in inputs.items()
+        if not any(mark in shown for selector, mark in marks.items() if selector in script)
+    ]
+    assert (kept, len(inputs) > 10) == ([], True)
