@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from rme.core import errors
-from rme.core.addresses import mask
+from rme.core.addresses import mask, mask_in
 from rme.core.process import admission
 from rme.core.process.admission import Owners
 from rme.core.zones import zone
@@ -96,8 +96,10 @@ class Viewer:
         return mask(address)
 
     def without(self, text: str, address: str | None) -> str:
-        """Return a text, such as a provider's reason, with an address as this person may see it."""
-        return text.replace(address, self.shown(address)) if address else text
+        """Return a text, such as a provider's reason, with its addresses as this person may see
+        them: that of the recipient however it is written, and all others.
+        """
+        return text if self.sees_addresses else mask_in(text, address or "")
 
 
 View = Callable[..., HttpResponseBase]

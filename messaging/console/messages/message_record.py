@@ -12,7 +12,6 @@ from messaging.models import Delivery, Message
 from messaging.reports.queries import MessageDetail
 from messaging.store import attempts, contents, encodings
 from messaging.store.reports.deliveries import DeliveryRow
-from rme.core.addresses import mask_all_in
 
 ATTEMPTS = 500
 """At most this many attempts of a delivery are shown."""
@@ -48,7 +47,7 @@ def of(viewer: Viewer, detail: MessageDetail, row: DeliveryRow) -> str:
         del values["message"]["metadata"]
     options = orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z
     text = orjson.dumps(values, option=options, default=str).decode()
-    return text if viewer.sees_addresses else mask_all_in(text)
+    return viewer.without(text, row.address)
 
 
 def _message(row: DeliveryRow) -> Mapping[str, object]:

@@ -239,6 +239,26 @@ def test_the_support_role_sees_reasons_but_no_contents(org):
     assert support.get(url("html", Message.objects.get().pk, 0)).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("channel", "detail", "shown"),
+    [
+        ("EMAIL", "550 <ADA@simulator.rme.test>: no such user", "550 <A…@simulator.rme.test>: no"),
+        ("EMAIL", "forwarded to eve@y.example", "forwarded to e…@y.example"),
+        ("SMS", "41791234567 is unknown", "+41…67 is unknown"),
+        ("SMS", "0041 79 123 45 67 is unknown", "+41…67 is unknown"),
+        ("SMS", "079 123 45 67 is unknown", "+41…67 is unknown"),
+    ],
+)
+def test_address_in_another_spelling_is_masked(org, channel, detail, shown):
+    ada = factories.contact(org, mobile="+41791234567")
+    assert Api(org).send(message(ada, channel=channel)).status_code == 202
+    Delivery.objects.update(status="FAILED", reason="rejected", detail=detail)
+    support = person("s", org, Membership.Role.SUPPORT)
+    assert f"Failed: rejected: {shown}" in open_page(support).context["headline"].text
+    record = support.get(url("message_record", Message.objects.get().pk)).context["record"]
+    assert shown in json.loads(record)["delivery"]["detail"]
+
+
 @pytest.mark.promise("answer-13", "trace-5")
 def test_record_shows_everything_stored_of_a_recipient(root, org):
     ada, bob = factories.contacts(org, 2)
