@@ -93,6 +93,8 @@ class ActionChoice:
     """Whether there may be more than one action takes."""
     contact_id: str = ""
     """The person whom the filters name, if it is one alone."""
+    problem: str = ""
+    """Why nothing is chosen, as a sentence; empty if the filters mean what they say."""
 
 
 def _form(request: HttpRequest, kind: BulkAction.Kind) -> ActionReasonForm:
@@ -161,8 +163,9 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     else:
         form = MessageFilterForm(viewer, data)
         choice = message_filter.read(form)
-        if choice.matches_nobody or choice.problem:
-            return ActionChoice([], form.in_words, is_cut=False)
+        if choice.matches_nobody or choice.problem or form.errors:
+            problem = choice.problem or _problem_of(form)
+            return ActionChoice([], form.in_words, is_cut=False, problem=problem)
         delivery_filter, scope, limit = (
             choice.delivery_filter,
             form.in_words,
@@ -197,6 +200,14 @@ def _choice(viewer: Viewer, kind: ActionKind, data: QueryDict) -> ActionChoice:
     if kind is ActionKind.LIFT:
         targets = bulk_actions.suppressions_of(viewer.organization_id, targets)
     return ActionChoice(targets, scope, rows.following is not None, contact_id)
+
+
+def _problem_of(form: MessageFilterForm) -> str:
+    """Return which filters aren't valid: without them an action chooses more than was meant."""
+    if not form.errors:
+        return ""
+    words = ", ".join(f"{form[name].label}: {form.typed[name]}" for name in form.errors)
+    return gettext("Some filters aren't valid: %(filters)s.") % {"filters": words}
 
 
 def _ticked(data: QueryDict) -> list[UUID]:
@@ -244,8 +255,9 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the page that says what a pause will hold; a POST with a reason begins it."""
     viewer.require(Permission.OPERATE)
     data = request.POST if request.method == "POST" else request.GET
-    cleaned = MessageFilterForm(viewer, data).valid_values()
-    unknown = sorted(cleaned.keys() - PAUSABLE)
+    filters = MessageFilterForm(viewer, data)
+    cleaned = filters.valid_values()
+    unknown = sorted((cleaned.keys() - PAUSABLE) | filters.errors.keys())
     scope = {name: cleaned.get(name, "") for name in sorted(PAUSABLE)}
     form = ActionReasonForm(request.POST if request.method == "POST" else None, label_suffix="")
     if form.is_valid() and not unknown:
@@ -282,7 +294,15 @@ def progress(request: HttpRequest, viewer: Viewer, action_id: UUID) -> HttpRespo
             note(viewer, Action.STOPPED, action, label=action.get_kind_display())
         return HttpResponseRedirect(request.path)
     running = action.state == BulkAction.State.RUNNING
-    return access.show(request, viewer, "action", str(action), action=action, running=running)
+    return access.show(
+        request,
+        viewer,
+        "action",
+        _in_words(viewer, action),
+        action=action,
+        reason=viewer.without(action.reason, None),
+        running=running,
+    )
 
 
 @access.page
@@ -295,5 +315,13 @@ def history(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         viewer,
         "actions",
         gettext("Bulk actions"),
-        actions=list(rows.order_by("-pk")[:LISTED]),
+        actions=[(each, _in_words(viewer, each)) for each in rows.order_by("-pk")[:LISTED]],
     )
+
+
+def _in_words(viewer: Viewer, action: BulkAction) -> str:
+    """Return an action as a person may read it: a scope that names somebody may be an address."""
+    names_somebody = action.contact_id or action.kind == ActionKind.LIFT
+    if names_somebody and not viewer.sees_addresses:
+        return action.get_kind_display()
+    return str(action)

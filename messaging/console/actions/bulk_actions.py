@@ -9,6 +9,7 @@ has left an event.
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -34,7 +35,7 @@ from messaging.policy import organization_policy
 from messaging.store import contents, encodings
 from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
-from rme.core.db import locks
+from rme.core.db import clock, locks
 from rme.core.db.due import next_turn
 from rme.core.http.parsing import parse
 from rme.tenants import audit, organizations
@@ -51,6 +52,8 @@ TARGETS_LIMIT = 10_000
 SCAN_LIMIT = 100_000
 """The most messages that are scanned for the rows of one action."""
 PROBLEM_LIMIT = 100
+AGAIN = timedelta(seconds=10)
+"""Within this time the same order of the same person is one."""
 PROGRAM = 0
 """The application id of messages that no application sent."""
 STATUSES = {
@@ -80,19 +83,27 @@ def start(
 ) -> BulkAction:
     """Store an action and record it; a small one is done at once, others by a worker.
 
-    `contact_id` is the person whom the scope names, if it is one alone.
+    `contact_id` is the person whom the scope names, if it is one alone. An order that has just been
+    given is returned: its button was pressed twice.
     """
+    order: dict[str, Any] = {
+        "organization_id": viewer.organization_id,
+        "kind": kind,
+        "scope": scope[:1000],
+        "reason": reason,
+        "contact_id": contact_id,
+        "targets": list(targets),
+        "user_id": viewer.user.pk,
+    }
     with transaction.atomic():
+        locks.until_commit([f"bulk action of {viewer.user.pk}"])
+        just_now = ids.at_least(clock.now() - AGAIN)
+        if action := BulkAction.objects.filter(**order, pk__gte=just_now).first():
+            return action
         action = BulkAction.objects.create(
-            organization_id=viewer.organization_id,
-            kind=kind,
-            scope=scope[:1000],
-            reason=reason,
-            contact_id=contact_id,
-            targets=list(targets),
+            **order,
             total=len(targets),
             started_by=viewer.user.get_username(),
-            user_id=viewer.user.pk,
             actor=asdict(viewer.actor),
         )
         changes = access.values(scope=scope, rows=len(targets))

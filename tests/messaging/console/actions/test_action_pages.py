@@ -196,6 +196,57 @@ def test_pause_holds_the_filtered_channel(root, org):
     assert Pause.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"since": "31 December"}, "From: 31 December"),
+        ({"status": "SCHEDULD"}, "Status: SCHEDULD"),
+        ({"person": "x" * 321}, "Person: xxx"),
+    ],
+)
+def test_filter_that_is_not_valid_chooses_no_message(root, org, wrong, words):
+    send(org, 2, schedule=LATER)
+    shown = order(root, "cancel", why="off", channel="EMAIL", **wrong).content.decode()
+    assert f"Some filters aren&#x27;t valid: {words}" in shown
+    assert not BulkAction.objects.exists()
+
+
+@pytest.mark.parametrize("wrong", [{"channel": "MAIL"}, {"since": "31 December"}])
+def test_filter_that_is_not_valid_pauses_nothing(root, org, wrong):
+    refused = root.post(url("pause"), {**wrong, "why": "maintenance"}).content.decode()
+    assert f"Remove these filters first: {next(iter(wrong))}" in refused
+    assert not Pause.objects.exists()
+
+
+def test_double_click_resends_once(root, org):
+    send(org, 2)
+    Delivery.objects.update(status="FAILED", reason="down", due_at=None)
+    first = order(root, "resend", why="it is up").context["action"]
+    assert order(root, "resend", why="it is up").context["action"] == first
+    assert Message.objects.count() == 4
+    assert len(audited.entries(action="ORDERED")) == 1
+    order(root, "resend", why="once more")
+    assert Message.objects.count() == 6
+
+
+def test_address_in_a_scope_is_hidden_from_the_support_role(root, org):
+    ada = factories.contact(org, email="ada@x.example")
+    Api(org).send(message(ada, schedule=LATER))
+    action = order(root, "cancel", why="ada@x.example asked", person=ada.email).context["action"]
+    row = Suppression.objects.create(
+        organization=org, channel="SMS", address="+41791234567", reason="STOP"
+    )
+    root.post(url("lift", row.pk), {"why": "079 123 45 67 asked"})
+    support = person("s", org, Membership.Role.SUPPORT)
+    lift = BulkAction.objects.get(kind="LIFT")
+    pages = [url("actions"), url("action", action.pk), url("action", lift.pk)]
+    for each in pages:
+        assert ("ada@" in support.get(each).content.decode()) is False
+        assert "+41791234567" not in support.get(each).content.decode()
+    assert "ada@x.example" in root.get(pages[0]).content.decode()
+    assert "a…@x.example asked" in support.get(pages[1]).content.decode()
+
+
 # --- by slices ----------------------------------------------------------------------------------
 def test_a_stopped_action_goes_no_further(root, org):
     action = start(org, 150)
