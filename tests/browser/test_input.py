@@ -5,6 +5,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from messaging.models import ConsentEntry, ProviderAccount
+from rme.crm.models import Contact
 from rme.tenants.models import Membership, User
 from tests import factories
 from tests.browser import tabs
@@ -85,6 +86,24 @@ def test_secrets_are_not_kept(tab, journey, org, live_server):
     journey.log_in("owner", "secret")
     expect(tab.get_by_label("host")).to_have_value("mail.example")
     expect(tab.locator("#content input[type=password]").first).to_have_value("")
+
+
+def test_secret_of_several_lines_is_not_kept(tab, org, live_server):
+    tab.goto(f"{live_server.url}/admin/console/acme/providers/new/apns/")
+    tab.get_by_label("Team ID").fill("TEAM012345")
+    tab.get_by_label("Authentication key").fill("hunter2")
+    Session.objects.all().delete()
+    tab.get_by_role("button", name="Save and check the connection").click()
+    expect(tab.get_by_role("button", name="Log in", exact=True)).to_be_visible()
+    assert ("TEAM012345" in stored(tab), "hunter2" in stored(tab)) == (True, False)
+
+
+def test_double_click_saves_once(tab, journey, org, live_server):
+    tab.goto(f"{live_server.url}/admin/console/acme/contacts/new/")
+    journey.fill("Last name", "Lovelace")
+    tab.get_by_role("button", name="Save", exact=True).dblclick()
+    expect(tab.get_by_text("Lovelace is saved.")).to_be_visible()
+    assert Contact.objects.count() == 1
 
 
 def test_changed_lane_warns_before_it_is_left(tab, org, live_server):

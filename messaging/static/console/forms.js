@@ -189,9 +189,16 @@ document.addEventListener("DOMContentLoaded", () => {
   takeUp();
 });
 let isLoggedOut = false;
+let submittedAt = 0;
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented) return;
+  // A second click within two seconds is a double click: what it would add is there already.
+  if (submitted === event.target && event.timeStamp - submittedAt < 2000) {
+    event.preventDefault();
+    return;
+  }
   submitted = event.target;
+  submittedAt = event.timeStamp;
   if (submitted.id === "logout-form") isLoggedOut = true;
 });
 document.addEventListener("input", () => { submitted = null; });
