@@ -193,7 +193,7 @@ def _line(viewer: Viewer, entry: ConsentEntry, contact_names: names.Names) -> Co
     return ConsentLine(
         entry,
         contact_names.of(entry.contact_id),
-        explanations.person_url(viewer, entry.contact_id),
+        explanations.person_url(viewer, entry.contact_id) if entry.contact_id else "",
         wording.evidence(entry.evidence, in_full=viewer.sees_addresses),
         wording.source(entry.source),
     )

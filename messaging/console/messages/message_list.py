@@ -194,7 +194,8 @@ def find(viewer: Viewer, choice: Chosen, cursor: Cursor | None, limit: int) -> D
 def _read_cursor(text: str) -> Cursor | None:
     message_id, _, position = text.rpartition("_")
     identifier = ids.parse(message_id)
-    return Cursor(identifier, int(position)) if identifier and position.isdecimal() else None
+    is_place = position.isdecimal() and len(position) < 6
+    return Cursor(identifier, int(position)) if identifier and is_place else None
 
 
 def _target(viewer: Viewer, line: MessageLine) -> Target:

@@ -6,6 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger
 from messaging.console.compliance import consent_list
+from messaging.models import ConsentEntry
 from rme.core.cache import TtlCache
 from rme.tenants.models import Membership
 from tests import factories
@@ -95,6 +96,14 @@ def test_an_erased_person_is_not_listed_and_a_gone_one_has_words(root, org):
     ledger.erase(org.pk, str(ada.pk))
     type(bob).objects.filter(pk=bob.pk).delete()
     assert lines(root) == [("a deleted contact", "OPTED_IN", "")]
+
+
+def test_entry_of_an_erased_person_has_a_page(root, org):
+    ada = factories.contact(org)
+    decide(org, ada)
+    ledger.erase(org.pk, str(ada.pk))
+    page = root.get(url("consent_entry", ConsentEntry.objects.get().pk))
+    assert "Erased" in page.content.decode()
 
 
 def test_statements_do_not_grow(root, org):

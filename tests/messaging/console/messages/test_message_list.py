@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.console import wording
-from messaging.models import Delivery
+from messaging.models import Delivery, Message
 from messaging.reports import delivery_list
 from rme.core.cache import TtlCache
 from rme.core.zones import zone
@@ -249,3 +249,10 @@ def test_chosen_columns_are_kept_for_their_list(root, org):
     assert shown_columns("messages") == ["recipient"]
     support = person("s", org, Membership.Role.SUPPORT)
     assert len(support.get(url("messages")).context["table"].columns) == 7
+
+
+@pytest.mark.parametrize("place", ["9" * 5000, "99999999999", "x", "-1", ""])
+def test_cursor_that_is_none_shows_the_first_page(root, org, place):
+    Api(org).send(message(factories.contact(org)))
+    key = Message.objects.get().pk
+    assert len(root.get(f"{url('messages')}?after={key}_{place}").context["lines"]) == 1
