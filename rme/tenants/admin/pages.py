@@ -10,6 +10,7 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.validators import MaxLengthValidator
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
@@ -175,6 +176,12 @@ class MembershipAdmin(OwnerAdmin):
 
 class InvitationForm(TenantForm):
     """An invitation to a person who has no open one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if email := self.fields.get("email"):  # the address becomes the user name
+            longest = User._meta.get_field("username").max_length or 0
+            email.validators.append(MaxLengthValidator(longest))
 
     def clean(self) -> dict[str, Any]:
         """Check that the person has neither an open invitation nor a role already."""

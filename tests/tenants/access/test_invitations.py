@@ -45,6 +45,13 @@ def path_of(answer):
     return found
 
 
+def test_address_that_is_too_long_for_a_user_name_is_refused(owner, org):
+    address = f"sam@{'a' * 63}.{'b' * 63}.{'c' * 30}.com"
+    shown = invite(owner, org, email=address)
+    assert "at most 150 characters (it has 166)" in shown.content.decode()
+    assert not Invitation.objects.exists()
+
+
 def test_an_invited_person_sets_a_password_and_is_in(owner, org):
     shown = invite(owner, org)
     assert "no-store" in shown["Cache-Control"]
