@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import Exists
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -115,7 +116,9 @@ def _changes(viewer: Viewer, contact_id: str) -> list[Moment]:
     if not ids.is_canonical(contact_id):
         return []
     kind = ContentType.objects.get_for_model(Contact)
-    rows = LogEntry.objects.filter(content_type=kind, object_id=contact_id)
+    # The log of former releases names no organization: its contact has to be one of this one.
+    ours = Contact.objects.filter(organization_id=viewer.organization_id, pk=contact_id)
+    rows = LogEntry.objects.filter(Exists(ours), content_type=kind, object_id=contact_id)
     former = rows.select_related("user").order_by("-pk")[:SHOWN]
     lines = audit.history(
         Contact._meta.label_lower, contact_id, viewer.organization_id, limit=SHOWN

@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -19,7 +21,7 @@ from messaging.models import (
     Suppression,
 )
 from rme.core.cache import TtlCache
-from rme.tenants.models import Membership
+from rme.tenants.models import Membership, User
 from tests import audited, factories
 from tests.messaging.console.conftest import url
 from tests.rest import Api, message, work
@@ -306,6 +308,21 @@ def test_person_of_another_organization_is_not_found(root, org, ada):
     assert stranger.get(url("person", ada.pk)).status_code == 404
     assert stranger.get(url("person", ada.pk, org="other")).status_code == 404
     assert root.get(url("person", "nobody")).status_code == 404
+
+
+def test_former_log_is_shown_in_the_organization_of_its_contact_alone(root, org, ada):
+    LogEntry.objects.create(
+        user=User.objects.get(), content_type=ContentType.objects.get_for_model(type(ada)),
+        object_id=str(ada.pk), object_repr="Ada", action_flag=2,
+        change_message='[{"values": {"email": ["", "ada@x.example"]}}]',
+    )  # fmt: skip
+    other = factories.organization("other")
+    decision = (str(ada.pk), "EMAIL", "MARKETING", "OPTED_IN", "API", None)
+    ledger.record(other.pk, [ledger.ConsentDecision(*decision)])
+    owner = person("s", other, Membership.Role.OWNER)
+    shown = owner.get(url("person", ada.pk, org="other"))
+    assert [each.title for each in shown.context["moments"]] == ["Opted in to marketing email"]
+    assert "email: – → ada@x.example" in see(root, ada).content.decode()
 
 
 def test_deleted_contact_keeps_its_history(root, org, ada):
