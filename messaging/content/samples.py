@@ -4,6 +4,7 @@ A field stands for one plain value. Its path leads there, like a JSON pointer: `
 `/items/0/price` for the first one of a list of objects.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,6 +78,15 @@ def filled(schema: Rule, typed: Mapping[str, object]) -> dict[str, object]:
         if value not in (None, ""):
             _set(values, field.path, value)
     return values
+
+
+def number(text: str, *, is_whole: bool) -> int | float:
+    """Return a number that JSON can hold. Raise ValueError for any other text."""
+    value = int(text) if is_whole else float(text)
+    fits = -(1 << 63) <= value < 1 << 64 if isinstance(value, int) else math.isfinite(value)
+    if not fits:
+        raise ValueError(text)
+    return value
 
 
 def _properties(schema: Rule) -> Iterator[tuple[str, Rule, bool]]:
@@ -176,7 +186,7 @@ def _value(field: SampleField, typed: object) -> object:
 
 def _number(field: SampleField, text: str) -> float | int:
     try:
-        return int(text) if field.kind == "integer" or "." not in text else float(text)
+        return number(text, is_whole=field.kind == "integer" or "." not in text)
     except ValueError:
         raise ValueError(
             gettext("%(label)s: %(text)s is not a number")

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from messaging.content import drafts
+from messaging.content import drafts, samples
 from messaging.content.inputs import DRAFT
 from messaging.models import Template, TemplateVersion
 from rme.core import errors
@@ -157,15 +157,15 @@ def _value(name: str, kind: str, example: str, words: list[str]) -> object:
     try:
         match kind:
             case "integer":
-                return int(example)
+                return samples.number(example, is_whole=True)
             case "number":
-                return float(example)
+                return samples.number(example, is_whole=False)
             case "boolean":
                 return example.lower() in ("yes", "true", "1")
             case "list":
                 return words
             case "numbers":
-                return [float(each) for each in words]
+                return [samples.number(each, is_whole=False) for each in words]
     except ValueError:
         raise errors.InvalidPayload.at(
             f"variables.{name}", _("The example must be a number.")

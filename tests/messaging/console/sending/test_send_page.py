@@ -140,6 +140,12 @@ def test_variables_are_checked_at_their_fields(ann, org, ada):
     assert set(shown.context["form"].errors) == {"s:/note", "s:/count", "s:/paid", "s:/size"}
 
 
+def test_number_that_json_cannot_hold_is_refused(ann, org, ada):
+    factories.template(org, name="order", variables=SCHEMA, html="<p>{{ count }}</p>")
+    shown = post(ann, "EMAIL order", recipient=str(ada.pk), **{**VALUES, "s:/count": "9" * 30})
+    assert shown.context["form"].errors["__all__"] == [f"count: '{'9' * 30}' is not a number"]
+
+
 def test_version_that_was_not_previewed_is_shown_before_it_is_sent(ann, org, ada):
     first = factories.template(org, name="order", text="old {{ note }}")
     shown = post(ann, "EMAIL order", recipient=str(ada.pk), **{"s:/note": "hello"})

@@ -95,6 +95,15 @@ def test_unchanged_save_keeps_review_and_publishing_time(ann, row):
         ({"subject": "a\0b"}, "subject"),
         ({"rows": "1", "v0_name": "a b"}, "variables.a b"),
         ({"rows": "1", "v0_name": "n", "v0_kind": "integer", "v0_example": "x"}, "variables.n"),
+        (
+            {"rows": "1", "v0_name": "n", "v0_kind": "integer", "v0_example": "9" * 30},
+            "variables.n",
+        ),
+        ({"rows": "1", "v0_name": "n", "v0_kind": "number", "v0_example": "nan"}, "variables.n"),
+        (
+            {"rows": "1", "v0_name": "n", "v0_kind": "numbers", "v0_example": "1,1e999"},
+            "variables.n",
+        ),
         ({"rows": "1", "v0_name": "n", "v0_kind": "choice"}, "variables.n"),
     ],
 )

@@ -133,3 +133,11 @@ def test_contacts_are_masked_for_roles_without_addresses(ann, org, row):
     assert rendered(ann, row, contact="nobody")["errors"][0]["message"] == (
         "This contact doesn't exist any more."
     )
+
+
+def test_sample_that_json_cannot_hold_is_refused(ann, row):
+    TemplateVersion.objects.filter(pk=row.pk).update(
+        variables={"type": "object", "properties": {"count": {"type": "integer"}}}
+    )
+    answer = rendered(ann, row, text="{{ count }}", **{"s:/count": "9" * 30})
+    assert [each["field"] for each in answer["errors"]] == ["samples"]
