@@ -125,7 +125,7 @@ def take_over(organization_id: str, ask: calls.Ask = calls.ask) -> None:
     """Serve an organization that waits for a cell which is lost. Raise NotTakenOver.
 
     Its rows were compared before it was PAUSED here. If the lost cell comes back, its journal may
-    say that it has the organization: docs/cells.md says what to do then.
+    say that it has the organization: docs/moves.md says what to do then.
     """
     placements = Placement.objects.filter(
         pk=organization_id, phase=Placement.Phase.PAUSED, pause__isnull=False

@@ -33,7 +33,7 @@ class LateRows(Exception):
         super().__init__(
             f"{len(rows)} rows were written here after both cells were compared, and are not the "
             f"same there: {'; '.join(rows[:SHOWN])}{remainder}. Record them there "
-            "(docs/scaling.md), and delete them here by --drop --late-too."
+            "(docs/moves.md), and delete them here by --drop --late-too."
         )
 
 

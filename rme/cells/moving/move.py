@@ -8,7 +8,7 @@
 
 A move that was killed goes on where its journal says, or is undone (`abort`) before SWITCHED. Until
 the command is given again, workers of both cells end its pause: `abandoned` before the switch,
-`pauses` after it. docs/cells.md has the table of what holds after each step.
+`pauses` after it. docs/moves.md has the table of what holds after each step.
 
 An advisory lock on each side lets only one process run at a time. In the target it belongs to the
 connection that writes there. Here it is a transaction's that stays open, so that workers can try
