@@ -48,7 +48,7 @@ as unsent, and only the mail server knows.
 
 {doubt}
 
-*Held first* follows [the steps](high-availability.md#restoring-to-a-moment). *As it is* starts
+*Held first* follows [the steps](high-availability.md#restoring-to-a-point-in-time). *As it is* starts
 everything at once.
 
 You also lose consent that people withdrew after the moment. {opted_out} people did so: *held first*
