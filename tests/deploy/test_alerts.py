@@ -149,7 +149,7 @@ def rows_that_wait(watch: Watch) -> None:
     org = watch.demo["org"]
     watch.send()
     watch.sql("UPDATE messaging_delivery SET status = 'UNKNOWN', due_at = NULL, reason = NULL")
-    watch.expect("RmeHeldForReview", "a delivery is UNKNOWN and not due at any time")
+    watch.expect("RmeHeldForReview", "a delivery with an unknown outcome waits for a person")
     watch.sql(
         "UPDATE tenants_apikey SET expires_at = now() + interval '3 days', last_used_at = now()"
     )
@@ -188,7 +188,7 @@ def provider_away(watch: Watch) -> None:
     subprocess.run([*command, code], cwd=ROOT, env=env, check=True)
     with watch.repeated(lambda: watch.send("SMS"), 2):
         watch.expect("RmeAccountsFailing", "an SMS account whose address refuses connections")
-        watch.expect("RmeProviderFailing", "the same")
+        watch.expect("RmeProviderFailing", "the same account")
     watch.sql("DELETE FROM messaging_provideraccount WHERE name = 'away'")
     watch.sql("UPDATE messaging_delivery SET status = 'FAILED', due_at = NULL")
 
@@ -204,14 +204,14 @@ def processes_away(watch: Watch) -> None:
         assert watch.send().status_code == 202
         ready = "UPDATE messaging_delivery SET due_at = {}, priority = {} WHERE status = 'ACCEPTED'"
         watch.sql(ready.format(HOUR_AGO, 0))
-        watch.expect("RmeTransactionalLate", "a TRANSACTIONAL message is ready for an hour")
+        watch.expect("RmeTransactionalLate", "a TRANSACTIONAL message has been ready for an hour")
         watch.sql(
             f"UPDATE messaging_delivery SET due_at = now() + interval '1 hour', waiting = 'RATE', "
             f"accepted_at = {HOUR_AGO} WHERE status = 'ACCEPTED'"
         )
-        watch.expect("RmeTransactionalWaiting", "another was accepted an hour ago and waits")
+        watch.expect("RmeTransactionalWaiting", "another, accepted an hour ago, still waits")
         watch.sql(ready.format(HOUR_AGO, 1))
-        watch.expect("RmeQueueLate", "another message is ready for an hour")
+        watch.expect("RmeQueueLate", "another message has been ready for an hour")
         watch.sql(
             f"UPDATE messaging_delivery SET status = 'SENDING', due_at = {HOUR_AGO} "
             "WHERE status = 'ACCEPTED'"
@@ -223,7 +223,7 @@ def processes_away(watch: Watch) -> None:
             f"SELECT organization_id, id, gen_random_uuid(), 'message.sent', {HOUR_AGO} "
             "FROM messaging_webhookendpoint"
         )
-        watch.expect("RmeWebhooksLate", "a webhook delivery is due for an hour")
+        watch.expect("RmeWebhooksLate", "a webhook delivery has been due for an hour")
         watch.sql(
             "INSERT INTO messaging_counteduntil (id, first_until, final_until) VALUES "
             f"(1, {HOUR_AGO}, {HOUR_AGO}) ON CONFLICT (id) DO UPDATE SET first_until = {HOUR_AGO}"
@@ -252,7 +252,7 @@ def database_slow(watch: Watch) -> None:
 
         calls.enter_context(watch.repeated(lock))
         watch.expect("RmePoolExhausted", "six readers wait for a lock, with a pool of two")
-        watch.expect("RmeAcceptSlow", "senders wait for the same lock")
+        watch.expect("RmeAcceptSlow", "senders wait for a lock")
 
 
 def database_read_only(watch: Watch) -> None:
@@ -261,8 +261,8 @@ def database_read_only(watch: Watch) -> None:
     watch.sql("SELECT pg_reload_conf()")
     with watch.repeated(watch.send, 2):
         watch.expect("RmeWritesFailing", "PostgreSQL is set to read-only")
-        watch.expect("RmeServerErrors", "the calls meanwhile get 503")
-        watch.expect("RmeRequestLogLost", "their log cannot be stored")
+        watch.expect("RmeServerErrors", "calls get 503 while PostgreSQL is read-only")
+        watch.expect("RmeRequestLogLost", "rme can't store the log of these calls")
     watch.sql("ALTER SYSTEM RESET default_transaction_read_only")
     watch.sql("SELECT pg_reload_conf()")
 
@@ -275,11 +275,11 @@ def cell_away(watch: Watch) -> None:
     watch.began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "rme.cells.router"], cwd=ROOT, env=env)
     try:
-        watch.expect("RmeCellDown", "a router's cell takes no connection")
+        watch.expect("RmeCellDown", "a router's cell accepts no connection")
         address = f"http://127.0.0.1:{watch.prometheus.router_port}/rme/v1/messages"
         headers = {"Authorization": f"Bearer {watch.token}"}
         with watch.repeated(lambda: requests.get(address, headers=headers, timeout=30)):
-            watch.expect("RmeRouterErrors", "the calls to it get 503")
+            watch.expect("RmeRouterErrors", "calls to a cell that is down get 503")
     finally:
         process.terminate()
         process.wait(30)
@@ -296,7 +296,7 @@ def gauges_slow(watch: Watch) -> None:
 def engines_away(watch: Watch) -> None:
     with watch.frozen("valkey"):
         watch.expect("RmeRedisDown", "Valkey is frozen")
-        watch.expect("RmeBrokerDown", "the same: it is the broker, too")
+        watch.expect("RmeBrokerDown", "Valkey is frozen, and it is the broker too")
     with watch.frozen(POSTGRES):
         watch.expect("RmeDatabaseDown", "PostgreSQL is frozen")
 
@@ -355,11 +355,12 @@ def test_each_alert_fires_by_its_cause():
 HEAD = """\
 # Alerts that have fired
 
-Written by `make test-alerts`. It starts the service as `make run` does, lets Prometheus {version}
-scrape its `/metrics` every {interval} with the rules of `deploy/helm/rme/monitoring`, makes the
-cause of each alert, and waits until it fires. For this each `for` is shortened to {wait}, and each
-window of two or five minutes to {window}; thresholds are as they are. The seconds are from the
-cause until Prometheus shows the alert as firing. [runbooks.md](runbooks.md) has what to do.
+`make test-alerts` wrote this page. It starts rme as `make run` does and lets Prometheus
+{version} scrape `/metrics` every {interval} with the rules of `deploy/helm/rme/monitoring`.
+Then it causes each alert and waits until it fires. To save time, it shortens each `for` to
+{wait}, and each window of two or five minutes to {window}; thresholds are the real ones.
+*Seconds* counts from the cause until Prometheus shows the alert as firing.
+[runbooks.md](runbooks.md) says what to do about each.
 
 | alert | cause | seconds |
 |---|---|---|
