@@ -194,9 +194,9 @@ BOT_FAILURES_PER_MINUTE = _integer("BOT_FAILURES_PER_MINUTE", 120)
 # --- sending ------------------------------------------------------------------------------------
 LEASE_SECONDS = _number("LEASE_SECONDS", 60)
 """The lease of a claim, in seconds; after it the worker is taken for dead."""
-RENDER_SECONDS = float(ENV.get("RENDER_SECONDS", "5"))
+RENDER_SECONDS = _number("RENDER_SECONDS", 5)
 """CPU seconds that rendering a delivery may take; then the delivery fails."""
-UNKNOWN_SECONDS = float(ENV.get("UNKNOWN_SECONDS", "60"))
+UNKNOWN_SECONDS = _number("UNKNOWN_SECONDS", 60)
 """Seconds for which an unknown outcome waits for a receipt before the category decides."""
 UNKNOWN_BACKOFF_SECONDS = _numbers("UNKNOWN_BACKOFF_SECONDS", "0,300,900")
 """The further wait before each resend of an unknown outcome; there is one resend for each."""
