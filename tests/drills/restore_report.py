@@ -48,8 +48,8 @@ as unsent, and only the mail server knows.
 
 {doubt}
 
-*Held first* follows [the steps](high-availability.md#restoring-to-a-point-in-time). *As it is* starts
-everything at once.
+*Held first* follows [the steps](high-availability.md#restoring-to-a-point-in-time).
+*As it is* starts everything at once.
 
 You also lose consent that people withdrew after the moment. {opted_out} people did so: *held first*
 knew about {known}, and the drill entered {suppressed} as suppressions before it started.
