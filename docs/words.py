@@ -21,6 +21,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract, extract_python
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+from django.apps import apps
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
@@ -102,12 +103,15 @@ def key(text: Any) -> str:
 
 def names() -> Iterator[tuple[str, str]]:
     """Yield texts that pages take from other places in the code, each with the file of its class:
-    the names of tables and columns that have pages, and providers and CRMs with their settings.
+    the names of tables, of columns that pages show, and of providers and CRMs with their settings.
     """
     django.setup()
-    for model in sorted(admin.site._registry, key=lambda each: each._meta.label):
-        if model.__module__.partition(".")[0] not in CODE:
-            continue
+    models = [each for each in apps.get_models() if each.__module__.partition(".")[0] in CODE]
+    for model in models:  # the audit names any of them
+        yield file_of(model), str(model._meta.verbose_name)
+    pages = admin.site._registry.values()
+    shown = {model for page in pages for model in (page.model, *(i.model for i in page.inlines))}
+    for model in sorted(shown.intersection(models), key=lambda each: each._meta.label):
         meta = model._meta
         named: tuple[Any, ...] = (meta, *meta.local_fields, *meta.local_many_to_many)
         for name in (meta.verbose_name_plural, *(each.verbose_name for each in named)):

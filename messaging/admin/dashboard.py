@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from messaging.admin import first_steps
 from messaging.console.home import page
@@ -16,4 +17,4 @@ def show(request: HttpRequest, context: dict[str, object]) -> dict[str, Any]:
     setup = first_steps.of(str(organization_id)) if organization_id else None
     is_first = request.user.is_superuser and not home["viewer"]
     form = NewOrganizationForm() if is_first else None
-    return {**context, **home, "title": "Home", "setup": setup, "form": form}
+    return {**context, **home, "title": _("Home"), "setup": setup, "form": form}

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from messaging.webhooks import device_events
 from push import device_tokens
@@ -96,7 +96,7 @@ class DeviceAdmin(TenantAdmin):
             Device.objects.filter(pk__in=[row.pk for row in rows]).delete()
             device_events.write([DeviceChange.of(row, What.REMOVED) for row in rows])
 
-    @admin.display(description="history")
+    @admin.display(description=gettext_lazy("history"))
     def shown_history(self, row: Device) -> str:
         """Return the device's history as HTML, newest first."""
         entries = (

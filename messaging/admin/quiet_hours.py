@@ -6,11 +6,13 @@ from typing import Any
 from django import forms
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy
 
 from messaging.console import wording
 from messaging.domain.channels import Channel
 
-EDGES = ("from", "until")
+EDGES = {"from": gettext_lazy("from"), "until": gettext_lazy("until")}
+"""The names of a period's times, and what the page calls them."""
 
 
 class QuietHoursInput(forms.Widget):
@@ -27,8 +29,8 @@ class QuietHoursInput(forms.Widget):
             (
                 wording.channel(channel),
                 [
-                    (edge, _input(name, channel, edge), _time(periods, channel, edge))
-                    for edge in EDGES
+                    (words, _input(name, channel, edge), _time(periods, channel, edge))
+                    for edge, words in EDGES.items()
                 ],
             )
             for channel in Channel

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from rme.crm import tasks
 from rme.crm.admin.record_imports import RecordImports
@@ -68,7 +69,7 @@ class CommentInline(TenantInline):
     readonly_fields = ("author", "added")
     ordering = ("id",)
 
-    @admin.display(description="added")
+    @admin.display(description=gettext_lazy("added"))
     def added(self, row: CaseComment) -> object:
         """Return when a comment was added; a new one has no time yet."""
         return None if row._state.adding else row.created_at

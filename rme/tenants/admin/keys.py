@@ -368,7 +368,7 @@ class ApiKeyAdmin(ProgramAdmin):
     readonly_fields = ("shown", "made_by", "last_used_at", "revoked_at")
     actions_detail: ClassVar[list[str]] = ["rotate", "revoke", "confirm"]
 
-    @admin.display(description="key")
+    @admin.display(description=_("key"))
     def shown(self, row: ApiKey) -> str:
         return f"rme_{row.public_id}_…" if row.public_id else gettext("shown once, after saving")
 

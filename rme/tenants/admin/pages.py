@@ -210,11 +210,11 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
     search_fields = ("email",)
     ordering = ("-id",)
 
-    @admin.display(description="state")
+    @admin.display(description=gettext_lazy("state"))
     def state(self, row: Invitation) -> str:
         if row.accepted_at:
-            return "accepted"
-        return "waits" if row.expires_at > timezone.now() else "expired"
+            return gettext("accepted")
+        return gettext("waiting") if row.expires_at > timezone.now() else gettext("expired")
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
@@ -291,7 +291,7 @@ class LogEntryAdmin(ReadOnly, DeploymentAdmin):
     paginator = InfinitePaginator
     fields = ("action_time", "user", "content_type", "object_id", "object_repr", "changes")
 
-    @admin.display(description="changes")
+    @admin.display(description=gettext_lazy("changes"))
     def changes(self, row: LogEntry) -> str:
         lines = audit.describe_log_entry(row) or [row.get_change_message()]
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines))
