@@ -215,18 +215,20 @@ def _choose(
     ]
     keys = [key for key in by_channel if key]
     if not keys:
-        kind = (
-            gettext("active template")
+        text = (
+            gettext("There is no active template %(name)s in %(language)s for %(channels)s.")
             if options.version is None
-            else gettext("version %(version)s of") % {"version": options.version}
+            else gettext(
+                "There is no version %(version)s of %(name)s in %(language)s for %(channels)s."
+            )
         )
         raise errors.TemplateNotFound(
-            gettext("There is no %(kind)s %(name)s in %(languages)s for %(channels)s.")
+            text
             % {
-                "kind": kind,
+                "version": options.version,
                 "name": name,
-                "languages": languages[0],
-                "channels": ", ".join(channels),
+                "language": languages[0],
+                "channels": ", ".join(Channel(each).noun for each in channels),
             }
         )
     return keys[0], [channel for _, _, channel in keys[1:]]

@@ -208,12 +208,12 @@ def test_a_channel_in_another_language_is_not_named(api, org):
 @pytest.mark.parametrize(
     ("name", "wanted", "text"),
     [
-        ("nope", {}, "active template nope in en_US for EMAIL, SMS, PUSH"),
-        ("welcome", {"language": "de"}, "active template welcome in de for EMAIL, SMS, PUSH"),
-        ("welcome", {"version": 2}, "version 2 of welcome in en_US for EMAIL, SMS, PUSH"),
-        ("a%00b", {}, "active template a\x00b in en_US for EMAIL, SMS, PUSH"),
-        ("a%00b", {"version": 1}, "version 1 of a\x00b in en_US for EMAIL, SMS, PUSH"),
-        ("theirs", {}, "active template theirs in en_US for EMAIL, SMS, PUSH"),
+        ("nope", {}, "active template nope in en_US for email, SMS, push"),
+        ("welcome", {"language": "de"}, "active template welcome in de for email, SMS, push"),
+        ("welcome", {"version": 2}, "version 2 of welcome in en_US for email, SMS, push"),
+        ("a%00b", {}, "active template a\x00b in en_US for email, SMS, push"),
+        ("a%00b", {"version": 1}, "version 1 of a\x00b in en_US for email, SMS, push"),
+        ("theirs", {}, "active template theirs in en_US for email, SMS, push"),
     ],
 )
 def test_unknown_or_foreign_template_is_not_found(api, name, wanted, text):

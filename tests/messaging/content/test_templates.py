@@ -59,7 +59,7 @@ def test_language_at_accept_at_render_and_at_send(org, ada, fallback, there, ask
     if chosen is None:
         text = f"There is no active template greeting in {asked or 'de_CH'} for email"
         assert accepted.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")
-        text = text.replace("EMAIL", "EMAIL, SMS, PUSH")
+        text = text.replace("email", "email, SMS, push")
         assert rendered.json() == error("TEMPLATE_NOT_FOUND", f"{text}.")
         return
     assert accepted.status_code == 202
