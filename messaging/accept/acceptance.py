@@ -23,7 +23,7 @@ from messaging.accept.send_request import CallerMessage
 from messaging.accept.storing import AcceptedBatch, keyed_answer, message_of
 from messaging.delivery import accounts as provider_accounts
 from messaging.delivery import wakeups
-from messaging.domain.admission import Backlog
+from messaging.domain.accounts.admission import Backlog
 from messaging.policy import organization_policy, send_limits
 from messaging.store import idempotency as stored_keys
 from messaging.store.accepted import AcceptedMessage, KeyedAnswer

@@ -6,8 +6,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status
-from messaging.domain.transitions import Transition
 from messaging.models import Delivery
 from messaging.store.archived import archive
 from messaging.store.events import EventRow, write_events

@@ -7,7 +7,7 @@ from messaging.consent import gates
 from messaging.content import variable_checks
 from messaging.content.variable_checks import VariableCheck
 from messaging.delivery import accounts as provider_accounts
-from messaging.domain.admission import Backlog
+from messaging.domain.accounts.admission import Backlog
 from messaging.domain.channels import Channel
 from messaging.domain.gates import GateVerdict
 from messaging.domain.planning import (

@@ -17,8 +17,8 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 
 from messaging.consent import gate_lock, ledger
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, StatusReason
-from messaging.domain.transitions import Transition
 from messaging.models import (
     BulkAction,
     ConsentEntry,

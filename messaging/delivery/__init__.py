@@ -8,5 +8,5 @@ Other packages use:
 
 The way of a batch: `tasks` → `claims` → `deliver` (the send loop), which prepares (`prepare`),
 records (`record`), hands over (`in_flight`) and applies outcomes (`outgoing`, by
-`messaging.domain.next_steps`).
+`messaging.domain.progress.next_steps`).
 """

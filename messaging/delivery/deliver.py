@@ -27,7 +27,7 @@ from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.delivery.prepare import BatchProgress
 from messaging.delivery.record import Answered
 from messaging.delivery.sending_process import SendingProcess
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import Status, WaitReason
 from messaging.store.attempts import AttemptOutcomes
 from rme.core.db import clock, prepared_statements

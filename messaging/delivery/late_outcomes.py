@@ -27,7 +27,7 @@ from messaging.delivery.accounts import circuit_history, concurrency
 from messaging.delivery.accounts.concurrency import ProcessLoad
 from messaging.delivery.outgoing import OutgoingDelivery
 from messaging.delivery.record import Answered
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from rme.core.db import availability, clock, prepared_statements
 from rme.core.process import threads
 

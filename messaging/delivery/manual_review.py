@@ -16,8 +16,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, StatusReason
-from messaging.domain.transitions import Transition
 from messaging.models import Delivery
 from messaging.policy import organization_policy
 from messaging.store import due_work

@@ -1,6 +1,6 @@
 """A claimed delivery while a worker sends it: its attempts, their outcomes, and its next status.
 
-`messaging.domain.next_steps` decides what follows; this holds the delivery while the steps add up.
+`messaging.domain.progress` decides what follows; this holds the delivery while the steps add up.
 """
 
 import random
@@ -12,14 +12,14 @@ from uuid import UUID
 
 from django.conf import settings
 
-from messaging.domain import next_steps
 from messaging.domain.deliveries import ClaimedDelivery
-from messaging.domain.next_steps import BackoffLimits, DeliveryState, NextStep
-from messaging.domain.outcomes import AttemptOutcome, OutcomeKind
 from messaging.domain.policy import CategoryRules
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress import next_steps
+from messaging.domain.progress.next_steps import BackoffLimits, DeliveryState, NextStep
+from messaging.domain.progress.outcomes import AttemptOutcome, OutcomeKind
+from messaging.domain.progress.receipts import Receipt
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, WaitReason
-from messaging.domain.transitions import Transition
 from messaging.policy.organization_policy import Account
 from messaging.store.events import DeliveryEvent, DeliveryEvents
 from push.active_devices import DeviceRecord

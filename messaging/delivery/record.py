@@ -10,7 +10,7 @@ import structlog
 
 from messaging.consent import suppressions
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import Status
 from messaging.domain.timing import ASK_AFTER
 from messaging.store import attempts

@@ -12,10 +12,10 @@ from django.conf import settings
 from django.db import transaction
 
 from messaging.domain.deliveries import DueDelivery
-from messaging.domain.next_steps import UnknownAttempts, resend_at
+from messaging.domain.progress.next_steps import UnknownAttempts, resend_at
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, StatusReason
 from messaging.domain.timing import is_released_late
-from messaging.domain.transitions import Transition
 from messaging.models import SendingRules
 from messaging.policy import organization_policy
 from messaging.store import due_work

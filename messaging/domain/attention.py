@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import reduce
 from uuid import UUID
 
-from messaging.domain.admission import CircuitState
+from messaging.domain.accounts.admission import CircuitState
 from messaging.domain.channels import Channel
 from messaging.domain.sentences import counted, sentence
 

@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 
 from messaging.consent import gate_lock
-from messaging.domain.receipts import STATUS_OF
+from messaging.domain.progress.receipts import STATUS_OF
 from messaging.domain.statuses import Status
 from messaging.domain.timing import next_poll
 from messaging.feedback import receipts

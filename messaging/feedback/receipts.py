@@ -1,6 +1,6 @@
 """Receipts: applied in batches, in any order and any number of times, with the same final state.
 
-`messaging.domain.receipts` decides what they change; this reads, locks and writes.
+`messaging.domain.progress.receipts` decides what they change; this reads, locks and writes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from messaging.consent import gate_lock, opt_outs, soft_bounces, suppressions
-from messaging.domain.receipts import (
+from messaging.domain.progress.receipts import (
     CONFIRMS,
     FAILURES,
     NO_EVENT,

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from messaging.domain.channels import Channel
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import Status
 from messaging.feedback import receipts
 from messaging.models import Delivery, Hit

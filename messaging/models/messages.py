@@ -95,7 +95,7 @@ class Delivery(models.Model):
     tries = models.IntegerField(default=0)
     test = models.BooleanField(default=False)
     trace = models.JSONField(null=True)
-    """How accept decided, as `messaging.domain.decisions` encodes it."""
+    """How accept decided, as `messaging.domain.planning.decisions` encodes it."""
     updated_at = models.DateTimeField(db_default=Now())
     accepted_at = models.DateTimeField(null=True)
     """With this, the row stands for its event `accepted` too (`messaging.store.event_view`)."""

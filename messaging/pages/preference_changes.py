@@ -9,7 +9,7 @@ from django.db import transaction
 from messaging.consent import ledger, suppressions
 from messaging.domain.channels import ALL, Channel
 from messaging.domain.gates import AddressLevel
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import EventType
 from messaging.feedback import receipts
 from messaging.links import Confirmation, PreferenceLink

@@ -1,6 +1,6 @@
 """Why a message was sent as it was: the steps of each recipient, in order of time.
 
-The decisions of accept are stored on the delivery (`messaging.domain.decisions`). All other steps
+The decisions of accept are stored on the delivery (`messaging.domain.planning`). All other steps
 are read from the attempts and events, which are recorded anyway. The fields of a step that are not
 None, besides `at`, `step`, `channel` and `result`:
 
@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from messaging.domain.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
+from messaging.domain.planning import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.domain.statuses import EventType, Status
 from messaging.models import Attempt, Delivery, Event
 from messaging.store import attempts, event_view, lookups

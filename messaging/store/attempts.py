@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from messaging.domain.transitions import Transition
+from messaging.domain.progress.transitions import Transition
 from messaging.models import Attempt
 from messaging.store.encodings import (
     attempt_message_id,

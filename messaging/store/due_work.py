@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from messaging.domain.deliveries import DueDelivery
-from messaging.domain.next_steps import UnknownAttempts
+from messaging.domain.progress.next_steps import UnknownAttempts
 from messaging.domain.statuses import Status
 from messaging.models import Attempt, Delivery
 from messaging.store import due_organizations

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from uuid import UUID
 
+from messaging.domain.progress.transitions import UNCHANGED, Transition, Unchanged
 from messaging.domain.statuses import TRANSITIONS, Status, before
-from messaging.domain.transitions import UNCHANGED, Transition, Unchanged
 from messaging.models import Delivery
 from messaging.store.encodings import DETAIL_LIMIT, NO_CHANNELS, storable
 from rme.core.db import sql

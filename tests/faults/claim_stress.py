@@ -32,8 +32,8 @@ def work(ids: Sequence[UUID], counts: "Queue[Counter[str]]") -> None:
     """Claim deliveries until none is left, and do with them what a worker does."""
     django.setup()
     from messaging.delivery import claims
+    from messaging.domain.progress.transitions import Transition
     from messaging.domain.statuses import Status
-    from messaging.domain.transitions import Transition
     from messaging.feedback import receipts
     from messaging.feedback.receipts import AccountReceipt
     from messaging.models import Attempt

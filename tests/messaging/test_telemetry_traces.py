@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from messaging.api.messages import SINGLE_SENDS
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.feedback import receipts
 from messaging.models import Delivery, MessageContent, ProviderAccount
 from messaging.providers.smtp import Smtp

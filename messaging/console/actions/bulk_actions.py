@@ -28,7 +28,7 @@ from messaging.console.access import Viewer, note
 from messaging.delivery import manual_review
 from messaging.delivery.manual_review import Decision
 from messaging.domain.contents import ContentBody, Sender
-from messaging.domain.decisions import ChannelDecision
+from messaging.domain.planning import ChannelDecision
 from messaging.domain.statuses import Status
 from messaging.models import BulkAction, Delivery, Event, Message, Suppression
 from messaging.policy import organization_policy

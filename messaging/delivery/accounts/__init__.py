@@ -25,8 +25,8 @@ from messaging.delivery.accounts.routing import (
     explain,
     serving,
 )
-from messaging.domain.admission import Availability, CircuitState, UnavailableReason
-from messaging.domain.routing import RouteAnswer
+from messaging.domain.accounts.admission import Availability, CircuitState, UnavailableReason
+from messaging.domain.accounts.routing import RouteAnswer
 
 __all__ = [
     "SIMULATORS",

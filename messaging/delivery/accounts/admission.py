@@ -12,17 +12,17 @@ from datetime import datetime, timedelta
 from messaging.delivery.accounts import circuits, rates, routing
 from messaging.delivery.accounts.concurrency import ProcessLoad
 from messaging.delivery.outgoing import OutgoingDelivery
-from messaging.domain import admission
-from messaging.domain.admission import (
+from messaging.domain.accounts import admission
+from messaging.domain.accounts.admission import (
     Availability,
     CircuitState,
     RateGrant,
     UnavailableReason,
     room,
 )
+from messaging.domain.accounts.routing import Key, key_of, try_last
 from messaging.domain.channels import Channel
-from messaging.domain.next_steps import NO_ROOM_SECONDS
-from messaging.domain.routing import Key, key_of, try_last
+from messaging.domain.progress.next_steps import NO_ROOM_SECONDS
 from messaging.domain.statuses import WaitReason
 from messaging.policy import organization_policy
 from messaging.policy.organization_policy import Account, Policy

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from messaging.domain.admission import CircuitState
+from messaging.domain.accounts.admission import CircuitState
 from messaging.models import CircuitChange
 from rme.core.cache import TtlCache
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown

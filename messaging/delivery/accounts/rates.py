@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from messaging.domain.admission import Availability, Backlog, UnavailableReason
+from messaging.domain.accounts.admission import Availability, Backlog, UnavailableReason
+from messaging.domain.accounts.routing import Key, key_of
 from messaging.domain.policy import CategoryRules
-from messaging.domain.routing import Key, key_of
 from messaging.policy.organization_policy import Account
 from messaging.store.reports import backlogs
 from rme.core.cache import TtlCache

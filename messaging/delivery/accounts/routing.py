@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from messaging.delivery.accounts import circuits
 from messaging.delivery.accounts.circuits import ALL_CLOSED, CircuitStates
-from messaging.domain import routing
+from messaging.domain.accounts import routing
+from messaging.domain.accounts.routing import Devices, RouteAnswer, matches, reaches
 from messaging.domain.channels import Channel
-from messaging.domain.routing import Devices, RouteAnswer, matches, reaches
 from messaging.policy.organization_policy import Account, Policy
 from messaging.providers.simulator import Simulator
 from rme.core.cache import TtlCache
@@ -57,7 +57,7 @@ def order(
     states: CircuitStates = ALL_CLOSED,
     previous: int | None = None,
 ) -> list[Account]:
-    """Return the active accounts in the order to try; see `messaging.domain.routing.order`."""
+    """Return the active accounts in the order to try (`messaging.domain.accounts.routing`)."""
     return routing.order(accounts, states.is_tried_last, previous, random.random)
 
 

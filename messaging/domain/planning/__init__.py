@@ -5,6 +5,7 @@ Three decisions, each on values alone: `outline` holds a request against its org
 and what was promised before. `messaging.accept` reads the facts that they need.
 """
 
+from messaging.domain.planning.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.domain.planning.drafts import (
     Draft,
     DraftRecipient,
@@ -35,8 +36,11 @@ from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRe
 from messaging.domain.planning.texts import ActiveVersion, languages, pick
 
 __all__ = [
+    "CHOSEN",
+    "QUIET_HOURS",
     "RATE_TOO_SLOW",
     "ActiveVersion",
+    "ChannelDecision",
     "Draft",
     "DraftRecipient",
     "FieldProblem",

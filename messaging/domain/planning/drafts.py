@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from messaging.domain.accounts.routing import Devices
 from messaging.domain.channels import Channel
-from messaging.domain.decisions import ChannelDecision
+from messaging.domain.planning.decisions import ChannelDecision
 from messaging.domain.planning.outlines import Outline, RequestedRecipient, RequestedTemplate
 from messaging.domain.planning.refusals import RefusalCode, SendRefusal, invalid, not_found
 from messaging.domain.planning.texts import (
@@ -16,7 +17,6 @@ from messaging.domain.planning.texts import (
     literal_texts,
     template_texts,
 )
-from messaging.domain.routing import Devices
 from messaging.domain.sentences import sentence
 from messaging.domain.statuses import Status
 from messaging.domain.timing import BadTime, due

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
-from messaging.domain.admission import Backlog
+from messaging.domain.accounts.admission import Backlog
 from messaging.domain.channels import Channel
-from messaging.domain.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.domain.gates import GateRefusal, GateVerdict, Spellings
+from messaging.domain.planning.decisions import CHOSEN, QUIET_HOURS, ChannelDecision
 from messaging.domain.planning.drafts import Draft, DraftRecipient, Option
 from messaging.domain.planning.outlines import Outline
 from messaging.domain.planning.refusals import FieldProblem, RefusalCode, SendRefusal

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from messaging.domain.receipts import SeenEvent, SentDelivery
+from messaging.domain.progress.receipts import SeenEvent, SentDelivery
 from messaging.domain.statuses import EventType
 from messaging.models import Attempt, Delivery, Event, Message
 from messaging.store import locks

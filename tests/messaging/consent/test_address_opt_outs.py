@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from messaging.consent import ledger, opt_outs
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.feedback import receipts
 from messaging.links import PreferenceLink
 from messaging.models import AddressOptOut, Category, ConsentEntry, ConsentEntryInTest, Delivery

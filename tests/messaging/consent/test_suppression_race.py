@@ -8,7 +8,7 @@ from django.db import connections, transaction
 
 from messaging.consent import erasure, gate_lock, suppression_import
 from messaging.delivery import claims, deliver
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.feedback import callbacks, receipts
 from messaging.models import Attempt, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache

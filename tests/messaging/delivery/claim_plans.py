@@ -12,9 +12,9 @@ from messaging.consent.gates import Candidate, begin_check
 from messaging.delivery import claims, sweeper
 from messaging.domain.gates import GateRefusal, GateVerdict
 from messaging.domain.policy import CategoryRules, FrequencyCap
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status
-from messaging.domain.transitions import Transition
 from messaging.feedback import receipts
 from messaging.models import PARTITIONED, Attempt, Delivery
 from messaging.reports import metrics

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from messaging import providers
 from messaging.delivery import claims, deliver, sweeper
 from messaging.delivery.outgoing import OutgoingDelivery
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.feedback import receipts
 from messaging.models import Attempt, Category, Delivery, ProviderAccount, Suppression
 from rme.core.cache import TtlCache

@@ -7,8 +7,8 @@ import pytest
 from messaging.delivery.outgoing import DeviceContent, OutgoingDelivery, outcome_value
 from messaging.domain.channels import Channel
 from messaging.domain.deliveries import ClaimedDelivery
-from messaging.domain.outcomes import AttemptOutcome, OutcomeKind
 from messaging.domain.policy import BUILT_IN
+from messaging.domain.progress.outcomes import AttemptOutcome, OutcomeKind
 from messaging.domain.statuses import Status, StatusReason, WaitReason
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import (

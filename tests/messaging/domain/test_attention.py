@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from messaging.domain import attention
-from messaging.domain.admission import CircuitState
+from messaging.domain.accounts.admission import CircuitState
 from messaging.domain.attention import (
     AccountFacts,
     AccountStatus,

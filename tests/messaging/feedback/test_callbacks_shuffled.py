@@ -9,8 +9,8 @@ import orjson
 import pytest
 from django.db import connection
 
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import Status
-from messaging.domain.transitions import Transition
 from messaging.feedback import callbacks
 from messaging.models import Attempt, Callback, Delivery, ProviderAccount, Suppression
 from messaging.store.transitions import apply_transitions

@@ -8,9 +8,9 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import Status
-from messaging.domain.transitions import Transition
 from messaging.feedback import callbacks, receipts
 from messaging.models import Attempt, Callback, CallbackLogEntry, Delivery, Event, Suppression
 from messaging.store.transitions import apply_transitions

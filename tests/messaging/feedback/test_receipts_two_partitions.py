@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, connections, transaction
 
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import Status
 from messaging.feedback import receipts
 from messaging.feedback.receipts import AccountReceipt

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from messaging.delivery import sweeper
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import EventType
 from messaging.feedback import callbacks, receipts, tracking
 from messaging.feedback.receipts import AccountReceipt

@@ -7,8 +7,8 @@ import time
 import pytest
 from django.db import connection, connections, transaction
 
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import TRANSITIONS, Status
-from messaging.domain.transitions import Transition
 from messaging.models import Delivery
 from messaging.store.transitions import apply_transitions
 from tests import factories

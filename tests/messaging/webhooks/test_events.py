@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
 from messaging.delivery import claims, deliver, sweeper
-from messaging.domain.receipts import Receipt
+from messaging.domain.progress.receipts import Receipt
 from messaging.domain.statuses import EventType
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery, WebhookDelivery, WebhookEndpoint

@@ -11,9 +11,9 @@ from django.db.models import Q
 from messaging.consent import ledger
 from messaging.delivery import deliver, in_flight, manual_review, record, sweeper
 from messaging.delivery.outgoing import OutgoingDelivery, SendAttempt
-from messaging.domain import receipts as domain_receipts
-from messaging.domain.receipts import Receipt
-from messaging.domain.transitions import UNCHANGED, Transition
+from messaging.domain.progress import receipts as domain_receipts
+from messaging.domain.progress.receipts import Receipt
+from messaging.domain.progress.transitions import UNCHANGED, Transition
 from messaging.store import accepted, attempts, due_work
 from messaging.store import claims as store_claims
 from messaging.store.attempts import AttemptOutcomes, NewAttempt

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from messaging.domain.decisions import CHOSEN
+from messaging.domain.planning import CHOSEN
 from messaging.domain.statuses import EventType, Status
 from messaging.models import Attempt, Delivery, Event
 from messaging.reports import trace

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from messaging.domain.admission import Backlog
+from messaging.domain.accounts.admission import Backlog
 from messaging.domain.channels import Channel
 from messaging.domain.gates import GateVerdict
 from messaging.domain.planning import (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from messaging.domain.channels import Channel
 from messaging.domain.deliveries import DueDelivery
-from messaging.domain.outcomes import PRECEDENCE, AttemptOutcome, OutcomeKind
 from messaging.domain.policy import CategoryRules
+from messaging.domain.progress.outcomes import PRECEDENCE, AttemptOutcome, OutcomeKind
 from messaging.domain.sentences import sentence
 from messaging.domain.statuses import EventType, Status, StatusReason, WaitReason
 

@@ -4,8 +4,15 @@ from collections import Counter
 
 import pytest
 
-from messaging.domain.admission import Admission, Availability, RateGrant, admit, rate_wait, room
-from messaging.domain.next_steps import BACKOFF_LIMIT
+from messaging.domain.accounts.admission import (
+    Admission,
+    Availability,
+    RateGrant,
+    admit,
+    rate_wait,
+    room,
+)
+from messaging.domain.progress.next_steps import BACKOFF_LIMIT
 
 
 def key_of(account: str) -> str:

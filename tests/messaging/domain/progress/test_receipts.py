@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from messaging.domain.receipts import (
+from messaging.domain.progress.receipts import (
     NO_EVENT,
     Fold,
     FoldedDelivery,
@@ -16,8 +16,8 @@ from messaging.domain.receipts import (
     fold,
     moves,
 )
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, StatusReason
-from messaging.domain.transitions import Transition
 
 E = EventType
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

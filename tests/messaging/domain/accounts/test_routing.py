@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from messaging.domain import routing
+from messaging.domain.accounts import routing
+from messaging.domain.accounts.routing import RouteAnswer
 from messaging.domain.channels import Channel
-from messaging.domain.routing import RouteAnswer
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from messaging.domain import next_steps
 from messaging.domain.deliveries import DueDelivery
-from messaging.domain.next_steps import (
+from messaging.domain.policy import BUILT_IN, MARKETING, TRANSACTIONAL
+from messaging.domain.progress import next_steps
+from messaging.domain.progress.next_steps import (
     BackoffLimits,
     DeliveryState,
     NextStep,
@@ -15,8 +16,7 @@ from messaging.domain.next_steps import (
     UnknownAttempts,
     resend_at,
 )
-from messaging.domain.outcomes import AttemptOutcome, OutcomeKind
-from messaging.domain.policy import BUILT_IN, MARKETING, TRANSACTIONAL
+from messaging.domain.progress.outcomes import AttemptOutcome, OutcomeKind
 from messaging.domain.statuses import EventType, Status, StatusReason, WaitReason
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

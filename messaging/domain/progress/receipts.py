@@ -9,8 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from messaging.domain.channels import Channel
+from messaging.domain.progress.transitions import Transition
 from messaging.domain.statuses import EventType, Status, StatusReason
-from messaging.domain.transitions import Transition
 
 E = EventType
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from messaging.domain.next_steps import BACKOFF_LIMIT
+from messaging.domain.progress.next_steps import BACKOFF_LIMIT
 
 A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
