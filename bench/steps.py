@@ -22,7 +22,8 @@ def steps(scene: Scene) -> None:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from messaging.accept import Call, Submission, acceptance, facts, idempotency
+    from messaging.accept import Call, Submission, acceptance, idempotency
+    from messaging.accept.facts.reading import read_facts
     from messaging.accept.plans import plans_of
     from messaging.accept.requests import MESSAGE
     from messaging.accept.results import result_of
@@ -51,11 +52,11 @@ def steps(scene: Scene) -> None:
         refuse_deep(value)
 
     def plans(some: Sequence[CallerMessage]) -> None:
-        set_facts = facts.read(some)
+        set_facts = read_facts(some)
         plans_of(set_facts.requests, set_facts.now)
 
     def rows_of(some: Sequence[CallerMessage]) -> AcceptedBatch:
-        set_facts = facts.read(some)
+        set_facts = read_facts(some)
         rows = []
         for request, plan in zip(some, plans_of(set_facts.requests, set_facts.now), strict=True):
             assert isinstance(plan, Plan)
@@ -88,7 +89,7 @@ def steps(scene: Scene) -> None:
         ),
         ("call limit (Redis)", lambda n: call_limits.take_each([caller] * n)),
         ("ceilings (Redis)", lambda n: send_limits.take_each("bench", sending, n)),
-        ("facts", lambda n: facts.read(requests[:n])),
+        ("facts", lambda n: read_facts(requests[:n])),
         ("facts and plan", lambda n: plans(requests[:n])),
         ("facts, plan, rows and answers", lambda n: rows_of(requests[:n])),
         ("the same, stored", lambda n: rows_of(requests[:n]).store()),

@@ -6,7 +6,7 @@ Other packages use the names below, and the modules `requests` (the schemas of w
 
 from messaging.accept.acceptance import RECIPIENTS_LIMIT, accept, accept_bulk
 from messaging.accept.calls import Call, Submission
-from messaging.accept.facts import SlowCheck
+from messaging.accept.facts.variables import SlowCheck
 from messaging.accept.grouping import accept_together, is_quick
 from messaging.accept.programmatic import MessageResult, send, send_push
 

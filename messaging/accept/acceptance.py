@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeGuard
 
 from django.db import IntegrityError
 
-from messaging.accept import facts, idempotency
+from messaging.accept import idempotency
 from messaging.accept.calls import Call, Outcome, SortedCalls, Submission, sort
-from messaging.accept.facts import SlowCheck
+from messaging.accept.facts.reading import read_facts
+from messaging.accept.facts.variables import SlowCheck
 from messaging.accept.idempotency import CallerKey
 from messaging.accept.plans import plans_of
 from messaging.accept.refusals import error_of
@@ -237,7 +238,7 @@ class _Decision(NamedTuple):
 def _decide(sorted_calls: SortedCalls, *, in_set: bool) -> _Decision:
     """Read the facts of messages, and decide what their calls get."""
     requests = sorted_calls.messages
-    set_facts = facts.read(list(requests.values()), in_set=in_set)
+    set_facts = read_facts(list(requests.values()), in_set=in_set)
     now = set_facts.now
     outcomes = dict(sorted_calls.outcomes)
     messages: list[AcceptedMessage] = []

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from messaging.accept import facts
-from messaging.accept.facts import Sources
+from messaging.accept.facts.reading import read_facts
+from messaging.accept.facts.sources import Sources
 from messaging.accept.plans import plans_of
 from messaging.accept.refusals import error_of
 from messaging.accept.requests import MessageInput
@@ -54,7 +54,7 @@ class DryRun:
 
 def dry_run(caller: Caller, message: MessageInput, *, request_id: str) -> DryRun:
     """Decide and render one request, as accepting and sending it now would."""
-    set_facts = facts.read([CallerMessage(caller, message)])
+    set_facts = read_facts([CallerMessage(caller, message)])
     (plan,) = plans_of(set_facts.requests, set_facts.now)
     if isinstance(plan, errors.ApiError):  # its variables can't be checked now
         return DryRun(Refusal(plan, request_id), recipients=[], planned=False)

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from messaging.accept import facts
+from messaging.accept.facts.reading import read_facts
 from messaging.accept.requests import MESSAGE
 from messaging.accept.send_request import CallerMessage
 from messaging.domain.channels import Channel
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def read(org, *bodies):
     caller = Caller(organizations.get(org.pk), 1, 2, test=False)
-    return facts.read([CallerMessage(caller, parse(MESSAGE, body)) for body in bodies])
+    return read_facts([CallerMessage(caller, parse(MESSAGE, body)) for body in bodies])
 
 
 @pytest.mark.promise("schedule-1")

@@ -6,37 +6,22 @@ request that is refused before costs no statement for them.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from messaging.accept.option_facts import SlowCheck, read_options, read_problems
+from messaging.accept.facts.options import read_options
+from messaging.accept.facts.sources import Sources, read_sources
+from messaging.accept.facts.variables import read_problems
 from messaging.accept.send_request import CallerMessage, outline
-from messaging.content import compose, templates
-from messaging.content.templates import ActiveTemplates
+from messaging.content import compose
 from messaging.domain.channels import Channel
 from messaging.domain.planning import Outline, PlanFacts, PlannedContact, RequestFacts, draft_each
 from messaging.policy import organization_policy
-from push.active_devices import DeviceRecord, active_devices_of_many, reached
+from push.active_devices import reached
 from rme.core import errors
 from rme.core.db import clock
 from rme.core.zones import is_zone
-from rme.crm.connectors.records import ContactRecord, Record
-from rme.crm.contacts import embedded_contacts, get_contacts, get_records
-
-__all__ = ["SetFacts", "SlowCheck", "Sources", "read"]
-
-
-class Sources(NamedTuple):
-    """What the requests of a set name and their contents are made of, by organization."""
-
-    contacts: Mapping[str, Mapping[str, ContactRecord]]
-    devices: Mapping[str, Mapping[str, Sequence[DeviceRecord]]]
-    """By contact, if a push may go there; with the devices of TEST applications."""
-    records: Mapping[str, Mapping[str, Record]]
-    """As they are now; templates may use them."""
-    templates: Mapping[str, ActiveTemplates]
-    """The active versions, in all languages and for all channels."""
 
 
 class SetFacts(NamedTuple):
@@ -48,7 +33,7 @@ class SetFacts(NamedTuple):
     sources: Sources
 
 
-def read(messages: Sequence[CallerMessage], *, in_set: bool = False) -> SetFacts:
+def read_facts(messages: Sequence[CallerMessage], *, in_set: bool = False) -> SetFacts:
     """Read the facts about messages, in order.
 
     `in_set`: other calls wait for these, so a message whose variables take long to check has the
@@ -59,7 +44,7 @@ def read(messages: Sequence[CallerMessage], *, in_set: bool = False) -> SetFacts
     outlines = [
         outline(caller, policies[caller.organization.id], message) for caller, message in messages
     ]
-    sources = _read_sources([each for each in outlines if each.refusal is None])
+    sources = read_sources([each for each in outlines if each.refusal is None])
     drafts = draft_each(_with_facts(outlines, sources), now)
     problems = read_problems(drafts, in_set=in_set)
     options = read_options(
@@ -78,58 +63,6 @@ def read(messages: Sequence[CallerMessage], *, in_set: bool = False) -> SetFacts
         else:
             requests.append(PlanFacts(draft, problem, options.get(index, ())))
     return SetFacts(now, requests, sources)
-
-
-# --- what requests name ---------------------------------------------------------------------------
-
-
-def _read_sources(outlines: Sequence[Outline]) -> Sources:
-    contact_ids = _by_organization(
-        (each.request.organization.id, recipient.contact_id)
-        for each in outlines
-        for recipient in each.request.recipients
-    )
-    embedded = embedded_contacts(contact_ids)
-    push_contacts = _by_organization(
-        (each.request.organization.id, recipient.contact_id)
-        for each in outlines
-        if Channel.PUSH in each.channels
-        for recipient in each.request.recipients
-    )
-    # One query for each organization: calls that are accepted together name no record.
-    record_ids = _by_organization(
-        (each.request.organization.id, each.request.record_id)
-        for each in outlines
-        if each.request.record_id
-    )
-    names = _by_organization(
-        (each.request.organization.id, each.request.template.name)
-        for each in outlines
-        if each.request.template
-    )
-    return Sources(
-        contacts={
-            organization_id: get_contacts(organization_id, ids, embedded[organization_id])
-            for organization_id, ids in contact_ids.items()
-        },
-        devices=active_devices_of_many(push_contacts) if push_contacts else {},
-        records={
-            organization_id: get_records(organization_id, ids)
-            for organization_id, ids in record_ids.items()
-        },
-        templates=templates.find_active_of_many(names),
-    )
-
-
-def _by_organization(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Group values by organization, each value once."""
-    groups: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for organization_id, value in pairs:
-        groups[organization_id][value] = None
-    return {organization_id: list(values) for organization_id, values in groups.items()}
-
-
-# --- as values of the domain ----------------------------------------------------------------------
 
 
 def _with_facts(
