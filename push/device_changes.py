@@ -13,6 +13,9 @@ from uuid import UUID
 
 from push.models import Device
 
+HISTORY = "jsonb_path_query_array({} || {}, '$[last-49 to last]')"
+"""SQL that adds entries to a device's history and keeps the latest fifty."""
+
 
 class What(StrEnum):
     """What happened to a device. The last two make it inactive, the others active."""

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from push import device_tokens
-from push.device_changes import DeviceChange, Report, What
+from push.device_changes import HISTORY, DeviceChange, Report, What
 from push.device_tokens import DeviceToken
 from push.models import Device
 from rme.core import errors, ids
@@ -21,9 +21,6 @@ from rme.core.db import keyset, sql
 from rme.crm.contacts import get_contacts
 
 _T = Device._meta.db_table
-
-HISTORY = "jsonb_path_query_array({} || {}, '$[last-49 to last]')"
-"""SQL that adds entries to a device's history and keeps the latest fifty."""
 
 
 @dataclass(frozen=True, slots=True)

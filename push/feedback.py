@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from django.db import connection, transaction
 
-from push.device_changes import DeviceChange, Report, What
-from push.devices import HISTORY
+from push.device_changes import HISTORY, DeviceChange, Report, What
 from push.models import Device, Feedback
 from rme.core import ids
 from rme.core.db import sql

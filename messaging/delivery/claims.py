@@ -11,6 +11,7 @@ from time import monotonic
 
 from django.conf import settings
 
+from messaging.domain.accounts.admission import WINDOW
 from messaging.domain.deliveries import ClaimedDelivery
 from messaging.domain.statuses import Status
 from messaging.store import claims as store
@@ -19,8 +20,6 @@ from messaging.store.claims import Claim
 from messaging.store.due_organizations import WaitingOrganization
 from messaging.telemetry import spans
 
-WINDOW = 50
-"""The most sends of a process that are in doubt when it dies."""
 BATCH_LIMIT = 40 * WINDOW
 """The most deliveries that are claimed at once, to be sent window by window."""
 CLAIM_SECONDS = 0.5

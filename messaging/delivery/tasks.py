@@ -13,6 +13,7 @@ from celery import shared_task
 
 from messaging.delivery import accounts, claims, deliver, sweeper, wakeups
 from messaging.delivery.sending_process import SendingProcess
+from messaging.domain.accounts.admission import WINDOW
 from messaging.feedback import receipts
 from messaging.store import due_organizations
 from rme.core.outbound import outbound_transport
@@ -60,7 +61,7 @@ def send(
             each.organization_id for each in claims.choose(ready_organizations, organizations)
         ]
         rooms = accounts.rooms(
-            {each: limits.get(each, claims.WINDOW) for each in organization_ids},
+            {each: limits.get(each, WINDOW) for each in organization_ids},
             channel,
             process.load,
         )

@@ -7,12 +7,9 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from messaging.domain.channels import ALL
-from messaging.models.policy import CHANNEL_CHOICES
+from messaging.models.choices import ANY_CHANNEL_CHOICES, CHANNEL_CHOICES
 from rme.core import ids
 from rme.tenants.models import FileImport, FilePart, Organization
-
-ANY_CHANNEL_CHOICES = [*CHANNEL_CHOICES, (ALL, _("All channels"))]
 
 
 class ConsentEntry(models.Model):

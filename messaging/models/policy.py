@@ -11,12 +11,11 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext, gettext_lazy
 
 from messaging.domain.channels import Channel
+from messaging.models.choices import CHANNEL_CHOICES
 from push.models import Device
 from rme.core import addresses
 from rme.core.db.encrypted_fields import EncryptedTextField
 from rme.tenants.models import Organization, new_text_id
-
-CHANNEL_CHOICES = [(channel.value, channel.value) for channel in Channel]
 
 
 class Category(models.Model):

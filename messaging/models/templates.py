@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from messaging.models.policy import CHANNEL_CHOICES
+from messaging.models.choices import CHANNEL_CHOICES
 from rme.tenants.models import Organization
 
 

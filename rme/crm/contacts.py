@@ -8,8 +8,9 @@ from django.utils.translation import gettext
 
 from rme.core import errors, ids
 from rme.core.cache import TtlCache
+from rme.core.outbound import outbound_transport
 from rme.crm import platforms
-from rme.crm.connectors import REGISTRY
+from rme.crm.connectors import REGISTRY, REMOTE
 from rme.crm.connectors.base import Connector, Deadline, PlatformError, PlatformLimit
 from rme.crm.connectors.embedded.connector import contacts_of_many
 from rme.crm.connectors.records import ContactRecord, Record
@@ -25,7 +26,10 @@ _contacts: TtlCache[tuple[str, str], ContactRecord] = TtlCache(CACHE_SECONDS, si
 
 def connector_of(organization_id: str) -> Connector:
     """Return the connector for an organization's platform."""
-    return REGISTRY[platforms.get(organization_id).kind](organization_id)
+    kind = platforms.get(organization_id).kind
+    if kind in REMOTE:
+        return REMOTE[kind](organization_id, transport=outbound_transport())
+    return REGISTRY[kind](organization_id)
 
 
 def get_contacts(
@@ -51,10 +55,7 @@ def get_contacts(
 def embedded_contacts(
     ids_by_organization: Mapping[str, Sequence[str]],
 ) -> dict[str, dict[str, ContactRecord]]:
-    """Return the embedded contacts by organization and id, by one query.
-
-    `wanted` holds the ids of each organization.
-    """
+    """Return the embedded contacts by organization and id, by one query."""
     return contacts_of_many(
         {each: _split(contact_ids).embedded for each, contact_ids in ids_by_organization.items()}
     )

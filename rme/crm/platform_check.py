@@ -10,6 +10,7 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_noop
 
+from rme.core.outbound import outbound_transport
 from rme.crm import mapping, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import (
@@ -21,7 +22,6 @@ from rme.crm.connectors.base import (
     PlatformSlow,
 )
 from rme.crm.connectors.conditions import Description
-from rme.crm.connectors.mapped import MappedConnector
 from rme.crm.models import Platform
 from rme.tenants import audit
 from rme.tenants.audit import Action, Actor
@@ -42,7 +42,9 @@ class PlatformBusy(PlatformError):
 
 def describe(record: platforms.PlatformRecord) -> Description:
     """Return the platform's description of the objects in its mapping. Raise PlatformError."""
-    connector: MappedConnector = REMOTE[record.kind](record.organization_id, platform=record)
+    connector = REMOTE[record.kind](
+        record.organization_id, transport=outbound_transport(), platform=record
+    )
     objects = [each.object for each in record.mappings.values()]
     return connector.describe(objects, deadline=Deadline.after(CHECK_SECONDS))
 

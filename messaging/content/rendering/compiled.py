@@ -18,8 +18,9 @@ from messaging.content.rendering.errors import (
 )
 from messaging.content.rendering.html import url_schemes
 from messaging.content.rendering.html.plain_text import from_html
-from messaging.content.rendering.limits import Limits, Meter
+from messaging.content.rendering.limits import Limits
 from messaging.content.rendering.liquid import Text
+from messaging.content.rendering.meter import Meter
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.rendered import Content, RenderedEmail, RenderedPush, RenderedSms
 from messaging.content.rendering.segments import segments

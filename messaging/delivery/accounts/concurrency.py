@@ -19,8 +19,12 @@ import structlog
 from django.conf import settings
 
 from messaging.delivery.accounts import circuits
-from messaging.delivery.claims import WINDOW
-from messaging.domain.accounts.admission import Availability, CircuitState, UnavailableReason
+from messaging.domain.accounts.admission import (
+    WINDOW,
+    Availability,
+    CircuitState,
+    UnavailableReason,
+)
 from messaging.domain.accounts.routing import Key, key_of
 from messaging.policy.organization_policy import Account
 from rme.core.outcomes import Accepted, Outcome, Rejected

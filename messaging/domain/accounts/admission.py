@@ -11,6 +11,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from messaging.domain.progress.next_steps import BACKOFF_LIMIT
 
+WINDOW = 50
+"""The most sends of a process that are in doubt when it dies."""
+
 A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from rme.core import addresses
 from rme.core.credentials import DESTINATION, CaPem
-from rme.core.outbound import outbound_transport
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent
@@ -85,8 +84,8 @@ class MappedConnector(Connector):
         self,
         organization_id: str,
         *,
+        transport: Performer,
         platform: platforms.PlatformRecord | None = None,
-        transport: Performer | None = None,
     ) -> None:
         super().__init__(organization_id)
         self.platform = platform or platforms.get(organization_id)
@@ -94,7 +93,7 @@ class MappedConnector(Connector):
         # A platform passed in is being tested: failures of earlier calls do not count.
         address = str(self.platform.settings.get("address", ""))
         breaker = circuit.circuit_of(organization_id, address) if platform is None else None
-        self.caller = PlatformCaller(transport or outbound_transport(), ca_pem, breaker)
+        self.caller = PlatformCaller(transport, ca_pem, breaker)
 
     # --- what a subclass implements -------------------------------------------------------------
     @abstractmethod

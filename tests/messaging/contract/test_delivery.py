@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from messaging.delivery import claims, deliver
+from messaging.domain.accounts.admission import WINDOW
 from messaging.domain.channels import Channel
 from messaging.domain.policy import BUILT_IN
 from messaging.domain.statuses import TRANSITIONS, Status, aggregate
@@ -224,7 +225,7 @@ def test_a_small_organization_waits_for_one_claim_of_a_large_one_at_most(api, or
     served = []
     for _ in range(2):  # rounds
         for priority, organization_id in claims.choose(claims.ready(Channel.EMAIL)):
-            window = claims.claim(organization_id, "EMAIL", priority, claims.WINDOW)
+            window = claims.claim(organization_id, "EMAIL", priority, WINDOW)
             deliver.deliver([window], outbound_transport(), PROCESS, receipts.apply)
             served.append(organization_id)
     assert sorted(served[:2]) == ["acme", "other"]

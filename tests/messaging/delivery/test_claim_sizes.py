@@ -7,6 +7,7 @@ from django.db import connections
 
 from messaging import providers
 from messaging.delivery import claims
+from messaging.domain.accounts.admission import WINDOW
 from messaging.models import Delivery, ProviderAccount
 from rme.core.outcomes import Accepted
 from rme.core.provider import no_progress
@@ -14,7 +15,7 @@ from tests.messaging.delivery.deliver_scene import Scripted
 from tests.rest import message
 from tests.sending import send_ready
 
-WINDOW, BATCH = claims.WINDOW, claims.BATCH_LIMIT
+BATCH = claims.BATCH_LIMIT
 
 
 @pytest.mark.parametrize(

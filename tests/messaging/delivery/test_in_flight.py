@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from messaging.delivery import accounts, claims, deliver, tasks
 from messaging.delivery.accounts import concurrency
+from messaging.domain.accounts.admission import WINDOW
 from messaging.feedback import receipts
 from messaging.models import Attempt, Delivery
 from messaging.policy import organization_policy
@@ -40,7 +41,7 @@ SLOW = "person3@simulator.rme.test"
 def send(transport, process):
     """Return a function that sends a claim and returns how many deliveries had their turn."""
 
-    def send_claim(org, limit=claims.WINDOW):
+    def send_claim(org, limit=WINDOW):
         claim = claims.claim(org.pk, "EMAIL", 0, limit)
         return deliver.deliver([claim], transport, process, receipts.apply)[org.pk]
 
@@ -186,7 +187,7 @@ def test_another_organization_continues_with_at_most_one_window_in_doubt(api, or
             nonlocal most
             for number in range(20):  # on a busy machine a healthy server seems slow at first
                 tasks.send("EMAIL", outbound_transport(), process)
-                assert in_doubt_now() <= claims.WINDOW
+                assert in_doubt_now() <= WINDOW
                 hanging = Attempt.objects.filter(organization_id=org.pk, outcome=None).count()
                 most = max(most, hanging)
                 if number > 1 and statuses(organization_id="other") == {"SENT": 60}:

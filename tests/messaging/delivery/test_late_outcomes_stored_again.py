@@ -11,6 +11,7 @@ from django.db import OperationalError, connection
 from messaging.content.outgoing import OutgoingRenderer
 from messaging.delivery import claims, deliver, prepare, record
 from messaging.delivery.record import Answered
+from messaging.domain.accounts.admission import WINDOW
 from messaging.feedback import receipts
 from messaging.models import Attempt, Event, WebhookDelivery, WebhookEndpoint
 from messaging.store import event_view
@@ -39,7 +40,7 @@ def outcomes():
 @pytest.mark.django_db(transaction=True)
 def test_outcomes_are_stored_if_filling_the_next_window_fails(api, org, script, monkeypatch):
     script("mail", Accepted())
-    api.bulk([message(person) for person in factories.contacts(org, claims.WINDOW + 5)])
+    api.bulk([message(person) for person in factories.contacts(org, WINDOW + 5)])
     standing = StandingClock(monkeypatch, cache)
 
     def lost(execute, *arguments):
@@ -51,8 +52,8 @@ def test_outcomes_are_stored_if_filling_the_next_window_fails(api, org, script, 
     with connection.execute_wrapper(lost), pytest.raises(OperationalError):
         send_all(org)
     assert PROCESS.late_outcomes.finish(20)
-    assert statuses() == {"SENT": claims.WINDOW, "SENDING": 5}
-    assert outcomes() == [("mail", "Accepted")] * claims.WINDOW
+    assert statuses() == {"SENT": WINDOW, "SENDING": 5}
+    assert outcomes() == [("mail", "Accepted")] * WINDOW
 
 
 @pytest.mark.django_db(transaction=True)

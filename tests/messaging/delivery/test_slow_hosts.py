@@ -6,6 +6,7 @@ import pytest
 
 from messaging.delivery import claims, deliver
 from messaging.delivery.accounts import concurrency
+from messaging.domain.accounts.admission import WINDOW
 from messaging.feedback import receipts
 from messaging.models import Attempt
 from rme.transport import AddressPolicy, Transport
@@ -27,7 +28,7 @@ def test_slow_host_may_use_the_connections_of_several_threads(api, org, process,
         found = []
         for _ in range(4):
             settings.PATIENCE_SECONDS = 0.5
-            claim = claims.claim(org.pk, "EMAIL", 0, claims.WINDOW)
+            claim = claims.claim(org.pk, "EMAIL", 0, WINDOW)
             deliver.deliver([claim], transport, process, receipts.apply)
             time.sleep(settings.PATIENCE_SECONDS)
             hanging = Attempt.objects.filter(outcome=None).count()

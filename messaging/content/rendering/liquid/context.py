@@ -10,7 +10,8 @@ from liquid.template import BoundTemplate
 from liquid.undefined import UNDEFINED, Undefined
 from liquid.utils import ReadOnlyChainMap
 
-from messaging.content.rendering.limits import WEIGHT_LIMIT, Meter
+from messaging.content.rendering.limits import WEIGHT_LIMIT
+from messaging.content.rendering.meter import Meter
 from messaging.content.rendering.values import weigh
 
 _NONE: list[str] = []

@@ -20,10 +20,10 @@ from messaging.content.rendering.errors import (
 )
 from messaging.content.rendering.html.places import Place, places
 from messaging.content.rendering.html.url_schemes import safe_url
-from messaging.content.rendering.limits import Meter
 from messaging.content.rendering.liquid.audit import audit, expressions, walk
 from messaging.content.rendering.liquid.context import Buffer, Context
 from messaging.content.rendering.liquid.environment import HTML, TEXT, BoundedOutputNode, RenderNode
+from messaging.content.rendering.meter import Meter
 from messaging.content.rendering.source import pieces
 
 PARTIALS_LIMIT = 50

@@ -78,10 +78,10 @@ class SalesforceConnector(MappedConnector):
         self,
         organization_id: str,
         *,
+        transport: Performer,
         platform: platforms.PlatformRecord | None = None,
-        transport: Performer | None = None,
     ) -> None:
-        super().__init__(organization_id, platform=platform, transport=transport)
+        super().__init__(organization_id, transport=transport, platform=platform)
         self.adapter = sessions.TransportAdapter(self.caller)
 
     def _describe_object(self, name: str) -> dict[str, str]:
