@@ -20,7 +20,7 @@ Values = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class RecordSearch:
     """What a look-up needs: return at most `limit` records, before the deadline.
 
     `region` is an ISO 3166 country code, for phone numbers without a country code.
@@ -41,10 +41,10 @@ class Confirm:
     """A look-up. `find` returns records, best match first; `extend` adds keys to what is shown."""
 
     parameters: tuple[Parameter, ...]
-    find: Callable[[Search, Values], Sequence[object]]
+    find: Callable[[RecordSearch, Values], Sequence[object]]
     extend: Callable[[dict[str, Any], Values], dict[str, Any]] = lambda shown, _: shown
 
-    def records(self, search: Search, values: Values) -> list[dict[str, Any]]:
+    def records(self, search: RecordSearch, values: Values) -> list[dict[str, Any]]:
         """Return the records in the API's form."""
         matches = self.find(search, values)[: search.limit]
         return [self.extend(records.shown(each), values) for each in matches]
@@ -62,32 +62,32 @@ class Create:
 Found = Sequence[object]
 
 
-def _contacts_by_email(search: Search, values: Values) -> Found:
+def _contacts_by_email(search: RecordSearch, values: Values) -> Found:
     return lookups.contacts_by_email(search.connector, values["email"], **search.bounds)
 
 
-def _contacts_by_phone(search: Search, values: Values) -> Found:
+def _contacts_by_phone(search: RecordSearch, values: Values) -> Found:
     phone, region = values["phone"], search.region
     return lookups.contacts_by_phone(search.connector, phone, region=region, **search.bounds)
 
 
-def _cases(search: Search, values: Values) -> Found:
+def _cases(search: RecordSearch, values: Values) -> Found:
     return lookups.cases(search.connector, values["email"], **search.bounds)
 
 
-def _registrations(search: Search, values: Values) -> Found:
+def _registrations(search: RecordSearch, values: Values) -> Found:
     return lookups.registrations(search.connector, values["email"], **search.bounds)
 
 
-def _speakers(search: Search, values: Values) -> Found:
+def _speakers(search: RecordSearch, values: Values) -> Found:
     return search.connector.find_speakers(values["contactID"], values["eventID"], **search.bounds)
 
 
-def _exhibitors(search: Search, values: Values) -> Found:
+def _exhibitors(search: RecordSearch, values: Values) -> Found:
     return search.connector.find_exhibitors(values["contactID"], **search.bounds)
 
 
-def _accounts(search: Search, values: Values) -> Found:
+def _accounts(search: RecordSearch, values: Values) -> Found:
     return lookups.accounts(search.connector, values["accountName"], **search.bounds)
 
 

@@ -124,7 +124,7 @@ class ConfirmView(BotView):
         call, query = self.call, forms.query(request._request)
         action = call.choose(actions.CONFIRM, query)
         values = call.read(action, query)
-        search = actions.Search(
+        search = actions.RecordSearch(
             call.connector, call.key.organization.region, call.policy.max_records, call.deadline
         )
         body = envelope.found_body(action.records(search, values), call.request_id)

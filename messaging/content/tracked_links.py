@@ -44,7 +44,7 @@ _WEB = re.compile(r"https?://[^\s\x00-\x20\x7f\\\\<>\"]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TrackedTarget:
     """The delivery of a tracked link, and its target URL (empty for an image)."""
 
     delivery_id: UUID
@@ -108,7 +108,7 @@ def click_url(delivery_id: UUID, url: str) -> str:
     return f"{settings.BASE_URL}/t/c/{_token(CLICK, data)}"
 
 
-def read(kind: str, token: str) -> Target:
+def read(kind: str, token: str) -> TrackedTarget:
     """Parse a token of a kind. Raises BadLink unless it was signed here."""
     if not _TOKEN.fullmatch(token):
         raise BadLink
@@ -121,7 +121,7 @@ def read(kind: str, token: str) -> Target:
     good = [hmac.compare_digest(mac, _mac(secret, kind, data)) for secret in secrets]
     if not any(good) or len(data) < 16:
         raise BadLink
-    return Target(UUID(bytes=data[:16]), data[16:].decode())
+    return TrackedTarget(UUID(bytes=data[:16]), data[16:].decode())
 
 
 def _token(kind: str, data: bytes) -> str:

@@ -14,7 +14,12 @@ from messaging import links
 from messaging.models import ConsentEntry
 from messaging.pages import preference_changes, preferences
 from messaging.pages.preference_changes import ChangeResult, SubmittedChoices
-from messaging.pages.preferences import CategoryChannel, Choice, LinkRecipient, PreviewRecipient
+from messaging.pages.preferences import (
+    CategoryChannel,
+    LinkRecipient,
+    PreferenceChoice,
+    PreviewRecipient,
+)
 from messaging.pages.recipient_page import language_of, recipient_page, render_page
 from messaging.pages.wording import LANGUAGES, Wording
 from rme.core.http.api import id_of
@@ -55,7 +60,7 @@ def show_preferences(request: HttpRequest, token: str) -> HttpResponse:
     )
 
 
-def _categories(choices: Iterable[Choice], wording: Wording) -> list[dict[str, Any]]:
+def _categories(choices: Iterable[PreferenceChoice], wording: Wording) -> list[dict[str, Any]]:
     """Return the categories with their choices as the page's template reads them."""
     categories: dict[str, dict[str, Any]] = {}
     for choice in choices:

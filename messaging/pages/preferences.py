@@ -33,7 +33,7 @@ CategoryChannel = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PreferenceChoice:
     """A category on a channel, and whether the recipient gets it.
 
     `consented`: consent allows it, whether or not a suppression forbids it. `opt_in`: the category
@@ -103,10 +103,10 @@ def _organization(organization_id: str) -> OrganizationRecord:
         raise BadLink from error
 
 
-def preview_choices(recipient: PreviewRecipient) -> list[Choice]:
+def preview_choices(recipient: PreviewRecipient) -> list[PreferenceChoice]:
     """Return the choices of somebody who is reachable on each channel and hasn't decided yet."""
     return [
-        Choice(rules.name, channel, not rules.opt_in, not rules.opt_in, rules.opt_in)
+        PreferenceChoice(rules.name, channel, not rules.opt_in, not rules.opt_in, rules.opt_in)
         for rules in _rules(recipient.organization.id)
         for channel in Channel
     ]
@@ -118,7 +118,7 @@ def _rules(organization_id: str) -> list[CategoryRules]:
     return sorted(categories.values(), key=lambda rules: (not rules.opt_in, rules.name))
 
 
-def choices(recipient: LinkRecipient) -> list[Choice]:
+def choices(recipient: LinkRecipient) -> list[PreferenceChoice]:
     """Return what the recipient gets now, opt-in categories first; two queries, and the policy."""
     all_rules = _rules(recipient.organization.id)
     consent = current_consent.read(
@@ -136,7 +136,7 @@ def choices(recipient: LinkRecipient) -> list[Choice]:
                 recipient.contact.id, channel, rules.name, opt_in=rules.opt_in, address=address
             )
             on = consented and channel not in suppressed
-            all_choices.append(Choice(rules.name, channel, on, consented, rules.opt_in))
+            all_choices.append(PreferenceChoice(rules.name, channel, on, consented, rules.opt_in))
     return all_choices
 
 

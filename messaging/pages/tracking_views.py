@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from messaging.content import tracked_links
-from messaging.content.tracked_links import Target
+from messaging.content.tracked_links import TrackedTarget
 from messaging.feedback import tasks, tracking
 from messaging.links import BadLink
 from rme.core.automated_clients import is_machine
@@ -57,7 +57,7 @@ def redirect(request: HttpRequest, token: str) -> HttpResponse:
     return HttpResponseRedirect(target.url, headers=HEADERS)
 
 
-def _record(request: HttpRequest, target: Target, kind: str) -> None:
+def _record(request: HttpRequest, target: TrackedTarget, kind: str) -> None:
     try:
         is_new = tracking.store(target.delivery_id, kind, machine=_by_machine(request))
     except (Error, Unavailable) as error:

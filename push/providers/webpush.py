@@ -16,11 +16,11 @@ sending follows redirects, has no time-out and opens a connection for each messa
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import orjson
 import structlog
@@ -45,9 +45,6 @@ from rme.core.provider import Dispatch, Push
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
 from rme.transport.messages import Failure, FailureKind, Reply, Request
 from rme.transport.performer import Performer
-
-if TYPE_CHECKING:
-    from pywebpush import WebPusher
 
 log = structlog.get_logger(__name__)
 
@@ -175,8 +172,8 @@ class PushSubscription:
         return self.endpoint.partition("//")[2].partition("/")[0]
 
     @cached_property
-    def _pusher(self) -> "WebPusher":
-        """Return pywebpush's object for this browser. Raises ValueError for invalid keys.
+    def _encode(self) -> Callable[[bytes], Mapping[str, bytes]]:
+        """Return pywebpush's encryption for this browser. Raises ValueError for invalid keys.
 
         pywebpush takes keys of any length, and skips characters that are not base64url.
         """
@@ -189,15 +186,17 @@ class PushSubscription:
             raise ValueError("the subscription's key is not valid")
         if len(secret) != SECRET_BYTES:
             raise ValueError("the subscription's secret is not valid")
-        return WebPusher({"endpoint": self.endpoint, "keys": keys})
+        encode: Callable[[bytes], Mapping[str, bytes]] = WebPusher(
+            {"endpoint": self.endpoint, "keys": keys}
+        ).encode
+        return encode
 
     def encrypt(self, plaintext: bytes) -> bytes:
         """Return the text for this browser alone (RFC 8291), by a new key for each message.
 
         Raises ValueError for keys that are not valid.
         """
-        body: bytes = self._pusher.encode(plaintext)["body"]
-        return body
+        return self._encode(plaintext)["body"]
 
 
 @lru_cache(maxsize=512)

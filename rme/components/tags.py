@@ -25,7 +25,7 @@ NOTICE_COLOURS = {"success": "good", "warning": "warn", "error": "bad"}
 """The colours of Django's messages, by level."""
 
 
-class Moment(Protocol):
+class TimelineEntry(Protocol):
     """An entry of a timeline."""
 
     @property
@@ -42,10 +42,10 @@ class Moment(Protocol):
 class MomentGroup:
     """Entries of a timeline that follow each other and say the same; their links may differ."""
 
-    entries: Sequence[Moment]
+    entries: Sequence[TimelineEntry]
 
     @property
-    def first(self) -> Moment:
+    def first(self) -> TimelineEntry:
         """Return the one that the timeline shows first."""
         return self.entries[0]
 
@@ -143,21 +143,21 @@ def empty_state(icon: str, text: str, url: str = "", button: str = "") -> dict[s
 
 
 @register.inclusion_tag(f"{FOLDER}timeline.html", takes_context=True)
-def timeline(context: Context, moments: Iterable[Moment]) -> dict[str, object]:
+def timeline(context: Context, moments: Iterable[TimelineEntry]) -> dict[str, object]:
     """Draw entries in their order; equal ones that follow each other are one."""
     return {"groups": grouped(moments), "organization": context.get("organization")}
 
 
-def grouped(moments: Iterable[Moment]) -> list[MomentGroup]:
+def grouped(moments: Iterable[TimelineEntry]) -> list[MomentGroup]:
     """Return entries of a timeline, with equal neighbours as one."""
     return [MomentGroup([*equal]) for _words, equal in groupby(moments, key=_words_of)]
 
 
-def _words_of(moment: Moment) -> tuple[str, str, str]:
+def _words_of(moment: TimelineEntry) -> tuple[str, str, str]:
     return moment.title, moment.text, moment.colour
 
 
-def _links_of(moment: Moment) -> Sequence[object]:
+def _links_of(moment: TimelineEntry) -> Sequence[object]:
     links: Sequence[object] = getattr(moment, "links", ())
     return links
 

@@ -20,7 +20,7 @@ class PageLink(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MenuPage:
     """A page of the menu: of the console, of a model, or another."""
 
     title: str
@@ -62,7 +62,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class HomePage(Page):
+class HomePage(MenuPage):
     """The first page of the admin."""
 
     is_of_organization = True
@@ -72,7 +72,7 @@ class HomePage(Page):
 
 
 @dataclass(frozen=True, slots=True)
-class OrganizationPage(Page):
+class OrganizationPage(MenuPage):
     """The settings of the organization that is chosen."""
 
     is_of_organization = True
@@ -87,7 +87,7 @@ class MenuEntry:
 
     title: str
     icon: str
-    pages: tuple[Page, ...]
+    pages: tuple[MenuPage, ...]
 
 
 def _list_url(model: str) -> str:

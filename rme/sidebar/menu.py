@@ -2,19 +2,21 @@
 
 from django.utils.translation import gettext_noop as N_
 
-from rme.sidebar.kinds import HomePage, MenuEntry, OrganizationPage, Page
+from rme.sidebar.kinds import HomePage, MenuEntry, MenuPage, OrganizationPage
 from rme.tenants.access.roles import Permission
 
 P = Permission
 
 
-def _console(title: str, permission: Permission, *names: str, models: tuple[str, ...] = ()) -> Page:
+def _console(
+    title: str, permission: Permission, *names: str, models: tuple[str, ...] = ()
+) -> MenuPage:
     route, *lower = (f"console:{name}" for name in names)
-    return Page(title, permission, route, tuple(lower), models)
+    return MenuPage(title, permission, route, tuple(lower), models)
 
 
-def _model(title: str, model: str) -> Page:
-    return Page(title, None, models=(model,))
+def _model(title: str, model: str) -> MenuPage:
+    return MenuPage(title, None, models=(model,))
 
 
 MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
@@ -165,7 +167,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
             MenuEntry(
                 N_("API reference"),
                 "menu_book",
-                (Page(N_("API reference"), None, "/rme/v1/docs"),),
+                (MenuPage(N_("API reference"), None, "/rme/v1/docs"),),
             ),
         ),
     ),
@@ -179,7 +181,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                     OrganizationPage(
                         N_("Settings"), P.GRANT_ROLES, "admin:tenants_organization_change"
                     ),
-                    Page(
+                    MenuPage(
                         *(
                             N_("All organizations"),
                             P.DEPLOYMENT,
@@ -198,8 +200,8 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                         *(N_("Members"), P.GRANT_ROLES, "team"),
                         models=("tenants.Membership", "tenants.Invitation"),
                     ),
-                    Page(N_("Roles"), P.GRANT_ROLES, "roles"),
-                    Page(
+                    MenuPage(N_("Roles"), P.GRANT_ROLES, "roles"),
+                    MenuPage(
                         *(N_("All users"), P.DEPLOYMENT, "admin:tenants_user_changelist"),
                         models=("tenants.User",),
                     ),
@@ -227,7 +229,7 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                         *(N_("Audit"), P.SEE_AUDIT, "audit", "audit_entry"),
                         *("deployment_audit", "deployment_audit_entry"),
                     ),
-                    Page(
+                    MenuPage(
                         *(N_("Former change log"), P.DEPLOYMENT, "admin:admin_logentry_changelist"),
                         models=("admin.LogEntry",),
                     ),

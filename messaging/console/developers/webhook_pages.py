@@ -48,7 +48,7 @@ class AgainForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptLine:
+class WebhookAttemptLine:
     """An attempt in words."""
 
     at: datetime | None
@@ -68,7 +68,7 @@ class DeliveryLine:
     """A webhook delivery in words."""
 
     row: WebhookDelivery
-    attempts: Sequence[AttemptLine]
+    attempts: Sequence[WebhookAttemptLine]
     """The latest one first."""
 
     @property
@@ -84,13 +84,13 @@ class DeliveryLine:
         return STATUS[self.row.status][1]
 
     @property
-    def last(self) -> AttemptLine | None:
+    def last(self) -> WebhookAttemptLine | None:
         return next(iter(self.attempts), None)
 
 
 def _line(viewer: Viewer, row: WebhookDelivery) -> DeliveryLine:
     attempts = [
-        AttemptLine(
+        WebhookAttemptLine(
             at=datetime.fromisoformat(each["at"]) if each["at"] else None,
             status=each["status"],
             ms=each["ms"],

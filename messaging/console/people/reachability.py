@@ -75,7 +75,7 @@ class ChannelReach:
 def of(viewer: Viewer, contact: ContactRecord) -> list[ChannelReach]:
     """Return a person's channels; a few statements, however many categories there are."""
     organization_id = viewer.organization_id
-    person = _Person(
+    person = _ReachablePerson(
         organization=viewer.organization,
         policy=organization_policy.of(organization_id),
         contact=contact,
@@ -86,7 +86,7 @@ def of(viewer: Viewer, contact: ContactRecord) -> list[ChannelReach]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Person:
+class _ReachablePerson:
     """A person, with what the organization has decided."""
 
     organization: OrganizationRecord
@@ -96,7 +96,7 @@ class _Person:
     paused: gates.Pauses
 
 
-def _channel(viewer: Viewer, person: _Person, channel: Channel) -> ChannelReach:
+def _channel(viewer: Viewer, person: _ReachablePerson, channel: Channel) -> ChannelReach:
     address = compose.address_of(person.contact, channel)
     devices = person.devices if channel is Channel.PUSH else ()
     target = viewer.shown(address)
@@ -120,20 +120,22 @@ def of_category(
     """Return whether messages of one category reach a person, or an address that no contact has."""
     organization_id = viewer.organization_id
     policy = organization_policy.of(organization_id)
-    person = _Person(
+    person = _ReachablePerson(
         viewer.organization, policy, contact, (), gates.pauses_in_force(organization_id)
     )
     return _reach(person, channel, address, [policy.rules(category)])[0]
 
 
-def _categories(person: _Person, channel: Channel, address: str | None) -> list[CategoryReach]:
+def _categories(
+    person: _ReachablePerson, channel: Channel, address: str | None
+) -> list[CategoryReach]:
     """Return what the gates answer for each category, by one check."""
     rules = [each for _, each in sorted(person.policy.categories.items())]
     return _reach(person, channel, address, rules)
 
 
 def _reach(
-    person: _Person, channel: Channel, address: str | None, rules: Sequence[CategoryRules]
+    person: _ReachablePerson, channel: Channel, address: str | None, rules: Sequence[CategoryRules]
 ) -> list[CategoryReach]:
     organization_id, contact_id = person.organization.id, person.contact.id
     candidates = [
@@ -153,7 +155,7 @@ def _reach(
     ]
 
 
-def _wait_reason(person: _Person, channel: Channel, rules: CategoryRules) -> str:
+def _wait_reason(person: _ReachablePerson, channel: Channel, rules: CategoryRules) -> str:
     """Return why a message would wait: a pause or the person's quiet hours."""
     if person.paused.cover(channel, rules.name, None):
         return _("sending is paused")

@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
-
-if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise as StrPromise
 
 _FRAME = """<!doctype html>
 <html lang="en">
@@ -31,13 +28,13 @@ class Layout:
     """An email to begin with. `name` is that of the new template."""
 
     name: str
-    title: "StrPromise"
-    text: "StrPromise"
+    title: Promise
+    text: Promise
     """What it is for."""
     fields: Mapping[str, object]
 
 
-def _layout(name: str, title: "StrPromise", use: "StrPromise", subject: str, text: str) -> Layout:
+def _layout(name: str, title: Promise, use: Promise, subject: str, text: str) -> Layout:
     """Build a layout; each paragraph of the text is one of the HTML."""
     paragraphs = text.split("\n\n")
     content = "\n".join([_HEAD.format(subject), *(f"<p>{each}</p>" for each in paragraphs)])

@@ -1,7 +1,6 @@
 """Partials: their list, and a page for each to write, review and publish it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
@@ -9,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
@@ -23,9 +23,6 @@ from rme.core import errors
 from rme.tenants import audit
 from rme.tenants.access.roles import Permission
 from rme.tenants.audit import Action, Actor
-
-if TYPE_CHECKING:
-    from django.utils.functional import _StrPromise as StrPromise
 
 SHOWN = 50
 """The most partials on a page of the list, and the most versions on a partial's page."""
@@ -172,7 +169,7 @@ def _save(request: HttpRequest, viewer: Viewer, partial: Partial) -> HttpRespons
     if row.version != seen.version:
         access.note(viewer, Action.ADDED, partial, text=f"draft {row.version}")
     words = _("Draft {number} is saved. Templates don't use it yet.")
-    messages.success(request, words.format(number=row.version))
+    messages.success(request, str(words).format(number=row.version))
     return HttpResponseRedirect(url_of(partial))
 
 
@@ -253,7 +250,7 @@ def _version(request: HttpRequest, partial: Partial) -> PartialVersion:
 
 
 def _on_version(
-    act: Callable[[PartialVersion, Actor], None], action: Action, words: "StrPromise"
+    act: Callable[[PartialVersion, Actor], None], action: Action, words: Promise
 ) -> Callable[[HttpRequest, Viewer, Partial], Done]:
     """Return what a button does with the version that the person has before them."""
 
@@ -261,7 +258,7 @@ def _on_version(
         row = _version(request, partial)
         act(row, viewer.actor)
         access.note(viewer, action, partial, text=f"version {row.version}")
-        return Done(words.format(number=row.version))
+        return Done(str(words).format(number=row.version))
 
     return do
 

@@ -20,7 +20,7 @@ from messaging.content.rendering.html import url_schemes
 from messaging.content.rendering.html.plain_text import from_html
 from messaging.content.rendering.limits import Limits
 from messaging.content.rendering.liquid import Text
-from messaging.content.rendering.meter import Meter
+from messaging.content.rendering.meter import RenderMeter
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.rendered import Content, RenderedEmail, RenderedPush, RenderedSms
 from messaging.content.rendering.segments import segments
@@ -278,7 +278,7 @@ class _Rendering:
 
     def __init__(self, data: Mapping[str, object], limits: Limits = LIMITS) -> None:
         self.data = snapshot(data, limits.data)
-        self.meter = Meter(limits)
+        self.meter = RenderMeter(limits)
         self.missing_names: dict[str, None] = {}
 
     def text(self, template: Field | None) -> str:

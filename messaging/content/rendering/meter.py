@@ -9,7 +9,7 @@ from messaging.domain.sentences import sentence
 _FUEL = 100
 
 
-class Meter:
+class RenderMeter:
     """What remains of the limits during one rendering."""
 
     __slots__ = ("deadline", "fuel", "iterations", "memory", "output", "reads_clock")

@@ -33,7 +33,7 @@ EXTRA_COLUMNS = ("createdAt",)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FileColumn:
     """A column: its name in files, its column in the table, and its parser.
 
     `refers` is the model whose ids the column holds.
@@ -132,66 +132,66 @@ def _id(cell: str, rules: NumberRules) -> str:
 
 
 # --- the table ----------------------------------------------------------------------------------
-def _of(name: str, kind: type[models.Model], *, required: bool = False) -> Column:
-    return Column(f"{name}Id", f"{name}_id", _id, required, kind)
+def _of(name: str, kind: type[models.Model], *, required: bool = False) -> FileColumn:
+    return FileColumn(f"{name}Id", f"{name}_id", _id, required, kind)
 
 
-ID = Column("id", "id", _id)
+ID = FileColumn("id", "id", _id)
 _ACCOUNT, _CONTACT = _of("account", Account), _of("contact", Contact)
 _EVENT = _of("event", Event, required=True)
-_STATUS = Column("status", "status", _text(40))
+_STATUS = FileColumn("status", "status", _text(40))
 
-COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
+COLUMNS: Mapping[type[models.Model], tuple[FileColumn, ...]] = {
     Account: (
         ID,
-        Column("name", "name", _text(255), required=True),
-        Column("phone", "phone", _text(40)),
-        Column("website", "website", _url),
+        FileColumn("name", "name", _text(255), required=True),
+        FileColumn("phone", "phone", _text(40)),
+        FileColumn("website", "website", _url),
     ),
     Contact: (
         ID,
-        Column("firstName", "first_name", _text(255)),
-        Column("lastName", "last_name", _text(255), required=True),
-        Column("email", "email", _email),
-        Column("phone", "phone", _phone),
-        Column("mobile", "mobile", _phone),
-        Column("language", "language", _language),
-        Column("zone", "zone", _zone),
+        FileColumn("firstName", "first_name", _text(255)),
+        FileColumn("lastName", "last_name", _text(255), required=True),
+        FileColumn("email", "email", _email),
+        FileColumn("phone", "phone", _phone),
+        FileColumn("mobile", "mobile", _phone),
+        FileColumn("language", "language", _language),
+        FileColumn("zone", "zone", _zone),
         _ACCOUNT,
     ),
     Case: (
         ID,
-        Column("number", "number", _text(20), required=True),
-        Column("subject", "subject", _text(255), required=True),
-        Column("issue", "issue", _text(32_000)),
-        Column("status", "status", _choice(Case.Status)),
-        Column("priority", "priority", _text(20)),
+        FileColumn("number", "number", _text(20), required=True),
+        FileColumn("subject", "subject", _text(255), required=True),
+        FileColumn("issue", "issue", _text(32_000)),
+        FileColumn("status", "status", _choice(Case.Status)),
+        FileColumn("priority", "priority", _text(20)),
         _CONTACT,
         _ACCOUNT,
     ),
     Event: (
         ID,
-        Column("name", "name", _text(255), required=True),
-        Column("startsAt", "starts_at", _time, required=True),
-        Column("endsAt", "ends_at", _time),
+        FileColumn("name", "name", _text(255), required=True),
+        FileColumn("startsAt", "starts_at", _time, required=True),
+        FileColumn("endsAt", "ends_at", _time),
     ),
     EventRegistration: (
         ID,
         _EVENT,
         _CONTACT,
-        Column("name", "name", _text(255), required=True),
-        Column("email", "email", _email, required=True),
+        FileColumn("name", "name", _text(255), required=True),
+        FileColumn("email", "email", _email, required=True),
         _STATUS,
-        Column("ticketType", "ticket_type", _text(100)),
-        Column("attended", "attended", _boolean),
+        FileColumn("ticketType", "ticket_type", _text(100)),
+        FileColumn("attended", "attended", _boolean),
     ),
     Speaker: (
         ID,
         _EVENT,
         _of("contact", Contact, required=True),
-        Column("sessionTitle", "session_title", _text(255)),
-        Column("sessionStart", "session_start", _time),
-        Column("room", "room", _text(100)),
+        FileColumn("sessionTitle", "session_title", _text(255)),
+        FileColumn("sessionStart", "session_start", _time),
+        FileColumn("room", "room", _text(100)),
         _STATUS,
     ),
     Exhibitor: (
@@ -199,8 +199,8 @@ COLUMNS: Mapping[type[models.Model], tuple[Column, ...]] = {
         _EVENT,
         _ACCOUNT,
         _CONTACT,
-        Column("booth", "booth", _text(40)),
-        Column("level", "level", _text(40)),
+        FileColumn("booth", "booth", _text(40)),
+        FileColumn("level", "level", _text(40)),
         _STATUS,
     ),
 }

@@ -21,7 +21,7 @@ from rme.core.db import sql
 from rme.crm import folding
 from rme.crm.models import Account, Case, Contact, RecordImport
 from rme.crm.records import files
-from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, Column, NumberRules
+from rme.crm.records.files import COLUMNS, EXTRA_COLUMNS, KINDS, FileColumn, NumberRules
 from rme.tenants import imports, organizations
 from rme.tenants.imports import PartResult, Rows, guessing
 
@@ -132,7 +132,7 @@ def _import_part(run: RecordImport, lines: Rows) -> PartResult:
 
 
 def _read(
-    run: RecordImport, number: int, line: str, columns: tuple[Column, ...], rules: NumberRules
+    run: RecordImport, number: int, line: str, columns: tuple[FileColumn, ...], rules: NumberRules
 ) -> ParsedRow:
     row = ParsedRow(number, {})
     try:
@@ -150,7 +150,7 @@ def _read(
 
 
 def _read_cell(
-    row: ParsedRow, model: type[models.Model], column: Column, cell: str, rules: NumberRules
+    row: ParsedRow, model: type[models.Model], column: FileColumn, cell: str, rules: NumberRules
 ) -> None:
     if not cell:
         if column.required:

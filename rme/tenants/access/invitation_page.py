@@ -76,7 +76,7 @@ class NewPersonForm(forms.Form):
         self.passkey: dict[str, Any] | None = None
 
     def clean(self) -> dict[str, Any]:
-        """Give the account its name, and check the passkey or the password."""
+        """Set the name of the account, and check the passkey or the password."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         self.user.first_name = cleaned.get("first_name", "")
         self.user.last_name = cleaned.get("last_name", "")

@@ -6,8 +6,8 @@ and says how to read and apply the rows of a part. `pages` has the admin pages o
 """
 
 from rme.tenants.imports.files import (
+    FileRow,
     PartResult,
-    Row,
     RowProblem,
     Rows,
     cancel,
@@ -34,9 +34,9 @@ from rme.tenants.models import FileImport
 
 __all__ = [
     "FileImport",
+    "FileRow",
     "Mends",
     "PartResult",
-    "Row",
     "RowProblem",
     "Rows",
     "begin",

@@ -32,14 +32,14 @@ class RowProblem(NamedTuple):
     reason: str
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """A row of a file that is not parsed yet. `line` is the number of its first line, from 1."""
 
     line: int
     text: str
 
 
-Rows = list[Row]
+Rows = list[FileRow]
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ def _records(part: FilePart, run: FileImport) -> Rows:
     """Return all records of a part, also blank ones, with the cells that a person mended."""
     text = bytes(part.content or b"").decode()
     lines = numbered_records(text, part.first_line, run.delimiter, run.line_limit)
-    rows = [Row(number, record) for number, record in lines]
+    rows = [FileRow(number, record) for number, record in lines]
     if run.mends and part.problems:
         return mending.mended(rows, part.problems, run.mends, run.columns, run.delimiter)
     return rows

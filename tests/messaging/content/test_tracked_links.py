@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from messaging.content import tracked_links
-from messaging.content.tracked_links import CLICK, MAX_URL_LENGTH, OPEN, Target
+from messaging.content.tracked_links import CLICK, MAX_URL_LENGTH, OPEN, TrackedTarget
 from messaging.links import BadLink
 
 DELIVERY = UUID("01a1fe52-0000-7000-8000-000000000001")
@@ -116,7 +116,7 @@ def test_the_image_is_the_last_of_the_body(html: str, around: tuple[str, str]) -
         image,
     )
     assert token
-    assert tracked_links.read(OPEN, token[1]) == Target(DELIVERY)
+    assert tracked_links.read(OPEN, token[1]) == TrackedTarget(DELIVERY)
 
 
 def token(url: str = "https://x.example") -> str:
@@ -125,7 +125,7 @@ def token(url: str = "https://x.example") -> str:
 
 def test_no_token_can_be_changed() -> None:
     own = token()
-    assert tracked_links.read(CLICK, own) == Target(DELIVERY, "https://x.example")
+    assert tracked_links.read(CLICK, own) == TrackedTarget(DELIVERY, "https://x.example")
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for place in range(len(own) - 1):  # of the last letter some bits say nothing
         other = letters[(letters.index(own[place]) + 1) % 64]
@@ -155,7 +155,7 @@ def test_a_token_outlives_the_rotation_of_keys(settings) -> None:
     own = token()
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another"
-    assert tracked_links.read(CLICK, own) == Target(DELIVERY, "https://x.example")
+    assert tracked_links.read(CLICK, own) == TrackedTarget(DELIVERY, "https://x.example")
     settings.SECRET_KEY_FALLBACKS = []
     with pytest.raises(BadLink):
         tracked_links.read(CLICK, own)

@@ -11,7 +11,7 @@ from liquid.undefined import UNDEFINED, Undefined
 from liquid.utils import ReadOnlyChainMap
 
 from messaging.content.rendering.limits import WEIGHT_LIMIT
-from messaging.content.rendering.meter import Meter
+from messaging.content.rendering.meter import RenderMeter
 from messaging.content.rendering.values import weigh
 
 _NONE: list[str] = []
@@ -43,7 +43,7 @@ class Buffer:
 
     __slots__ = ("meter", "parts")
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: RenderMeter) -> None:
         self.meter = meter
         self.parts: list[str] = []
 
@@ -77,7 +77,7 @@ class Context(RenderContext):
         template: BoundTemplate,
         *,
         data: Mapping[str, object],
-        meter: Meter,
+        meter: RenderMeter,
         missing: dict[str, None],
     ) -> None:
         self.meter = meter

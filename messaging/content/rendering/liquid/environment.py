@@ -2,7 +2,7 @@
 
 The parser, tags and expressions are python-liquid's. Look-up, output, buffers, loops and filters
 are replaced through its extension points (a tag's `node_class`, a template's context in
-`context.py`, the registers of tags and filters), so that each is charged to the `Meter`.
+`context.py`, the registers of tags and filters), so that each is charged to the `RenderMeter`.
 """
 
 import re

@@ -23,9 +23,9 @@ from messaging.content.rendering.limits import (
     NUMBER_LIMIT,
     TEXT_LIMIT,
     WEIGHT_LIMIT,
-    Meter,
 )
 from messaging.content.rendering.liquid import arithmetic
+from messaging.content.rendering.meter import RenderMeter
 from messaging.content.rendering.values import flatten, joined, text_of, weigh
 
 Filter = Callable[..., object]
@@ -150,7 +150,7 @@ def _bounded(name: str, function: Filter) -> Filter:
     """Wrap a filter so that its input and result are checked and charged to the meter."""
     guard, extra_cost = _GUARDS.get(name), _EXTRA_COSTS.get(name)
 
-    def call(meter: Meter, value: object, *args: object, **options: object) -> object:
+    def call(meter: RenderMeter, value: object, *args: object, **options: object) -> object:
         meter.spend(2 + _cost(value) + (extra_cost(value) if extra_cost else 0))
         for argument in args:
             meter.spend(_cost(argument))

@@ -23,7 +23,7 @@ from messaging.content.rendering.html.url_schemes import safe_url
 from messaging.content.rendering.liquid.audit import audit, expressions, walk
 from messaging.content.rendering.liquid.context import Buffer, Context
 from messaging.content.rendering.liquid.environment import HTML, TEXT, BoundedOutputNode, RenderNode
-from messaging.content.rendering.meter import Meter
+from messaging.content.rendering.meter import RenderMeter
 from messaging.content.rendering.source import pieces
 
 PARTIALS_LIMIT = 50
@@ -207,7 +207,7 @@ def _variable(node: Node) -> Variable | None:
 
 
 def render(
-    text: Text | str, data: Mapping[str, object], meter: Meter, missing: dict[str, None]
+    text: Text | str, data: Mapping[str, object], meter: RenderMeter, missing: dict[str, None]
 ) -> str:
     """Render a text with plain data (`values.snapshot`); add missing variables to `missing`.
 
