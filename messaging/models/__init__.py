@@ -21,14 +21,13 @@ from messaging.models.people import (
     ConsentEntry,
     ConsentEntryInTest,
     LedgerCheck,
-    PrivacyFile,
-    PrivacyRequest,
     Suppression,
     SuppressionImport,
     SuppressionImportPart,
     SuppressionInTest,
 )
 from messaging.models.policy import Category, Pause, ProviderAccount, SenderDomain, SendingRules
+from messaging.models.privacy import PrivacyFile, PrivacyRequest
 from messaging.models.provider_history import CallbackLogEntry, CircuitChange
 from messaging.models.receipts import Callback, Hit, InboundSmsParts, ProviderReference
 from messaging.models.statistics import CountedOutcome, CountedUntil, HourCount, MinuteCount

@@ -42,6 +42,7 @@ from messaging.content.rendering.limits import QUICK, Limits
 from messaging.content.rendering.liquid import FILTERS, TAGS
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.rendered import RenderedEmail, RenderedPush, RenderedSms
+from messaging.content.rendering.schema_rules import schema_problem
 from messaging.content.rendering.segments import SmsSize, non_gsm_characters, segments
 from messaging.content.rendering.variables import (
     TOO_LONG,
@@ -49,7 +50,6 @@ from messaging.content.rendering.variables import (
     defaults,
     missing_variables,
     quick_problems,
-    schema_problem,
 )
 
 __all__ = [

@@ -23,10 +23,10 @@ from messaging.content.rendering.liquid import Text
 from messaging.content.rendering.meter import RenderMeter
 from messaging.content.rendering.mjml import compile_mjml
 from messaging.content.rendering.rendered import Content, RenderedEmail, RenderedPush, RenderedSms
+from messaging.content.rendering.schema_rules import schema_problem
 from messaging.content.rendering.segments import segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
-from messaging.content.rendering.variables import schema_problem
 from messaging.domain.sentences import sentence
 from rme.core import push_data
 

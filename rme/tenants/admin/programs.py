@@ -37,6 +37,12 @@ class ProgramForm(TenantForm):
             )
 
 
+class RequestWithSecret(HttpRequest):
+    """A request that has created a secret, which its response shows once."""
+
+    new_secret: str
+
+
 def listed(rights: Sequence[Permission]) -> str:
     """Return the labels of rights, separated by semicolons."""
     return "; ".join(str(each.label) for each in rights)

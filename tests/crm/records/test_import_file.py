@@ -27,11 +27,6 @@ pytestmark = pytest.mark.django_db
 NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
-@pytest.fixture
-def org(db):
-    return factories.organization()
-
-
 def run(org, model, text, part_rows=1000):
     """Import a file to its end; gives its counts and its bad rows."""
     file = io.BytesIO(text.encode())

@@ -9,24 +9,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from rme.core.cache import TtlCache
-from rme.crm.models import (
-    Account,
-    Contact,
-    RecordImport,
-)
+from rme.crm.models import Account, Contact, RecordImport
 from rme.crm.records import import_file
 from rme.tenants import imports
 from rme.tenants.models import Membership
 from tests import audited, factories
+from tests.crm.records.import_scene import finish, odd, upload
 from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
-
-
-@pytest.fixture
-def org(db):
-    return factories.organization()
 
 
 @pytest.mark.promise("embedded-8")
@@ -57,24 +49,6 @@ def test_a_file_is_imported_by_a_person(org, redis):
         ("editor", "IMPORTED", "dry run of 2 rows started"),
         ("editor", "IMPORTED", "2 rows started"),
     ]
-
-
-PEOPLE = (
-    "Stamm;E-Mail;Notes\nLovelace;ADA@simulator.rme.test;x\nHopper;h@x.example;y\n;z@x.example;\n"
-)
-
-
-def upload(editor, org, text=PEOPLE):
-    file = SimpleUploadedFile("people.csv", text.encode())
-    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
-    return answer["Location"]
-
-
-def finish():
-    while import_file.import_next_part():
-        pass
-    run = RecordImport.objects.get()
-    return run.state, run.added, run.replaced, run.rejected
 
 
 CHOSEN = {"column_0": "lastName", "column_1": "email", "column_2": "", "by_email": "on"}
@@ -218,32 +192,6 @@ def test_the_sample_of_a_prepared_file_shows_whole_rows(org):
     assert imports.sample(made) == [["Multi\nLine", "m@sink.test"], ["B", "b@sink.test"]]
 
 
-ODD = (
-    "Nachname;Vorname;E-Mail;Handy;Sprache;Kundennr\n"
-    "Müller;Ada;ada@x.example;079 399 29 30;de-CH;1\n"
-    ";Bob;bob@x.example;079 399 29 31;Deutsch;2\n"
-    "Roth;Eve;eve@x.example;n/a;de;3\n"
-    ";Max;nobody;079 399 29 32;Deutsch;4\n"
-)
-
-
-def odd(editor, org):
-    """Upload a German spreadsheet's file, and let its check end; return its page's address."""
-    org.region = "CH"
-    org.save()
-    TtlCache.clear_all()
-    file = SimpleUploadedFile("kunden.csv", ODD.encode("cp1252"))
-    answer = editor.post(page(Contact, "new_import"), {"organization": org.pk, "file": file})
-    assert finish() == ("DONE", 1, 0, 3)
-    return answer["Location"]
-
-
-def mend(editor, url, do, **mends):
-    """Fill in the form of a check as its page shows it."""
-    seen = editor.get(url).context["form"]["seen"].value()
-    return editor.post(url, {"seen": seen, "do": do, **mends})
-
-
 def test_columns_are_guessed_and_the_file_is_checked_at_once(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     shown = editor.get(odd(editor, org))
@@ -294,88 +242,6 @@ def test_files_as_spreadsheets_save_them_become_contacts(
     }
 
 
-def test_reasons_of_bad_rows_are_counted_with_their_values(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    shown = editor.get(odd(editor, org))
-    rows = [(each.reason.column, each.reason.rows) for each in shown.context["form"].rows()]
-    assert rows == [("language", 2), ("lastName", 2), ("email", 1), ("mobile", 1)]
-    text = shown.content.decode()
-    for words in ("Deutsch", "nobody", "n/a", "Use for last name in all 2 rows"):
-        assert words in text
-
-
-def test_bad_rows_are_mended_without_a_second_upload(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    mends = {"use_0_0": "de", "use_1_0": "Unknown", "empty_3": "on"}
-    assert mend(editor, url, "again", **mends).status_code == 302
-    assert finish() == ("DONE", 3, 0, 1)
-    assert not Contact.objects.exists()
-    assert mend(editor, url, "import", use_0_0="max@x.example").status_code == 302
-    assert finish() == ("DONE", 4, 0, 0)
-    names = ("last_name", "first_name", "email", "mobile", "language")
-    assert list(Contact.objects.order_by("first_name").values_list(*names)) == [
-        ("Müller", "Ada", "ada@x.example", "+41793992930", "de_CH"),
-        ("Unknown", "Bob", "bob@x.example", "+41793992931", "de"),
-        ("Roth", "Eve", "eve@x.example", "", "de"),
-        ("Unknown", "Max", "max@x.example", "+41793992932", "de"),
-    ]
-
-
-def test_refused_cell_with_a_nul_is_shown_and_mended(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = upload(editor, org, "lastName,email\nL,a\0b\n")
-    assert finish() == ("DONE", 0, 0, 1)
-    assert "Instead of a\ufffdb (1 row)" in editor.get(url).content.decode()
-    mend(editor, url, "import", use_0_0="a@b.example")
-    assert finish() == ("DONE", 1, 0, 0)
-
-
-def test_rows_that_are_not_mended_are_skipped_and_reported(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    mend(editor, url, "import", use_0_0="de")
-    run = RecordImport.objects.get()
-    assert list(imports.rejected_rows(run))[1:] == []  # no part is imported yet
-    assert finish() == ("DONE", 1, 0, 3)
-    assert [row[:2] for row in list(imports.rejected_rows(run))[1:]] == [
-        ("3", "lastName"), ("4", "mobile"), ("5", "lastName"), ("5", "email"),
-    ]  # fmt: skip
-    assert "Deutsch" not in str(list(run.parts.values_list("problems", flat=True)))
-
-
-def test_mend_of_an_earlier_check_is_refused(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    seen = editor.get(url).context["form"]["seen"].value()
-    mend(editor, url, "again", use_0_0="de")
-    assert finish() == ("DONE", 1, 0, 3)
-    for do in ("again", "import"):
-        for fields in ({"seen": seen}, {"seen": seen, "use_0_0": "Unknown"}, {"empty_2": "on"}):
-            shown = editor.post(url, {**fields, "do": do}, follow=True)
-            assert "was checked again in the meantime" in shown.content.decode()
-            assert not any(row.fields[0].value() for row in shown.context["form"].rows())
-    run = RecordImport.objects.get()
-    assert (run.state, run.dry_run) == ("DONE", True)
-
-
-def test_second_press_of_a_button_does_not_cancel_the_import(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    for do in ("again", "import", "columns", "discard"):
-        assert editor.post(url, {"do": "again"}).status_code == 302
-        assert editor.post(url, {"do": do}).status_code == 302
-        assert finish() == ("DONE", 1, 0, 3)
-
-
-def test_value_that_is_no_better_is_refused_at_its_field(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    shown = mend(editor, url, "import", use_0_0="Swiss")
-    assert shown.context["form"].errors == {"use_0_0": ["Is not a language like en_GB or de."]}
-    assert RecordImport.objects.get().dry_run
-
-
 def test_columns_are_changed_without_a_second_upload(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = odd(editor, org)
@@ -409,16 +275,6 @@ def test_value_is_fixed_for_a_column_that_the_file_lacks(org, redis):
     assert Contact.objects.values_list(*names).get() == (
         "Unknown", "a@x.example", "de", "Europe/Zurich",
     )  # fmt: skip
-
-
-def test_discarded_check_does_not_claim_that_rows_were_imported(org, redis):
-    editor = person("editor", org, Role.OPERATOR)
-    url = odd(editor, org)
-    editor.post(url, {"do": "discard"})
-    text = editor.get(url).content.decode()
-    assert "Discarded, nothing imported" in text
-    assert "Added" not in text
-    assert "Discarded, nothing imported" in editor.get(page(Contact, "imports")).content.decode()
 
 
 def test_running_check_says_that_nothing_stays(org, redis):
