@@ -106,11 +106,6 @@ def _field(kind: str, name: str, info: FieldInfo) -> forms.Field:
     return forms.CharField(**common, initial=_default(info), widget=_widget(name, info))
 
 
-def setting_names(kind: str) -> list[str]:
-    """Return the names of the form fields of a kind's settings, in the provider's order."""
-    return [setting_name(kind, name) for name in providers.REGISTRY[kind].Settings.model_fields]
-
-
 SECRET_FIELDS = frozenset(
     setting_name(kind, name)
     for kind, provider in providers.REGISTRY.items()
