@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from rme.celery import app
-from rme.deploy_checks import unreachable_servers
+from rme.core.environment.deploy_checks import unreachable_servers
 
 
 class AdminSite(UnfoldAdminSite):

@@ -146,7 +146,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 LOGOUT_REDIRECT_URL = ACCOUNT_LOGOUT_REDIRECT_URL = "admin:login"
-ACCOUNT_RATE_LIMITS = False  # `rme.tenants.access.logins` limits, for all processes together
+ACCOUNT_RATE_LIMITS = False  # `rme.tenants.access.limits.logins` limits, for all processes together
 USERSESSIONS_ADAPTER = "rme.tenants.access.audited.SessionsAdapter"
 MFA_ADAPTER = "rme.tenants.access.adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

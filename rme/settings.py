@@ -158,7 +158,7 @@ SESSION_SECONDS = _integer("SESSION_SECONDS", 86400)
 ACTING_SECONDS = _integer("ACTING_SECONDS", 1800)
 """How long a person may act as another user at most."""
 LOGIN_FAILURES = _integer("LOGIN_FAILURES", 5)
-"""Wrong passwords in five minutes before more must wait; longer spans: `tenants.access.logins`."""
+"""Wrong passwords in five minutes before more must wait; `limits.logins` has longer spans."""
 TOKEN_SECONDS = _integer("TOKEN_SECONDS", 3600)
 TOKENS_PER_MINUTE = _integer("TOKENS_PER_MINUTE", 6000)
 TOKEN_FAILURES_PER_MINUTE = _integer("TOKEN_FAILURES_PER_MINUTE", 120)

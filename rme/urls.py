@@ -13,8 +13,9 @@ from messaging.pages import push_demo
 from rme import metrics, probe_views
 from rme.components import style_guide
 from rme.sidebar import search_pages
-from rme.tenants.access import acting, logins
+from rme.tenants.access import acting
 from rme.tenants.access import pages as access_pages
+from rme.tenants.access.limits import logins
 from rme.tenants.admin import role_page
 from rme.tenants.imports.pages import FilePages
 

@@ -38,9 +38,9 @@ from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
 from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
-from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError
 from rme.core.provider import CallbackRequest, Sms, bounce_classes, bounces, http
+from rme.core.provider.automated_clients import is_machine
 from rme.core.provider.refusals import compile_row
 from rme.crm import folding
 from rme.crm.connectors.odoo.connector import _text_of

@@ -92,7 +92,7 @@ POSTGRESQL_ONLY = {
     "rme/cells/moving/people.py": "another database",
     "rme/cells/pauses.py": "a pause ends and its move with it, in one statement",
     "rme/run/engines.py": "before there is Django",
-    "rme/tenants/access/single_use.py": "an insert that reports whether it was the first",
+    "rme/tenants/access/limits/single_use.py": "an insert that reports whether it was the first",
     "rme/tenants/oauth/tokens.py": "an insert on the condition of another row, locked",
 }
 """Locks, partitions, set-up, other databases, and conditions that the ORM cannot write."""

@@ -4,5 +4,5 @@ Other packages use `templates` (find and activate versions), `compose` (render o
 `drafts` (written by people), `publishing` (reviews, and activation at a time), `rendering`
 (render alone), `outgoing` (render sent messages), `variable_checks`, `costly_steps`, `previews`,
 `samples` (values to try a template with), `catalog`, `inputs` (what callers send), `files`
-(templates as files), `partials`, `links`, `tracked_links` and `brand`.
+(templates as files), `partials` and `tracked_links`.
 """

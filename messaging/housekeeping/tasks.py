@@ -10,7 +10,7 @@ from messaging.store import retention
 from messaging.store.feedback import references
 from messaging.webhooks import delivery_log
 from rme.core.db import availability, clock, partitions
-from rme.tenants.access import guess_limits, single_use
+from rme.tenants.access.limits import guess_limits, single_use
 from rme.tenants.audit import request_log
 from rme.tenants.oauth import applications, tokens
 

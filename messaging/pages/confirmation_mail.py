@@ -6,9 +6,9 @@ from messaging import links
 from messaging.accept import Call, Submission, accept
 from messaging.accept.requests import MESSAGE
 from messaging.accept.results import SendResult
-from messaging.content import brand
 from messaging.domain.policy import TRANSACTIONAL
 from messaging.links import Confirmation
+from messaging.pages import brand
 from messaging.pages.wording import Wording
 from rme.core import errors
 from rme.core.http.parsing import parse

@@ -18,7 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
 from messaging.accept import send_push
-from messaging.content import brand
+from messaging.pages import brand
 from messaging.webhooks import device_events
 from push import devices, vapid
 from push.inputs import read_device

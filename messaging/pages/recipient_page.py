@@ -17,8 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from messaging import links
-from messaging.content import brand
-from messaging.pages import preferences
+from messaging.pages import brand, preferences
 from messaging.pages.preferences import LinkRecipient, PreviewRecipient
 from messaging.pages.wording import DEFAULT_LANGUAGE, LANGUAGES, Wording
 from rme.tenants.organizations import OrganizationRecord

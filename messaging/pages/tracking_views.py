@@ -17,8 +17,8 @@ from messaging.content import tracked_links
 from messaging.content.tracked_links import TrackedTarget
 from messaging.feedback import tasks, tracking
 from messaging.links import BadLink
-from rme.core.automated_clients import is_machine
 from rme.core.errors import ApiError, Unavailable
+from rme.core.provider.automated_clients import is_machine
 
 log = structlog.get_logger(__name__)
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import structlog
 
 from rme.core import addresses, ids
-from rme.core.automated_clients import is_machine
 from rme.core.outcomes import OptOut
 from rme.core.provider import DeliveryReceipt, UnknownCode, bounces, http
+from rme.core.provider.automated_clients import is_machine
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,6 @@ those, and hand the store what to write.
 Other packages use:
 
 - `accepted`: new messages, and the rows that are stored with them
-- `contents`: contents of messages
 - `idempotency`: keys of requests, and the answers to repeat
 - `versions`: versions of templates
 - `policies`: what organizations have decided about sending
@@ -21,7 +20,7 @@ Other packages use:
 - `feedback`: callbacks, providers' own ids, opens and clicks, and what receipts are about
 - `events`: new events, with the webhook deliveries that they cause
 - `webhooks`: webhook deliveries: new ones, claims, results, replays
-- `encodings`: what rows store shorter than it is read
+- `encodings`: what rows store shorter than it is read; contents of messages
 - `event_view`: events, those that are stored and those for which another row stands
 - `archived`: messages that have left PostgreSQL for the archive, if there is one
 - `retention`: deletes what has been kept long enough

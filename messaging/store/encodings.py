@@ -11,7 +11,7 @@
 | `MessageContent.body["sender"]` | a list | domain, local part and name, in this order |
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -142,3 +142,9 @@ def body_of(columns: dict[str, Any]) -> ContentBody:
         domain, local_part, name = sender
         body["sender"] = {"domain": domain, "local_part": local_part, "name": name or ""}
     return body
+
+
+def contents(organization_id: str, message_ids: Collection[UUID]) -> dict[UUID, ContentBody]:
+    """Return the contents of messages that still have one; one query."""
+    rows = MessageContent.objects.filter(pk__in=message_ids, organization_id=organization_id)
+    return {message_id: body_of(body) for message_id, body in rows.values_list("pk", "body")}

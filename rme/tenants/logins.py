@@ -10,7 +10,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
-from rme.tenants.access.logins import LoginAttempt
+from rme.tenants.access.limits.logins import LoginAttempt
 from rme.tenants.audit import Action
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from messaging.content import brand
 from messaging.links import PreferenceLink
 from messaging.models import ConsentEntry
+from messaging.pages import brand
 from tests import factories
 from tests.browser.axe import scrolls_sideways
 

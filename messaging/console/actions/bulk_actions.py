@@ -32,7 +32,7 @@ from messaging.domain.planning import ChannelDecision
 from messaging.domain.statuses import Status
 from messaging.models import BulkAction, Delivery, Event, Message, Suppression
 from messaging.policy import organization_policy
-from messaging.store import contents, encodings
+from messaging.store import encodings
 from messaging.store.idempotency import StoredAnswer
 from rme.core import errors, ids
 from rme.core.db import clock, locks
@@ -240,7 +240,7 @@ def _resend(action: BulkAction, targets: Sequence[UUID]) -> list[Problem]:
     deliveries = list(Delivery.objects.filter(**scope, pk__in=targets))
     message_ids = {row.message_id for row in deliveries}
     messages = {row.pk: row for row in Message.objects.filter(**scope, pk__in=message_ids)}
-    bodies = contents.read(action.organization_id, message_ids)
+    bodies = encodings.contents(action.organization_id, message_ids)
     problems: dict[UUID, str] = dict.fromkeys(targets, gettext_noop("no longer there"))
     by_mode: defaultdict[bool, list[tuple[UUID, Submission]]] = defaultdict(list)
     for row in deliveries:

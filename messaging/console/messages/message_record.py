@@ -10,7 +10,7 @@ from messaging import links
 from messaging.console.access import Viewer
 from messaging.models import Delivery, Message
 from messaging.reports.queries import MessageDetail
-from messaging.store import attempts, contents, encodings
+from messaging.store import attempts, encodings
 from messaging.store.reports.deliveries import DeliveryRow
 
 ATTEMPTS = 500
@@ -41,7 +41,7 @@ def of(viewer: Viewer, detail: MessageDetail, row: DeliveryRow) -> str:
         ],
     }
     if viewer.sees_contents:
-        bodies = contents.read(viewer.organization_id, [row.message_id])
+        bodies = encodings.contents(viewer.organization_id, [row.message_id])
         values["content"] = links.preview_values(bodies.get(row.message_id))
     else:
         del values["message"]["metadata"]

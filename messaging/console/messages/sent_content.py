@@ -9,7 +9,7 @@ from messaging.content import compose, costly_steps, rendering, templates
 from messaging.domain.channels import Channel
 from messaging.domain.contents import ContentBody
 from messaging.policy import organization_policy
-from messaging.store import contents
+from messaging.store import encodings
 from messaging.store.reports.deliveries import DeliveryRow
 from push.active_devices import active_devices
 from rme.core.provider import Email, Push, Sms
@@ -32,7 +32,7 @@ def of(
     organization: OrganizationRecord, row: DeliveryRow, contact: ContactRecord | None
 ) -> SentContent:
     """Return the content of a delivery; three statements at most."""
-    bodies = contents.read(organization.id, [row.message_id])
+    bodies = encodings.contents(organization.id, [row.message_id])
     body: ContentBody | None = links.preview_values(bodies.get(row.message_id))
     if body is None:
         return SentContent(problem=_("The content is no longer stored."))

@@ -29,9 +29,9 @@ from messaging.providers import callbacks
 from messaging.providers.anymail.refusals import clean
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, Service, ServiceName
 from rme.core import exact_json, ids
-from rme.core.automated_clients import is_machine
 from rme.core.outcomes import OptOut
 from rme.core.provider import CallbackRequest, DeliveryReceipt, UnknownCode, bounces, http
+from rme.core.provider.automated_clients import is_machine
 
 log = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ from django.conf import settings
 
 from rme.cells import signatures
 from rme.core.db import clock
-from rme.tenants.access import single_use
+from rme.tenants.access.limits import single_use
 
 COOKIE = "rme_hand_off"
 PURPOSE = "hand-off"

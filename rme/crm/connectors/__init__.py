@@ -1,7 +1,7 @@
 """The registry of platforms. Organizations without a platform of their own use `embedded`.
 
-Other packages import `REGISTRY` and `REMOTE` from here, and the modules `base`,
-`records`, `conditions` and `mapped`.
+Other packages import `REGISTRY` and `REMOTE` from here, and the modules `base`, `records` and
+`conditions`.
 """
 
 from rme.crm.connectors.base import Connector

@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http.request import validate_host
 
 from messaging.reports import checks
-from rme.deploy_checks import servers
+from rme.core.environment.deploy_checks import servers
 
 Line = tuple[str, str | None]
 """The name of a check, and what is wrong; None: nothing."""

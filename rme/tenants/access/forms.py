@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminEmailInputWidget
 
 from rme.core.http.json_field import JsonField
-from rme.tenants.access import logins
+from rme.tenants.access.limits import logins
 
 USED = _("This code was used before. Wait for the next one.")
 

@@ -19,8 +19,8 @@ from django.views.generic import FormView
 from unfold.forms import AuthenticationForm
 
 from rme.core.process import task_requests
-from rme.tenants.access import logins
 from rme.tenants.access.forms import ResetForm
+from rme.tenants.access.limits import logins
 
 PREFIX = "/admin/account/"
 RESET_TASK = "tenants.send_password_reset"

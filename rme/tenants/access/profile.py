@@ -27,7 +27,8 @@ from django.views.decorators.cache import never_cache
 
 from rme.core.process import task_requests
 from rme.tenants import audit
-from rme.tenants.access import logins, mail, sessions
+from rme.tenants.access import mail, sessions
+from rme.tenants.access.limits import logins
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 

@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 
 from rme.core.db import clock
-from rme.tenants.access import single_use
+from rme.tenants.access.limits import single_use
 from rme.tenants.models import ApplicationKey, public_keys
 from rme.tenants.models.public_keys import ALGORITHMS
 from rme.tenants.oauth.clients import Client

@@ -12,7 +12,7 @@ from django.conf import settings
 from oauthlib.oauth2.rfc6749.errors import OAuth2Error
 
 from rme.core.redis.rate_limits import Limit, LimitDecision, limiter
-from rme.tenants.access import guess_limits
+from rme.tenants.access.limits import guess_limits
 
 
 class Throttled(OAuth2Error):

@@ -11,8 +11,7 @@ from django.core.management.base import CommandError
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from rme import deploy_checks
-from rme.core.environment import diagnosis
+from rme.core.environment import deploy_checks, diagnosis
 from rme.core.redis.connection import redis_client
 from tests.ports import free_port
 from tests.service import ROOT

@@ -92,7 +92,7 @@ def test_no_other_place_writes_a_status():
         "messaging/store/webhooks/replays.py",
         "messaging/webhooks/delivery_log.py",
         "messaging/webhooks/replays.py",
-        "rme/tenants/access/guess_limits.py",  # how often somebody guessed
+        "rme/tenants/access/limits/guess_limits.py",  # how often somebody guessed
     ]
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from messaging.content import templates
 from messaging.models import Delivery, Message, Pause, Suppression, TemplateVersion
-from messaging.store import contents
+from messaging.store import encodings
 from rme.tenants.models import Membership
 from tests import audited, factories
 from tests.messaging.console.conftest import url
@@ -72,7 +72,7 @@ def test_own_text_is_previewed_then_sent(ann, org, ada):
     work()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.address) == ("DELIVERED", "ada@person.example")
-    stored = contents.read(org.pk, [delivery.message_id])[delivery.message_id]
+    stored = encodings.contents(org.pk, [delivery.message_id])[delivery.message_id]
     assert stored["content"] == {"subject": "Your seat", "text": "It is 12 B."}
 
 
@@ -103,7 +103,7 @@ def test_message_is_previewed_then_sent_once(ann, org, ada):
     work()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.address) == ("DELIVERED", "ada@person.example")
-    assert contents.read(org.pk, [message.pk])[message.pk]["variables"] == {
+    assert encodings.contents(org.pk, [message.pk])[message.pk]["variables"] == {
         "note": "hello", "count": 3, "paid": False, "size": "M", "items": ["a", "b"],
         "guest": {"name": "Grace"},
     }  # fmt: skip

@@ -11,7 +11,7 @@ from django.test import Client
 
 from rme.core.db import clock
 from rme.core.redis.rate_limits import Limit
-from rme.tenants.access import guess_limits
+from rme.tenants.access.limits import guess_limits
 from rme.tenants.models import GuessCount, User
 
 pytestmark = pytest.mark.django_db

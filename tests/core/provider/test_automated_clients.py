@@ -2,7 +2,7 @@
 
 import pytest
 
-from rme.core.automated_clients import is_machine
+from rme.core.provider.automated_clients import is_machine
 
 WEBKIT = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
 PERSONS = [

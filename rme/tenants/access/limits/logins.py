@@ -30,7 +30,8 @@ from rme.core.db import clock
 from rme.core.http.edge import address_of
 from rme.core.redis.rate_limits import Limit, Script, limiter
 from rme.tenants import audit
-from rme.tenants.access import guess_limits, sessions, single_use
+from rme.tenants.access import sessions
+from rme.tenants.access.limits import guess_limits, single_use
 from rme.tenants.audit import Action
 from rme.tenants.models import User
 
