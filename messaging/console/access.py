@@ -18,8 +18,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from messaging.console.masks import mask, mask_in
 from rme.core import errors
-from rme.core.addresses import mask, mask_in
 from rme.core.process import admission
 from rme.core.process.admission import Owners
 from rme.core.zones import zone

@@ -22,6 +22,7 @@ from messaging.console import access
 from messaging.console.access import Viewer
 from messaging.console.developers.webhook_filter import STATUS, WebhookFilterForm
 from messaging.console.filters import list_page
+from messaging.console.masks import mask_all_in
 from messaging.models import WebhookDelivery, WebhookEndpoint
 from messaging.store.webhooks import contents
 from messaging.webhooks import delivery_log, endpoints, managed_endpoints, outbox, replays
@@ -29,7 +30,6 @@ from messaging.webhooks.delivery_log import WebhookDeliveryFilter
 from messaging.webhooks.managed_endpoints import EndpointScope
 from rme.components.tables import Cell, Column, Target
 from rme.core import errors, ids
-from rme.core.addresses import mask_all_in
 from rme.tenants.access.roles import Permission
 from rme.tenants.admin import shown_once
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
+from messaging.console.masks import mask
 from messaging.models import (
     Category,
     ConsentEntry,
@@ -18,7 +19,6 @@ from messaging.models import (
     WebhookEndpoint,
 )
 from push.models import Device
-from rme.core.addresses import mask
 from rme.crm.models import Account, Contact, Exhibitor
 from rme.crm.models import Event as CrmEvent
 from rme.tenants.models import ApiKey, Application, Invitation, Membership, Organization, User
