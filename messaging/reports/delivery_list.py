@@ -105,11 +105,9 @@ def _rows(
     ]
 
 
-def of_message(
-    organization_id: str, message_id: UUID, *, limit: int, cursor: Cursor | None = None
-) -> DeliveryPage:
-    """Return a page of a message's recipients, in their order; one query."""
-    return find(organization_id, DeliveryFilter(message_id=message_id), limit=limit, cursor=cursor)
+def of_message(organization_id: str, message_id: UUID, *, limit: int) -> DeliveryPage:
+    """Return the first page of a message's recipients, in their order; one query."""
+    return find(organization_id, DeliveryFilter(message_id=message_id), limit=limit)
 
 
 def within(query: DeliveryFilter, statuses: Sequence[str]) -> DeliveryFilter:

@@ -208,7 +208,7 @@ nothing about the host.
 Result = Reply | Failure
 
 
-def retry_after(reply: Reply, *, now: datetime | None = None) -> float | None:
+def retry_after(reply: Reply) -> float | None:
     """Return the seconds until the time of `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
 
     None if there is none, it is neither, or the date is past. The caller has to cap it.
@@ -220,7 +220,7 @@ def retry_after(reply: Reply, *, now: datetime | None = None) -> float | None:
         when = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    seconds = (when.replace(tzinfo=when.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds()
+    seconds = (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 

@@ -158,14 +158,16 @@ class ShortMessage:
         )
 
 
-def bind(
-    system_id: str, password: str, system_type: str, addresses: Address, *, limit: int = 64
-) -> bytes:
-    """Return the body of a bind (§4.1.1). Passwords may exceed the standard's 8 characters."""
+PASSWORD_LIMIT = 64
+"""Characters of a password: services take more than the standard's 8."""
+
+
+def bind(system_id: str, password: str, system_type: str, addresses: Address) -> bytes:
+    """Return the body of a bind (§4.1.1)."""
     return b"".join(
         (
             c_string(system_id, 15),
-            c_string(password, limit),
+            c_string(password, PASSWORD_LIMIT),
             c_string(system_type, 12),
             bytes([0x34, addresses.ton, addresses.npi]),  # the version of the interface
             c_string(addresses.text, 40),
