@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from rme.tenants.models import Invitation, User
 from tests import factories
+from tests.tenants.access.limits.test_logins import CountingHasher, hashed
 from tests.tenants.access.scene import LOGIN, browser, member, with_totp
-from tests.tenants.access.test_logins import CountingHasher, hashed
 from tests.tenants.admin.scene import page
 
 pytestmark = pytest.mark.django_db
