@@ -101,7 +101,8 @@ def test_secret_of_several_lines_is_not_kept(tab, org, live_server):
 def test_double_click_saves_once(tab, journey, org, live_server):
     tab.goto(f"{live_server.url}/admin/console/acme/contacts/new/")
     journey.fill("Last name", "Lovelace")
-    tab.get_by_role("button", name="Save", exact=True).dblclick()
+    button = tab.get_by_role("button", name="Save", exact=True)
+    button.evaluate("(button) => { button.click(); setTimeout(() => button.click(), 30); }")
     expect(tab.get_by_text("Lovelace is saved.")).to_be_visible()
     assert Contact.objects.count() == 1
 
