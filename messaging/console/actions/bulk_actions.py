@@ -96,7 +96,7 @@ def start(
         "user_id": viewer.user.pk,
     }
     with transaction.atomic():
-        locks.until_commit([f"bulk action of {viewer.user.pk}"])
+        locks.until_commit([f"bulk_actions {viewer.user.pk}"])
         just_now = ids.at_least(clock.now() - AGAIN)
         if action := BulkAction.objects.filter(**order, pk__gte=just_now).first():
             return action
