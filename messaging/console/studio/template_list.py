@@ -107,7 +107,7 @@ def _state(line: TemplateLine) -> Cell:
 COLUMNS: list[Column[TemplateLine]] = [
     Column("template", _("Template"), lambda line: Cell(line.name), "wide"),
     Column("state", _("State"), _state, "wide"),
-    Column("languages", _("Languages"), lambda line: Cell(line.language_names), "medium"),
+    Column("languages", _("Languages"), lambda line: Cell(line.language_names), "wide"),
     Column("channels", _("Channels"), lambda line: Cell(line.channel_names)),
     Column("category", _("Category"), lambda line: Cell(line.category)),
     Column("author", _("Draft by"), lambda line: Cell(line.authors), is_shown=False),
