@@ -9,4 +9,8 @@
 - `secret_files`: secrets that files hold
 - `tracing_settings`: whether traces are made
 - `secret_key`: the deployment's key where the environment sets no key
+- `values`: switches, lists, numbers and the service's own URL
+- `diagnosis`: why PostgreSQL or Redis can't be reached
+- `deploy_checks`: whether they answer, for `check --deploy` and `doctor`
+- `plain_errors`: one line instead of a traceback if a process can't start
 """
