@@ -81,7 +81,7 @@ def test_a_test_send_is_for_a_device_of_the_accounts_platform(owner, org):
     owner.post(url("new_provider", "apns"), form("apns", **APNS))
     row = ProviderAccount.objects.get()
     answer = owner.post(url("provider", row.pk), {"do": "test", "to": "no-token"}, follow=True)
-    assert b"Gone: BadDeviceToken" in answer.content
+    assert b"The address is gone: BadDeviceToken" in answer.content
 
 
 @pytest.mark.promise("devices-2")

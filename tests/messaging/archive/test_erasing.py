@@ -103,6 +103,6 @@ def test_rewritten_file_is_discarded_if_an_erasure_came_in_between(org, ada, bob
 
 def test_the_command_counts_files(org, ada, filled):
     scene.move()
-    shown = run("erase_contact", str(ada.pk), org=org.pk)
+    shown = run("erase_contact", str(ada.pk), organization=org.pk)
     assert "archive files         1" in shown
     assert ArchiveErasure.objects.count() == 0

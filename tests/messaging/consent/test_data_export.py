@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.promise("embedded-6")
 def test_export_contains_all_data_of_one_person_only(api, org, ada, bob):
     alone, both = fill(api, org, ada, bob)
-    found = json.loads(run("export_contact", str(ada.pk), org=org.pk))
+    found = json.loads(run("export_contact", str(ada.pk), organization=org.pk))
     assert {name: len(rows) for name, rows in found.items() if isinstance(rows, list)} == {
         "cases": 1,
         "registrations": 1,
@@ -59,11 +59,11 @@ def test_export_contains_all_data_of_one_person_only(api, org, ada, bob):
 
 def test_export_file_is_readable_by_its_owner_only(api, org, ada, tmp_path):
     path = tmp_path / "ada.json"
-    assert run("export_contact", str(ada.pk), org=org.pk, output=path) == ""
+    assert run("export_contact", str(ada.pk), organization=org.pk, output=path) == ""
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_bytes())["contact"]["id"] == str(ada.pk)
     with pytest.raises(CommandError, match="File exists"):
-        call_command("export_contact", str(ada.pk), org=org.pk, output=path)
+        call_command("export_contact", str(ada.pk), organization=org.pk, output=path)
 
 
 def test_export_has_numbers_beyond_64_bits(org, ada):

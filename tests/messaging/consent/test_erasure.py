@@ -192,7 +192,7 @@ def test_another_organization_cannot_erase_or_export_the_person(api, org, ada, b
     assert erasure.erase("other", str(ada.pk)) == erasure.Erased(NOTHING, under_way=0)
     assert stored() == before
     with pytest.raises(CommandError, match="Nothing is stored"):
-        call_command("export_contact", str(ada.pk), org="other")
+        call_command("export_contact", str(ada.pk), organization="other")
 
 
 def test_webhook_deliveries_are_erased_and_not_added(api, org, ada, bob):
@@ -203,7 +203,7 @@ def test_webhook_deliveries_are_erased_and_not_added(api, org, ada, bob):
     attempts = [{"at": None, "status": 500, "ms": 1, "error": None, "answer": SECRET}]
     (own,) = WebhookDelivery.objects.filter(event_id__in=_events_of(ada))
     WebhookDelivery.objects.filter(pk=own.pk).update(attempts=attempts)
-    (exported,) = json.loads(run("export_contact", str(ada.pk), org=org.pk))["messages"]
+    (exported,) = json.loads(run("export_contact", str(ada.pk), organization=org.pk))["messages"]
     assert [(row["type"], row["attempts"]) for row in exported["webhook_deliveries"]] == [
         ("message.accepted", attempts)
     ]
@@ -237,22 +237,22 @@ def test_statements_do_not_grow_with_the_messages(api, org, ada, count):
 def test_the_command_counts_and_erases_only_with_yes(api, org, ada, bob):
     fill(api, org, ada, bob)
     before = stored()
-    counted = run("erase_contact", str(ada.pk), org=org.pk)
+    counted = run("erase_contact", str(ada.pk), organization=org.pk)
     assert stored() == before
     assert counted.endswith("Nothing was erased yet. To erase it for good, add --yes.\n")
-    erased = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
+    erased = run("erase_contact", str(ada.pk), organization=org.pk, yes=True)
     assert counted.startswith(erased)
     assert erased.splitlines()[2].split() == ["contacts", "1"]
     assert list(PrivacyRequest.objects.values_list("kind", "state", "recorded_by", "result")) == [
         ("ERASURE", "DONE", "command-line", audited.entries()[-1].values.text)
     ]
-    again = run("erase_contact", str(ada.pk), org=org.pk, yes=True)
+    again = run("erase_contact", str(ada.pk), organization=org.pk, yes=True)
     assert {line.split()[1] for line in again.splitlines()} == {"0"}
 
 
 def test_the_command_names_an_unknown_organization(db):
     with pytest.raises(CommandError, match="There is no organization"):
-        call_command("erase_contact", "x", org="nobody")
+        call_command("erase_contact", "x", organization="nobody")
 
 
 def test_a_contact_of_another_platform_is_erased_here(api, org):

@@ -158,7 +158,7 @@ def test_the_export_of_a_person_and_the_list_of_messages(org, ada, root, tmp_pat
     text = f"{links.preferences_url(link.token)}. {links.confirmation_url(confirmation.token)}!"
     sent = Api(org).send(message(ada, template=None, content={"subject": text, "text": text}))
     assert sent.status_code == 202
-    call_command("export_contact", str(ada.pk), org=org.pk, output=tmp_path / "ada.json")
+    call_command("export_contact", str(ada.pk), organization=org.pk, output=tmp_path / "ada.json")
     exported = (tmp_path / "ada.json").read_text()
     (found,) = orjson.loads(exported)["messages"]
     assert found["content"]["content"]["text"].endswith("!")
@@ -246,7 +246,7 @@ def test_pages_and_exports_show_no_escaped_link(org, ada, root, tmp_path):
     text = " ".join(f"https://r.example/?u={quote(quote(each, ''), '')}" for each in addresses)
     content = {"subject": text, "text": text, "html": f"<a href='{entities(text)}'>x</a>"}
     assert Api(org).send(message(ada, template=None, content=content)).status_code == 202
-    call_command("export_contact", str(ada.pk), org=org.pk, output=tmp_path / "ada.json")
+    call_command("export_contact", str(ada.pk), organization=org.pk, output=tmp_path / "ada.json")
     key = Message.objects.get().pk
     seen = {
         "list": root.get(url("messages")),
