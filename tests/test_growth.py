@@ -38,6 +38,7 @@ from messaging.providers.ses import ERRORS
 from messaging.providers.ses import _refused as ses_refused
 from push import device_tokens, endpoints
 from rme.core import addresses, csv_lines
+from rme.core.environment import diagnosis
 from rme.core.errors import ApiError
 from rme.core.provider import CallbackRequest, Sms, bounce_classes, bounces, http
 from rme.core.provider.automated_clients import is_machine
@@ -72,6 +73,9 @@ MADE_LATER: dict[str, list[re.Pattern[Any]]] = {
             service.no_complaint[1],
             service.not_sent[1],
         )
+    ],
+    "rme/core/environment/diagnosis.py: re.search(pattern, text, re.IGNORECASE)": [
+        re.compile(pattern, re.IGNORECASE) for pattern, _ in diagnosis._REASONS
     ],
     "messaging/content/rendering/mjml/compiler.py: re.compile(f'{self.prefix}(\\\\d+)x')": [
         compiler._Placeholders("")._pattern
