@@ -7,6 +7,7 @@ from rme.core.cache import TtlCache
 from rme.crm import people
 from rme.crm.models import Contact, Platform
 from tests import factories
+from tests.plans import explained
 
 pytestmark = pytest.mark.django_db
 
@@ -164,14 +165,7 @@ def test_people_are_found_by_indexes(org, text, indexes):
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {Contact._meta.db_table}")  # plans depend on no other test's rows
     suggested(org, "x")  # settings are cached from here on
-    plans = []
-
-    def explain(execute, statement, params, many, context):
-        execute(f"EXPLAIN {statement}", params, many, context)
-        plans.extend(line for (line,) in context["cursor"].fetchall())
-        return execute(statement, params, many, context)
-
-    with connection.execute_wrapper(explain):
+    with explained() as plans:
         people.suggest(org.pk, text, limit=10, by_parts=True)
     assert {name for name in indexes if any(f" {name} " in line for line in plans)} == indexes
     assert [line for line in plans if "Seq Scan" in line] == []

@@ -1,12 +1,12 @@
 """The contacts of an organization: those of the embedded platform, or a search of a remote one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 from django import forms
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext
@@ -26,10 +26,10 @@ from rme.tenants.access.roles import Permission
 from rme.tenants.organizations import languages
 
 PAGE = 50
+MATCHES = 1000
+"""The most contacts that a search lists."""
 TICKED = "contact"
 """The field of the boxes."""
-SEARCHED = ("first_name", "last_name", "email", "mobile", "phone")
-"""The fields of which a search also finds a part, if no contact is found by its beginning."""
 Row = Contact | ContactRecord
 
 
@@ -46,6 +46,15 @@ class ContactFilterForm(FilterForm):
             ("account", _("Account")),
         ],
     )
+
+
+class ContactPage(NamedTuple):
+    """Contacts, and the id after which the next page begins; None on the last."""
+
+    rows: Sequence[Row] = ()
+    following: UUID | None = None
+    is_cut: bool = False
+    """Whether more contacts may match than a search lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +95,30 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     form = ContactFilterForm(request.GET)
     form.is_valid()
     is_embedded = platforms.get(viewer.organization_id).kind == platforms.EMBEDDED
-    rows: list[Row] = []
-    problem, following = "", None
-    if is_embedded:
-        rows, following = _embedded(viewer, form, ids.parse(request.GET.get("after", "")))
-    else:
+    page, problem = ContactPage(), ""
+    if not is_embedded:
         del form.fields["missing"]
-        try:
-            rows = [*people.find(viewer.organization_id, _text(form), limit=PAGE)]
-        except errors.Unavailable as error:
-            problem = error.message
+    try:
+        if is_embedded:
+            page = _embedded(viewer, form, ids.parse(request.GET.get("after", "")))
+        else:
+            page = ContactPage(people.find(viewer.organization_id, _text(form), limit=PAGE))
+    except errors.Unavailable as error:
+        problem = error.message
     return list_page.show(
         request,
         viewer,
         "people/contacts",
         gettext("Contacts"),
         columns=_columns(is_embedded=is_embedded),
-        lines=[_line(viewer, row) for row in rows],
+        lines=[_line(viewer, row) for row in page.rows],
         target=partial(_target, viewer),
         ticks=TICKED if is_embedded and viewer.may_change_people else "",
         form=form,
         is_embedded=is_embedded,
         problem=problem,
-        following=following,
+        following=page.following,
+        cut_after=MATCHES if page.is_cut else 0,
     )
 
 
@@ -116,22 +126,20 @@ def _text(form: ContactFilterForm) -> str:
     return str(form.cleaned_data.get("person", ""))
 
 
-def _embedded(
-    viewer: Viewer, form: ContactFilterForm, cursor: UUID | None
-) -> tuple[list[Row], UUID | None]:
-    """Return a page of stored contacts, and the id after which the next page begins."""
-    rows = Contact.objects.filter(organization_id=viewer.organization_id)
+def _embedded(viewer: Viewer, form: ContactFilterForm, cursor: UUID | None) -> ContactPage:
+    """Return a page of stored contacts, the newest first. Raise Unavailable."""
+    contacts, is_cut = Contact.objects.filter(organization_id=viewer.organization_id), False
     if text := _text(form):
-        contacts = people.find(viewer.organization_id, text, limit=PAGE)
-        parts = [Q(**{f"{name}__icontains": text}) for name in SEARCHED]
-        condition = Q(pk__in=[each.id for each in contacts])
-        rows = rows.filter(condition if contacts else Q(*parts, _connector=Q.OR))
+        by_parts = viewer.sees_addresses
+        matches = people.suggest(viewer.organization_id, text, limit=MATCHES + 1, by_parts=by_parts)
+        contacts = contacts.filter(pk__in=[match.id for match in matches[:MATCHES]])
+        is_cut = len(matches) > MATCHES
     if missing := form.cleaned_data.get("missing"):
-        rows = rows.filter(**{missing: None if missing == "account" else ""})
+        contacts = contacts.filter(**{missing: None if missing == "account" else ""})
     if cursor:
-        rows = rows.filter(pk__lt=cursor)
-    page = list(rows.select_related("account").order_by("-pk")[: PAGE + 1])
-    return [*page[:PAGE]], page[PAGE - 1].pk if len(page) > PAGE else None
+        contacts = contacts.filter(pk__lt=cursor)
+    rows = list(contacts.select_related("account").order_by("-pk")[: PAGE + 1])
+    return ContactPage(rows[:PAGE], rows[PAGE - 1].pk if len(rows) > PAGE else None, is_cut)
 
 
 def _line(viewer: Viewer, row: Row) -> ContactLine:

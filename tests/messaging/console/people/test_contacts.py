@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from messaging.console.people import contact_list
 from rme.core.cache import TtlCache
 from rme.crm.models import Account, Contact, Speaker
 from rme.crm.models import Event as CrmEvent
@@ -13,6 +14,7 @@ from tests.crm import remote
 from tests.crm.test_contacts import connect
 from tests.fakes.odoo import OdooServer
 from tests.messaging.console.conftest import url
+from tests.plans import explained
 from tests.tenants.admin.scene import NOW, page, person
 
 pytestmark = pytest.mark.django_db
@@ -167,6 +169,47 @@ def test_list_is_paged_with_as_many_statements_for_many(root, org):
     assert counts[0] == counts[1]
     second = root.get(url("contacts"), {"after": str(first.context["following"])})
     assert (len(second.context["lines"]), second.context["following"]) == (10, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("nobody", "contact_by_words"),
+        ("first2999", "contact_by_words"),
+        ("zzz@x.ex", "contact_by_email_start"),
+        ("0000", "contact_by_words"),
+    ],
+)
+def test_search_reads_contacts_by_indexes(root, org, text, index):
+    rows = (
+        Contact(
+            organization=org, first_name=f"First{number}", last_name=f"Last{number}",
+            email=f"p{number}@x.example", mobile=f"+4179{number:07}",
+        )
+        for number in range(3000)
+    )  # fmt: skip
+    Contact.objects.bulk_create(rows)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {Contact._meta.db_table}")
+    with explained() as plans:
+        root.get(url("contacts"), {"person": text})
+    scans = [line for line in plans if f" on {Contact._meta.db_table}" in line]
+    assert any(index in line for line in plans)
+    assert [line for line in scans if "Seq Scan" in line] == []
+
+
+def test_search_is_paged_up_to_its_most_matches(root, org, monkeypatch):
+    monkeypatch.setattr(contact_list, "MATCHES", 55)
+    factories.contacts(org, 56)
+    factories.contact(org)
+    first = root.get(url("contacts"), {"person": "first"})
+    second = root.get(
+        url("contacts"), {"person": "first", "after": str(first.context["following"])}
+    )
+    assert [len(page.context["lines"]) for page in (first, second)] == [50, 5]
+    cut = "The list shows 55 of the matching contacts."
+    assert [cut in page.content.decode() for page in (first, second)] == [True, True]
+    assert cut not in root.get(url("contacts"), {"person": "ada"}).content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
