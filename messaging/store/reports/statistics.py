@@ -112,7 +112,8 @@ BY_HASH = (
 )
 NOW = "now_"
 """The prefix of outcomes that say which status deliveries have now, not what happened in a time."""
-_CHANGED = "('sent', 'delivered', 'failed', 'bounced', 'blocked', 'expired', 'cancelled')"
+_CHANGED = """('sent', 'delivered', 'fallback', 'failed', 'bounced', 'blocked', 'expired',
+  'cancelled')"""
 # An id of 65 seconds is its first eight digits.
 # Plan: ranges of the primary keys.
 # Run by: read_changed, for statistics.minutes

@@ -31,13 +31,17 @@ def new_id(moment):
     return UUID(int=ids.at_least(moment).int + next(_numbers))
 
 
-def delivery(accepted_at, /, *, status="SENT", organization="acme", test=False, **fields):
-    """Store a message with one delivery, and return its row as a dictionary."""
-    message_id = new_id(accepted_at)
+def delivery_rows(accepted_at, /, *, status="SENT", organization="acme", test=False, **fields):
+    """Return the rows of a message and of a delivery, as dictionaries."""
+    message = {
+        "id": new_id(accepted_at), "organization_id": organization, "category": "MARKETING",
+        "channels": ["EMAIL"], "strategy": "FIRST_REACHABLE", "test": test,
+        "created_at": accepted_at,
+    }  # fmt: skip
     row = {
         "id": new_id(accepted_at),
         "organization_id": organization,
-        "message_id": message_id,
+        "message_id": message["id"],
         "contact_id": "c",
         "position": 0,
         "category": "MARKETING",
@@ -56,39 +60,43 @@ def delivery(accepted_at, /, *, status="SENT", organization="acme", test=False, 
         "accepted_channel": None,
         **fields,
     }
-    own = {"id": message_id, "organization_id": organization, "category": "MARKETING"}
-    sql.insert(
-        {
-            Message: [
-                own
-                | {"channels": ["EMAIL"], "strategy": "FIRST_REACHABLE", "test": test,
-                   "created_at": accepted_at}
-            ],
-            Delivery: [row],
-        }
-    )  # fmt: skip
+    return message, row
+
+
+def delivery(accepted_at, /, **fields):
+    """Store a message with one delivery, and return its row as a dictionary."""
+    message, row = delivery_rows(accepted_at, **fields)
+    sql.insert({Message: [message], Delivery: [row]})
     return row
 
 
-def event(row, kind, at, **detail):
-    """Store an event of a delivery."""
-    values = {
+def event_row(row, kind, at, **detail):
+    """Return the row of an event of a delivery."""
+    return {
         "id": new_id(at), "organization_id": row["organization_id"],
         "message_id": row["message_id"], "delivery_id": row["id"], "type": kind, "at": at,
         "channel": row["channel"], "detail": detail or None,
     }  # fmt: skip
-    sql.insert({Event: [values]})
 
 
-def attempt(row, outcome, at, account_id=7, sent_at=None):
-    """Store an attempt of a delivery."""
-    values = {
+def event(row, kind, at, **detail):
+    """Store an event of a delivery."""
+    sql.insert({Event: [event_row(row, kind, at, **detail)]})
+
+
+def attempt_row(row, outcome, at, account_id=7, sent_at=None):
+    """Return the row of an attempt of a delivery."""
+    return {
         "id": new_id(at), "organization_id": row["organization_id"],
         "message_id": row["message_id"], "delivery_id": row["id"], "fence": 1,
         "channel": row["channel"], "provider": "p", "account_id": account_id,
         "outcome": outcome, "started_at": at, "sent_at": sent_at,
     }  # fmt: skip
-    sql.insert({Attempt: [values]})
+
+
+def attempt(row, outcome, at, **fields):
+    """Store an attempt of a delivery."""
+    sql.insert({Attempt: [attempt_row(row, outcome, at, **fields)]})
 
 
 def begin(moment=START):

@@ -91,6 +91,17 @@ def test_late_changes_move_a_message_from_one_figure_to_another():
         assert statuses() == {status.lower(): 1}
 
 
+def test_fallback_moves_a_message_back_to_waiting():
+    at = UNTIL - 5 * HOUR
+    row = delivery(at, status="SENT")
+    counted([at])
+    Delivery.objects.filter(pk=row["id"]).update(status="ACCEPTED")
+    event(row, "fallback", UNTIL - timedelta(minutes=3))
+    begin(UNTIL - timedelta(minutes=5))
+    run()
+    assert statuses() == {"accepted": 1}
+
+
 def test_hours_with_many_deliveries_are_counted_every_ten_minutes():
     border = UNTIL - timedelta(minutes=UNTIL.minute % 10)
     at = border - 5 * HOUR
