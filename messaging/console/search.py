@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -22,6 +23,7 @@ from messaging.console.messages import explanations
 from messaging.console.routing import lanes
 from messaging.console.studio import partial_pages, variants
 from messaging.domain.channels import ALL
+from messaging.domain.statuses import Status
 from messaging.models import Delivery, Message, Partial, ProviderAccount, Template
 from messaging.store.archived import archive
 from messaging.store.reports import message_ids
@@ -83,17 +85,22 @@ def find(request: HttpRequest, search: Search) -> tuple[list[Group], list[str]]:
     """Return the results by kind, and what was not searched; twelve statements at most."""
     notes: list[str] = []
     contacts = _people(search, notes)
-    groups = [Group(_("People"), "person", contacts)]
+    groups = [
+        Group(_("People"), "person", _person_results(search.viewer, contacts)),
+        Group(_("Actions"), "bolt", _person_actions(search, contacts)),
+    ]
     if search.identifier:
-        messages = _messages(request, search, search.identifier)
+        rows = _messages(request, search, search.identifier)
         groups += [
-            Group(_("Messages"), "mail", messages),
+            Group(_("Messages"), "mail", _message_results(search.viewer, rows)),
+            Group(_("Actions"), "bolt", _message_actions(search, rows)),
             Group(_("API requests"), "lists", _requests(search, search.identifier)),
         ]
     else:
-        messages = _messages_with(search, notes, is_scanned=not contacts)
+        rows = _messages_with(search, notes, is_scanned=not contacts)
         groups += [
-            Group(_("Messages"), "mail", messages),
+            Group(_("Messages"), "mail", _message_results(search.viewer, rows)),
+            Group(_("Actions"), "bolt", _message_actions(search, rows)),
             Group(_("Suppressions"), "block", _suppressions(search)),
             Group(_("Templates"), "description", _templates(search)),
             Group(_("Partials"), "article", _partials(search)),
@@ -102,26 +109,47 @@ def find(request: HttpRequest, search: Search) -> tuple[list[Group], list[str]]:
     return [group for group in groups if group.results], notes
 
 
-def _people(search: Search, notes: list[str]) -> list[Result]:
-    viewer = search.viewer
-    if not viewer.may(Permission.SEE_MESSAGES):
+def _people(search: Search, notes: list[str]) -> list[ContactRecord]:
+    if not search.viewer.may(Permission.SEE_MESSAGES):
         return []
     try:
-        contacts = _contacts(search)
+        return _contacts(search)
     except errors.Unavailable as error:
         notes.append(error.message)
         return []
+
+
+def _person_results(viewer: Viewer, contacts: Iterable[ContactRecord]) -> list[Result]:
     return [
         Result(
-            contact.name
-            or viewer.shown(contact.email)
-            or viewer.shown(contact.mobile)
-            or _("No name"),
+            _shown_name(viewer, contact),
             ", ".join(filter(None, [viewer.shown(contact.email), viewer.shown(contact.mobile)])),
             explanations.person_url(viewer, contact.id),
         )
         for contact in contacts
     ]
+
+
+def _shown_name(viewer: Viewer, contact: ContactRecord) -> str:
+    addresses = viewer.shown(contact.email), viewer.shown(contact.mobile)
+    return next(filter(None, [contact.name, *addresses]), _("No name"))
+
+
+def _person_actions(search: Search, contacts: Sequence[ContactRecord]) -> list[Result]:
+    """Return what the palette offers to do, if only one person is found."""
+    if not search.is_typing or len(contacts) != 1:
+        return []
+    viewer, (contact,) = search.viewer, contacts
+    name = {"name": _shown_name(viewer, contact)}
+    actions = []
+    if viewer.may_operate:
+        query = urlencode({"recipient": contact.id})
+        url = f"{reverse('console:send', args=[viewer.organization_id])}?{query}"
+        actions.append(Result(_("Send message to {name}").format(**name), "", url))
+    if viewer.may_change_people:
+        url = f"{explanations.person_url(viewer, contact.id)}?open=opt_out"
+        actions.append(Result(_("Record opt-out for {name}").format(**name), "", url))
+    return actions
 
 
 def _contacts(search: Search) -> list[ContactRecord]:
@@ -133,7 +161,7 @@ def _contacts(search: Search) -> list[ContactRecord]:
     return people.find(organization_id, search.term, limit=limit)
 
 
-def _messages(request: HttpRequest, search: Search, identifier: UUID) -> list[Result]:
+def _messages(request: HttpRequest, search: Search, identifier: UUID) -> list[Message]:
     """Return the message with an id, or that of the delivery with it."""
     condition = access.readable(request)
     rows = list(Message.objects.filter(condition, pk=identifier))
@@ -142,10 +170,10 @@ def _messages(request: HttpRequest, search: Search, identifier: UUID) -> list[Re
         rows = list(Message.objects.filter(condition, pk__in=list(deliveries)))
     if not rows and not search.is_typing and (archived := archive().find(condition, identifier)):
         rows = [archived.message]
-    return _message_results(search.viewer, rows)
+    return rows
 
 
-def _messages_with(search: Search, notes: list[str], *, is_scanned: bool) -> list[Result]:
+def _messages_with(search: Search, notes: list[str], *, is_scanned: bool) -> list[Message]:
     """Return messages whose ids begin with what was typed, else the newest that contain it."""
     digits, organization_id = search.part_of_id, search.viewer.organization_id
     if not digits or not search.viewer.may(Permission.SEE_MESSAGES):
@@ -154,7 +182,7 @@ def _messages_with(search: Search, notes: list[str], *, is_scanned: bool) -> lis
     rows = Message.objects.filter(organization_id=organization_id)
     beginning = list(rows.filter(pk__range=bounds).order_by("-pk")[: search.limit])
     if beginning or not is_scanned:
-        return _message_results(search.viewer, beginning)
+        return beginning
     until = time.monotonic() + SCAN_SECONDS
     try:
         keys = message_ids.with_part(organization_id, digits, limit=search.limit, until=until)
@@ -166,7 +194,7 @@ def _messages_with(search: Search, notes: list[str], *, is_scanned: bool) -> lis
             count=number_format(message_ids.SCANNED, force_grouping=True)
         )
     )
-    return _message_results(search.viewer, rows.filter(pk__in=keys).order_by("-pk") if keys else [])
+    return list(rows.filter(pk__in=keys).order_by("-pk")) if keys else []
 
 
 def _message_results(viewer: Viewer, rows: Iterable[Message]) -> list[Result]:
@@ -182,6 +210,18 @@ def _message_results(viewer: Viewer, rows: Iterable[Message]) -> list[Result]:
         )
         for row in rows
     ]
+
+
+def _message_actions(search: Search, rows: Sequence[Message]) -> list[Result]:
+    """Return what the palette offers to do, if only one message is found."""
+    if not search.is_typing or len(rows) != 1 or not search.viewer.may_operate:
+        return []
+    row = rows[0]
+    condition = {"organization_id": search.viewer.organization_id, "message_id": row.pk}
+    if not Delivery.objects.filter(**condition, status=Status.SCHEDULED).exists():
+        return []
+    url = reverse("console:message", args=[row.organization_id, row.pk])
+    return [Result(_("Cancel this scheduled message"), "", f"{url}?open=cancel")]
 
 
 def _requests(search: Search, identifier: UUID) -> list[Result]:

@@ -27,13 +27,14 @@ class Journey:
     def __init__(self, tab: Page) -> None:
         self.tab, self.count = tab, 0
 
-    def search(self, text: str) -> None:
-        """Open the palette by its shortcut, type, and open the first result by Enter."""
+    def search(self, text: str, result: str = "") -> None:
+        """Fill in the search of the bar, and open its first result, or the one with a title."""
+        self.fill(self.tab.locator("#console-search"), text)
         self.count += 1
-        self.tab.keyboard.press("Control+k")
-        expect(self.tab.locator("#console-search")).to_be_focused()
-        self.tab.keyboard.type(text)
-        self.tab.keyboard.press("Enter")
+        if result:
+            self._choose_result(self.tab.get_by_role("option", name=result))
+        else:
+            self.tab.keyboard.press("Enter")
 
     def fill(self, field: Target, text: str) -> None:
         """Fill in a field."""
@@ -85,6 +86,9 @@ class Journey:
     def _choose(self, field: Locator, option: str) -> None:
         field.select_option(label=option)
 
+    def _choose_result(self, option: Locator) -> None:
+        option.click()
+
     def _activate(self, target: Locator, _key: str) -> None:
         target.click()
 
@@ -101,6 +105,12 @@ class KeyboardJourney(Journey):
         self._reach(field)
         self.tab.keyboard.type(option)  # a list goes to what begins so
         expect(field.locator("option:checked")).to_have_text(option)
+
+    def _choose_result(self, option: Locator) -> None:
+        option.wait_for()
+        while option.get_attribute("aria-selected") != "true":
+            self.tab.keyboard.press("ArrowDown")
+        self.tab.keyboard.press("Enter")
 
     def _activate(self, target: Locator, key: str) -> None:
         self._reach(target)

@@ -58,7 +58,7 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     expect(tab.locator(".c-headline")).to_contain_text(
         "Not sent. ada@simulator.rme.test complained"
     )
-    assert journey.count <= 1
+    assert journey.count <= 2
 
 
 def test_open_a_message_from_its_figure(tab, journey, org, live_server):
@@ -74,8 +74,7 @@ def test_open_a_message_from_its_figure(tab, journey, org, live_server):
 
 def test_cancel_one_scheduled_send(tab, journey, org):
     Api(org).send(message(factories.contact(org), schedule=LATER))
-    journey.search(str(Message.objects.get().pk))
-    journey.click("button", "Cancel send")
+    journey.search(str(Message.objects.get().pk), "Cancel this scheduled message")
     journey.click("button", "Cancel message")
     expect(tab.get_by_role("status")).to_contain_text("Done: 1 of 1.")
     assert Delivery.objects.get().status == "CANCELLED"
@@ -84,8 +83,7 @@ def test_cancel_one_scheduled_send(tab, journey, org):
 
 def test_opt_a_person_out_with_evidence(tab, journey, org):
     ada = factories.contact(org)
-    journey.search("Lovelace")
-    journey.click("button", "Record opt-out")
+    journey.search("Lovelace", "Record opt-out for Ada Lovelace")
     journey.fill("Evidence", "by phone on 3 May")
     journey.click("button", "Opt out")
     expect(tab.get_by_text("Opted out of all messages.")).to_be_visible()
@@ -105,9 +103,8 @@ def test_resend_failed_messages_of_one_provider_in_the_last_hour(tab, journey, o
     Delivery.objects.filter(pk=rows[0].pk).update(provider="another")
     Delivery.objects.filter(pk=rows[1].pk).update(status="SENT", reason=None)
     journey.search("mail-west")
-    journey.click("link", "Failures of the last hour")
-    expect(tab.locator(".c-table tbody tr")).to_have_count(2)
-    journey.click("link", "Resend failed")
+    journey.click("link", "Resend: Failures of the last hour")
+    expect(tab.get_by_text("Resend 2 messages?")).to_be_visible()
     journey.fill("Why?", "the provider is up again")
     journey.click("button", "Send again")
     expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
@@ -126,9 +123,8 @@ def test_resend_failed_messages_of_one_provider_by_reason(tab, journey, org):
     Delivery.objects.update(status="FAILED", reason="down", due_at=None, provider=full.name)
     Delivery.objects.filter(pk=rows[0].pk).update(reason="mailbox full")
     journey.search("mail-west")
-    journey.click("link", "down")
-    expect(tab.locator(".c-table tbody tr")).to_have_count(2)
-    journey.click("link", "Resend failed")
+    journey.click("link", "Resend: down")
+    expect(tab.get_by_text("Resend 2 messages?")).to_be_visible()
     journey.fill("Why?", "the provider is up again")
     journey.click("button", "Send again")
     expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")

@@ -13,6 +13,7 @@ from rme.core.cache import TtlCache
 from rme.crm.models import Platform
 from rme.tenants.models import Membership, User
 from tests import factories
+from tests.messaging.console.actions.scene import LATER
 from tests.rest import Api, message
 from tests.tenants.admin.scene import person
 
@@ -95,8 +96,8 @@ def test_command_opens_its_page_filled_in(org):
 def test_page_whose_title_begins_with_the_term_comes_before_people(org):
     factories.contact(org, first_name="Webster")
     client = person("p", org, Role.OWNER)
-    assert list(typed(client, "web")) == ["Pages", "People", "Commands"]
-    assert list(typed(client, "webst")) == ["People"]
+    assert list(typed(client, "web")) == ["Pages", "People", "Actions", "Commands"]
+    assert list(typed(client, "webst")) == ["People", "Actions"]
 
 
 def test_command_for_stored_contacts_is_not_offered_with_a_remote_platform(org):
@@ -114,13 +115,36 @@ def test_template_editor_finds_templates_and_no_people(org):
     assert list(typed(person("s", org, Role.SUPPORT), "welcome")) == ["People"]
 
 
+def test_one_person_or_message_comes_with_actions_of_the_role(org):
+    ada = factories.contact(org)
+    api = Api(org)
+    for fields in ({}, {"schedule": LATER}):
+        assert api.send(message(ada, **fields)).status_code == 202
+    sent, scheduled = Message.objects.order_by("pk")
+    owner, viewer = person("o", org, Role.OWNER), person("v", org, Role.VIEWER)
+    assert typed(owner, "lovel")["Actions"] == {
+        "Send message to Ada Lovelace": f"/admin/console/acme/send/?recipient={ada.pk}",
+        "Record opt-out for Ada Lovelace": f"/admin/console/acme/people/{ada.pk}/?open=opt_out",
+    }
+    url = f"/admin/console/acme/messages/{scheduled.pk}/?open=cancel"
+    for term in (str(scheduled.pk), scheduled.pk.hex[:31]):
+        assert typed(owner, term)["Actions"] == {"Cancel this scheduled message": url}
+        assert "Actions" not in typed(viewer, term)
+    assert re.search(r'id="cancel"[^>]* open', owner.get(url).content.decode())
+    assert "Actions" not in typed(owner, str(sent.pk))
+    assert "Actions" not in typed(viewer, "lovel")
+    factories.contact(org, first_name="Bea")
+    assert "Actions" not in typed(owner, "lovel")
+
+
 def test_masked_addresses_stay_masked_and_are_not_found_by_parts(org):
     factories.contact(org, email="countess.a@x.example", mobile="+12125550123")
     support, owner = person("s", org, Role.SUPPORT), person("o", org, Role.OWNER)
     assert "c…@x.example, +12…23" in shown(support, "Lovelace")
     assert "countess.a@x.example, +12125550123" in shown(owner, "Lovelace")
     for part in ("countess", "countess.a@x", "212555", "0123"):
-        assert (typed(support, part), list(typed(owner, part))) == ({}, ["People"])
+        assert typed(support, part) == {}
+        assert list(typed(owner, part)) == ["People", "Actions"]
     assert list(typed(support, "countess.a@x.example")) == ["People"]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -256,16 +257,29 @@ def _queries_by_reason(
     ]
 
 
-def failures(viewer: Viewer, account_name: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the address of an account's failures of the last hour, and one for each reason."""
+class FailureLinks(NamedTuple):
+    """Failures of a provider account in words, and where they are listed and resent."""
+
+    text: str
+    url: str
+    resend_url: str
+    """Empty if there is nothing to resend."""
+
+
+def failures(viewer: Viewer, account_name: str) -> list[FailureLinks]:
+    """Return the links of an account's failures of the last hour: all of them, then each reason."""
     query = {"status": Status.FAILED.value, "provider": account_name, "period": "1"}
     failed = DeliveryFilter(
         statuses=[Status.FAILED], provider=account_name, since=since_of(None, "1")
     )
     rows = delivery_list.find(viewer.organization_id, failed, limit=PAGE).rows
     url = reverse("console:messages", args=[viewer.organization_id])
-    by_reason = [(words, f"{url}?{typed}") for words, typed in _queries_by_reason(query, rows)]
-    return f"{url}?{urlencode(query)}", by_reason
+    resend_url = reverse("console:choose", args=[viewer.organization_id, "resend"])
+    queries = [(gettext("Failures of the last hour"), urlencode(query))]
+    return [
+        FailureLinks(words, f"{url}?{typed}", f"{resend_url}?{typed}" if rows else "")
+        for words, typed in [*queries, *_queries_by_reason(query, rows)]
+    ]
 
 
 def _offers(choice: Chosen) -> list[tuple[str, str | Promise]]:

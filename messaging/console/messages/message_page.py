@@ -89,6 +89,7 @@ def show(request: HttpRequest, viewer: Viewer, message_id: UUID) -> HttpResponse
         attempts=recipients.attempts[position],
         content=_content(viewer, row) if viewer.sees_contents else None,
         scheduled=counts[Status.SCHEDULED],
+        asks_cancel=request.GET.get("open") == "cancel",
         # what is archived is only read
         resendable=0 if detail.archived else sum(counts[status] for status in RESENDABLE),
         is_archived=detail.archived,

@@ -108,7 +108,6 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
     """Return what the page says of an account."""
     hour, organization_id = account_hour.read([row])[row.pk], viewer.organization_id
     words, colour = routing_words.state(row, hour)
-    failed_url, failed_reasons = message_list.failures(viewer, row.name)
     kind = providers.REGISTRY.get(row.kind)
     own_email = viewer.user.email if row.channel == Channel.EMAIL else ""
     names = check_name, test_name = _check_name(row), _test_name(viewer, row)
@@ -136,8 +135,7 @@ def _about(viewer: Viewer, row: ProviderAccount) -> dict[str, object]:
         "callbacks_url": f"{reverse('console:callbacks', args=[organization_id])}?account={row.pk}",
         "hour": routing_words.hour(hour),
         "has_settings": kind is not None,
-        "failed_url": failed_url,
-        "failed_reasons": failed_reasons,
+        "failures": message_list.failures(viewer, row.name),
         "back": lanes.url(viewer),
     }
 

@@ -1,6 +1,6 @@
 "use strict";
 
-// Search while typing: a field and the results below it, in the palette (⌘K) and in the switcher.
+// Search while typing: a field and the results below it, in the bar (⌘K) and in the switcher.
 // The server answers with both parts of what is shown: the results, and what is said about them.
 const TYPING_PAUSE = 120;
 
@@ -103,44 +103,82 @@ class Finder {
   }
 }
 
-function openPalette(dialog, finder) {
-  if (!dialog.open) {
-    dialog.showModal();
-    finder.clear();
-    finder.find();
+// The search of the bar. Its results open when somebody clicks into the field, types or presses the shortcut, but not
+// when Tab passes by. On a narrow page, a button opens the field first.
+class BarSearch {
+  constructor(form) {
+    this.form = form;
+    this.finder = new Finder(form);
+    this.field = this.finder.field;
+    this.panel = form.querySelector(".c-search-panel");
+    this.origin = null; // where the focus was before
+    this.field.addEventListener("click", () => this.open());
+    this.field.addEventListener("input", () => { this.panel.hidden = false; });
+    form.addEventListener("keydown", (event) => this.press(event));
+    form.addEventListener("focusout", (event) => { if (!form.contains(event.relatedTarget)) this.hide(); });
+    form.querySelector("[data-closes]").addEventListener("click", () => this.close());
+    this.panel.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   }
-  finder.field.focus();
+
+  open() {
+    const { activeElement } = document;
+    if (!this.form.contains(activeElement)) this.origin = activeElement;
+    this.form.dataset.open = "";
+    this.field.focus();
+    if (!this.panel.hidden) return;
+    this.panel.hidden = false;
+    this.finder.find();
+  }
+
+  hide() {
+    this.panel.hidden = true;
+    this.field.ariaExpanded = "false";
+    this.origin = null;
+    delete this.form.dataset.open;
+  }
+
+  close() {
+    const { origin } = this;
+    this.finder.clear();
+    this.hide();
+    if (origin) this.field.blur();
+    origin?.focus();
+  }
+
+  press(event) {
+    if (event.key === "Escape" && !this.panel.hidden) this.close();
+    else if (event.key === "ArrowDown" && this.panel.hidden) this.open();
+    else return;
+    event.preventDefault();
+  }
 }
 
-function preparePalette(link) {
-  const dialog = document.getElementById(link.dataset.opens);
-  const finder = new Finder(dialog.querySelector("form"));
+function prepareBarSearch(link) {
+  const form = document.getElementById(link.dataset.opens);
+  const search = new BarSearch(form);
+  search.field.setAttribute("aria-keyshortcuts", "Control+K Meta+K /");
+  if (!/Mac|iP(hone|ad)/.test(navigator.platform)) form.querySelector("kbd").textContent = "Ctrl K";
   link.setAttribute("role", "button");
-  link.setAttribute("aria-haspopup", "dialog");
-  link.setAttribute("aria-keyshortcuts", "Control+K Meta+K /");
-  if (!/Mac|iP(hone|ad)/.test(navigator.platform)) link.querySelector("kbd").textContent = "Ctrl K";
   link.addEventListener("click", (event) => {
     event.preventDefault();
-    openPalette(dialog, finder);
+    search.open();
   });
   link.addEventListener("keydown", (event) => {
     if (event.key === " ") link.click();
     if (event.key === " ") event.preventDefault();
   });
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog || event.target.closest("[data-closes], a")) dialog.close();
-  });
-  // ⌘K and Ctrl K open it, as / does outside of fields.
+  // ⌘K and Ctrl K lead to it, as / does outside of fields.
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
     const isShortcut = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
     if (!isShortcut && (event.key !== "/" || isTyping)) return;
     event.preventDefault();
-    openPalette(dialog, finder);
+    search.open();
+    search.field.select();
   });
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  for (const each of document.querySelectorAll("[data-opens]")) preparePalette(each);
+  for (const each of document.querySelectorAll("[data-opens]")) prepareBarSearch(each);
   for (const each of document.querySelectorAll(".c-menu form[data-finds]")) new Finder(each);
 });
