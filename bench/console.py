@@ -105,8 +105,9 @@ def console(scene: Scene) -> None:
 
 def _line(name: str, before: Cost, after: Cost) -> str:
     ratio = after.ms / before.ms
-    is_search = name.startswith("⌘K")
-    limit = LONGEST_SEARCH if is_search else HOME_MS if name == "home" else PAGE_MS
+    is_typing = name.startswith("⌘K")
+    is_search = is_typing or name.startswith("contacts, ")  # with a hundred it finds fewer people
+    limit = LONGEST_SEARCH if is_typing else HOME_MS if name == "home" else PAGE_MS
     is_ok = (
         (ratio <= LONGEST or is_search)
         and after.statements <= STATEMENTS
@@ -201,6 +202,11 @@ def _measure(scene: Scene) -> dict[str, Cost]:
         "messages, manual review": f"{reverse('console:messages', args=['bench'])}?status=HELD",
         "message": reverse("console:message", args=["bench", row.message_id]),
         "contacts": reverse("console:contacts", args=["bench"]),
+        **{
+            f"contacts, {kind}": f"{reverse('console:contacts', args=['bench'])}?person={quote(text)}"
+            for kind, text in _TYPED.items()
+            if kind in ("a name", "end of a number", "nobody")
+        },
         "suppressions": reverse("console:suppressions", args=["bench"]),
         "consent": reverse("console:consent", args=["bench"]),
         "templates": reverse("console:templates", args=["bench"]),
