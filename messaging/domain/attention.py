@@ -38,8 +38,8 @@ class Finding:
     severity: str
     code: str
     message: str
-    row_id: int | UUID | None = None
-    """The id of the account, sender domain, endpoint, pause or import."""
+    row_id: int | UUID | str | None = None
+    """The id of the account, sender domain, endpoint, pause or import, or a template's name."""
     kind: str = ""
     """Of an import: the model of its rows."""
 

@@ -2,7 +2,6 @@
 imports. Health and Home show it beside the configuration.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -63,7 +62,10 @@ def _imports(organization_ids: Sequence[str]) -> list[Finding]:
 
 
 def reviews(organization_ids: Sequence[str]) -> list[Finding]:
-    """Find organizations whose templates or partials wait for a review; one statement."""
+    """Find organizations whose templates or partials wait for a review; one statement.
+
+    The finding names the template if only one waits.
+    """
     texts, partials = (
         model._default_manager.filter(
             **{f"{model.OWNER}__organization_id__in": organization_ids},
@@ -71,11 +73,17 @@ def reviews(organization_ids: Sequence[str]) -> list[Finding]:
             approved_by="",
         )
         .exclude(review_by="")
-        .values_list(f"{model.OWNER}__organization_id")
-        for model in (TemplateVersion, PartialVersion)
+        .values_list(f"{model.OWNER}__organization_id", template)
+        for model, template in ((TemplateVersion, F("template__name")), (PartialVersion, Value("")))
     )
-    counts = Counter(organization_id for (organization_id,) in texts.union(partials, all=True))
+    names_by_organization: dict[str, list[str]] = {}
+    for organization_id, name in texts.union(partials, all=True):
+        names_by_organization.setdefault(organization_id, []).append(name)
     return [
-        Finding(organization_id, *attention.review_problem(count))
-        for organization_id, count in counts.items()
+        Finding(
+            organization_id,
+            *attention.review_problem(len(names)),
+            names[0] if len(set(names)) == 1 and names[0] else None,
+        )
+        for organization_id, names in names_by_organization.items()
     ]

@@ -91,6 +91,8 @@ _PAGES = {
         "admin:{kind}_import", lazy("See import"), P.SEE_PEOPLE, has_row=True
     ),
 }
+_TEMPLATE = RepairPage("template", lazy("Review"), P.SEE_TEMPLATES, has_row=True)
+"""Of the only template that waits for a review."""
 _ACCOUNT = RepairPage("provider", lazy("See account"), has_row=True)
 _ACCOUNTS = RepairPage(
     "providers", lazy("Add a provider"), change=P.CHANGE_SETTINGS, look=lazy("See providers")
@@ -128,6 +130,8 @@ def _button(finding: Finding, permissions: frozenset[P]) -> tuple[str, str]:
     is closed to somebody with these permissions.
     """
     page = _PAGES.get(finding.code) or (_ACCOUNT if finding.row_id else _ACCOUNTS)
+    if finding.code == "REVIEW_WAITING" and finding.row_id:
+        page = _TEMPLATE
     if page.permission not in permissions:
         return "", ""
     row_id = [finding.row_id] if page.has_row else []

@@ -3,13 +3,16 @@
 import pytest
 
 from messaging.console.home import needs
+from messaging.content import templates
 from messaging.domain.attention import Finding, Severity
-from messaging.models import Pause
-from messaging.reports import checks
+from messaging.models import Pause, Template, TemplateVersion
+from messaging.reports import checks, open_tasks
 from messaging.reports.checks import Check
 from rme.core.db import clock
 from rme.crm.models import RecordImport
 from rme.tenants.access.roles import PERMISSIONS
+from tests import factories
+from tests.messaging.console.conftest import url
 from tests.messaging.webhooks.webhook_scene import endpoint
 from tests.tenants.admin.scene import person
 
@@ -51,6 +54,23 @@ def test_needs_have_buttons_to_open_pages_only(org, findings, role, without_butt
     assert {each.text for each in shown if not each.button} == without_button
     statuses = {each.text: client.get(each.url).status_code for each in shown if each.button}
     assert set(statuses.values()) == {200}, statuses
+
+
+def test_review_of_one_template_leads_to_its_page(org):
+    permissions = PERMISSIONS["OWNER"]
+    urls = []
+    for name in ("news", "news", "order"):
+        factories.template(org, name=name, language="en_US" if urls else "de")
+        template = Template.objects.filter(name=name).latest("pk")
+        templates.add_draft(template, {"subject": "New", "html": "<p>New</p>"})
+        TemplateVersion.objects.filter(state="DRAFT").update(review_by="ada")
+        (need,) = needs.of_organization(open_tasks.reviews([org.pk]), permissions)
+        urls.append((need.text, need.url))
+    assert urls == [
+        ("1 draft waits for a review.", url("template", "news")),
+        ("2 drafts wait for a review.", url("template", "news")),
+        ("3 drafts wait for a review.", url("templates") + "?state=review"),
+    ]
 
 
 def test_home_shows_no_name_of_a_peoples_file_to_a_developer(org, findings):
