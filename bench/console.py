@@ -189,6 +189,7 @@ def _measure(scene: Scene) -> dict[str, Cost]:
     # The first one accepted: the same person and message, whatever came since.
     row = Delivery.objects.filter(contact_id__in=scene.contacts).order_by("pk").first()
     assert row is not None
+    contacts = reverse("console:contacts", args=["bench"])
     page = {
         "search, by email": f"{reverse('search')}?organization=bench&q=p1@x.example",
         "search, by name": f"{reverse('search')}?organization=bench&q=F1",
@@ -201,11 +202,10 @@ def _measure(scene: Scene) -> dict[str, Cost]:
         "messages, failed": f"{reverse('console:messages', args=['bench'])}?status=FAILED",
         "messages, manual review": f"{reverse('console:messages', args=['bench'])}?status=HELD",
         "message": reverse("console:message", args=["bench", row.message_id]),
-        "contacts": reverse("console:contacts", args=["bench"]),
+        "contacts": contacts,
         **{
-            f"contacts, {kind}": f"{reverse('console:contacts', args=['bench'])}?person={quote(text)}"
-            for kind, text in _TYPED.items()
-            if kind in ("a name", "end of a number", "nobody")
+            f"contacts, {kind}": f"{contacts}?person={quote(_TYPED[kind])}"
+            for kind in ("a name", "end of a number", "nobody")
         },
         "suppressions": reverse("console:suppressions", args=["bench"]),
         "consent": reverse("console:consent", args=["bench"]),

@@ -88,9 +88,7 @@ def store(changes, chance):
 
 def listed(span, figure):
     """Return all rows of the list behind a figure, page by page."""
-    query = DeliveryFilter(
-        since=span.start, until=span.end, test=False, statuses=STATUSES[figure]
-    )
+    query = DeliveryFilter(since=span.start, until=span.end, test=False, statuses=STATUSES[figure])
     page = delivery_list.find("acme", query, limit=1000)
     rows = list(page.rows)
     while page.following:
