@@ -28,6 +28,11 @@ class Cell:
     """Further states: their words and colours."""
 
     @property
+    def is_plain(self) -> bool:
+        """Return whether it is a text and nothing else, as most cells are: it is drawn at once."""
+        return not (self.note or self.colour or self.at or self.pills)
+
+    @property
     def hint(self) -> str:
         """Return the whole text: a list cuts what is too long for its column."""
         return " ".join(filter(None, [self.text, self.note]))

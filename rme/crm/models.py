@@ -98,6 +98,8 @@ class Contact(Record):
             ),
             # read by people.find and people.suggest
             GinIndex(ContactWords(), name="contact_by_words"),
+            # read by the console's list; by the key alone it would pass others' newer contacts
+            models.Index(fields=["organization", "id"], name="contact_by_organization"),
         ]
 
     def __str__(self) -> str:

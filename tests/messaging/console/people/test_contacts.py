@@ -198,6 +198,17 @@ def test_search_reads_contacts_by_indexes(root, org, text, index):
     assert [line for line in scans if "Seq Scan" in line] == []
 
 
+def test_list_passes_no_contacts_of_others(root, org):
+    factories.contacts(org, 60)
+    factories.contacts(factories.organization("other"), 3000)
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {Contact._meta.db_table}")
+    with explained() as plans:
+        assert len(root.get(url("contacts")).context["lines"]) == 50
+    assert [line for line in plans if "Scan" in line and " contact_by_organization " in line] != []
+    assert [line for line in plans if "crm_contact_pkey" in line] == []
+
+
 def test_search_is_paged_up_to_its_most_matches(root, org, monkeypatch):
     monkeypatch.setattr(contact_list, "MATCHES", 55)
     factories.contacts(org, 56)
