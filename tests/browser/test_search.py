@@ -144,6 +144,7 @@ def test_search_by_mouse(tab, org, live_server):
     field_of(tab).click()
     expect(options(tab).first).to_have_text(re.compile("Home"))
     field_of(tab).fill("lovel")
+    expect(selected(tab)).to_have_text(re.compile("Ada Lovelace"))
     options(tab).first.click()
     expect(tab).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
     field_of(tab).click()
@@ -163,6 +164,7 @@ def test_search_on_a_phone_opens_from_a_button(tab, org, live_server):
     expect(button).to_be_focused()
     tab.keyboard.press("Space")
     field_of(tab).fill("lovel")
+    expect(selected(tab)).to_have_text(re.compile("Ada Lovelace"))
     options(tab).first.click()
     expect(tab).to_have_url(f"{live_server.url}/admin/console/acme/people/{ada.pk}/")
 

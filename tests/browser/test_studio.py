@@ -62,8 +62,8 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     tab.goto("about:blank")  # the page left, whose session ends here
     value = second_person(org, client)
     tab.context.add_cookies([{"name": "sessionid", "value": value, "url": live_server.url}])
-    tab.goto(f"{live_server.url}/admin/")
-    journey.click("link", "Review: 2 drafts wait for a review.")
+    tab.goto(f"{live_server.url}/admin/console/acme/templates/?show=review")
+    journey.click("link", "order")
     journey.click("button", "Approve and publish")
     expect(tab.get_by_text("2 drafts are approved, and active now.")).to_be_visible()
     active = TemplateVersion.objects.filter(template__name="order", state="ACTIVE")

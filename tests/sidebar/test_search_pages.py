@@ -116,6 +116,7 @@ def test_template_editor_finds_templates_and_no_people(org):
 
 
 def test_one_person_or_message_comes_with_actions_of_the_role(org):
+    factories.welcome(org)
     ada = factories.contact(org)
     api = Api(org)
     for fields in ({}, {"schedule": LATER}):

@@ -8,6 +8,7 @@ from messaging.domain.attention import Finding, Severity
 from messaging.models import Pause, Template, TemplateVersion
 from messaging.reports import checks, open_tasks
 from messaging.reports.checks import Check
+from rme.core.cache import TtlCache
 from rme.core.db import clock
 from rme.crm.models import RecordImport
 from rme.tenants.access.roles import PERMISSIONS
@@ -57,15 +58,18 @@ def test_needs_have_buttons_to_open_pages_only(org, findings, role, without_butt
 
 
 def test_review_of_one_template_leads_to_its_page(org):
-    permissions = PERMISSIONS["OWNER"]
+    permissions, owner = PERMISSIONS["OWNER"], person("o", org, "OWNER")
     urls = []
     for name in ("news", "news", "order"):
+        TtlCache.clear_all()
         factories.template(org, name=name, language="en_US" if urls else "de")
         template = Template.objects.filter(name=name).latest("pk")
         templates.add_draft(template, {"subject": "New", "html": "<p>New</p>"})
         TemplateVersion.objects.filter(state="DRAFT").update(review_by="ada")
         (need,) = needs.of_organization(open_tasks.reviews([org.pk]), permissions)
         urls.append((need.text, need.url))
+        html = owner.get("/admin/").content.decode()
+        assert f'href="{need.url}" aria-label="Review: {need.text}"' in html
     assert urls == [
         ("1 draft waits for a review.", url("template", "news")),
         ("2 drafts wait for a review.", url("template", "news")),
