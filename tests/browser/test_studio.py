@@ -37,10 +37,10 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     User.objects.filter(username="owner").update(email="owner@example.com")
     factories.contact(org, first_name="Olga", email="owner@example.com")
     factories.template(org, name="notice", language="de")  # so German is one of its languages
-    journey.search("new template")
-    journey.fill(tab.locator("#new_name"), "order")
-    journey.click("button", "Add template")
-    journey.fill("Subject", "Your order")
+    journey.click("link", "Templates")
+    journey.click("link", "New template")
+    journey.click("button", "Start from Appointment")
+    journey.fill("Subject", "Your visit")
     journey.fill(
         tab.get_by_role("textbox", name="HTML", exact=True), "<p>Dear {{ contact.first_name }}</p>"
     )
@@ -49,7 +49,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     journey.click("button", "Send test to me")
     expect(tab.get_by_text("Version 1 is on its way to owner@example.com.")).to_be_visible()
     journey.click("button", "Add German")
-    journey.fill("Subject", "Ihre Bestellung")
+    journey.fill("Subject", "Ihr Besuch")
     journey.fill(
         tab.get_by_role("textbox", name="HTML", exact=True),
         "<p>Guten Tag {{ contact.first_name }}</p>",
@@ -62,13 +62,13 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     tab.goto("about:blank")  # the page left, whose session ends here
     value = second_person(org, client)
     tab.context.add_cookies([{"name": "sessionid", "value": value, "url": live_server.url}])
-    tab.goto(f"{live_server.url}/admin/console/acme/templates/?show=review")
-    journey.click("link", "order")
+    tab.goto(f"{live_server.url}/admin/")
+    journey.click("link", "Review: 2 drafts wait for a review.")
     journey.click("button", "Approve and publish")
     expect(tab.get_by_text("2 drafts are approved, and active now.")).to_be_visible()
-    active = TemplateVersion.objects.filter(template__name="order", state="ACTIVE")
+    active = TemplateVersion.objects.filter(template__name="appointment", state="ACTIVE")
     assert dict(active.values_list("template__language", "subject")) == {
-        "en_US": "Your order", "de": "Ihre Bestellung",
+        "en_US": "Your visit", "de": "Ihr Besuch",
     }  # fmt: skip
     assert journey.count <= 12
 
