@@ -40,5 +40,5 @@ def write(found: Sequence[KilledMove]) -> None:
         ]
         for each in found
     ]
-    head = ["killed after", "seconds", "at the end: left cell · new cell"]
+    head = ["killed after", "seconds", "at the end: old cell · new cell"]
     PATH.write_text(_TEXT.format(machine=described(), table=titled(head, rows)))

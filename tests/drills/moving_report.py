@@ -31,7 +31,7 @@ DELIVERED), and every event at the webhook endpoint.
 | messages a second | {rate:.0f} |
 | messages with a 202 | {accepted:,} |
 | messages lost: not in the target | {lost} |
-| accepted after the switch, but in the left cell | {both} |
+| accepted after the switch, but in the old cell | {both} |
 | not sent | {unsent} |
 | sent twice | {doubled} |
 | decisions with a 201 | {decisions.made:,} |
