@@ -32,7 +32,7 @@ class BotKeyForm(ApiKeyForm):
         choices=[(name, name) for name in actions.ALL],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=_("Actions that the key may use. No selection allows all."),
+        help_text=_("Actions that the key may use. Select none to allow all."),
     )
 
 

@@ -105,8 +105,8 @@ def _preview(page: Page) -> None:
 def _import(page: Page) -> None:
     """Choose an archive, and let the page show what it would do."""
     page.set_input_files("input[type=file]", archive_path())
-    page.get_by_role("button", name="Show what it would do").click()
-    page.get_by_text("A new draft").first.wait_for()
+    page.get_by_role("button", name="Show the changes").click()
+    page.get_by_text("New draft").first.wait_for()
 
 
 def pictures(found: dict[str, str]) -> list[Picture]:

@@ -112,14 +112,14 @@ class CategoryForm(TenantForm):
         required=False,
         widget=UnfoldBooleanSwitchWidget,
         help_text=_(
-            "Needed when a category becomes opt-out. The form first shows how many they are."
+            "Required when a category becomes opt-out. The form first shows how many people that is."
         ),
     )
     channel_order = ChannelOrderField(
         label=_("Channel order"),
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text=_("The channels that rme tries, if a message names none."),
+        help_text=_("The channels that rme tries if a message names none."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -147,7 +147,7 @@ class CategoryForm(TenantForm):
         if not organization_policy.of(organization.pk).rules(name).opt_in:
             return cleaned
         if not self.owned.filter(pk=organization.pk).exists():
-            self.add_error("regime", gettext("Only an owner lets messages leave without consent."))
+            self.add_error("regime", gettext("Only owners can allow messages without consent."))
         elif not cleaned.get("accept_effect"):
             reached = newly_reachable(organization.pk, name)
             text = gettext(
@@ -165,7 +165,7 @@ class CategoryAdmin(PolicyAdmin):
     list_filter = ("regime", "on_unknown")
     search_fields = ("name",)
     list_before_template = "admin/rme/built_in_categories.html"
-    empty_text = _("There are no other categories yet")
+    empty_text = _("No other categories yet")
     fixed_fields = ("organization", "name")  # templates, consent and messages hold the name
     fields = (
         *("organization", "name", "regime", "accept_effect", "on_unknown", "expires_after"),

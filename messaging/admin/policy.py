@@ -105,7 +105,7 @@ class PauseForm(TenantForm):
             and category
             and category not in organization_policy.of(organization.pk).categories
         ):
-            self.add_error("category", gettext("There is no such category."))
+            self.add_error("category", gettext("This category doesn't exist."))
         return cleaned
 
 

@@ -104,7 +104,7 @@ def problem_of(columns: Collection[str]) -> str:
     if "channel" not in columns:
         return _("No column is the channel, which every entry needs. Choose one for all rows.")
     if not {"address", "contactId"} & set(columns):
-        return _("No column is an address or a contact ID. Every entry needs one of them.")
+        return _("No column is an address or a contact id. Every entry needs one of them.")
     return ""
 
 

@@ -129,7 +129,7 @@ class ShownLine:
     def details(self) -> Cell:
         """Return the values before and after, and whether they are as they were recorded."""
         if self.line.is_erased:
-            return Cell(gettext("Erased with the person whom it described"))
+            return Cell(gettext("Erased with the person"))
         altered = [(gettext("Changed in the database"), "bad")] if self.line.is_altered else []
         text = self.line.values.text if self.line.values else ""
         return Cell("; ".join(filter(None, [text, *self.line.lines])), pills=altered)

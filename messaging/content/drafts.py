@@ -185,7 +185,9 @@ def add_template(
     Raise InvalidPayload if the language is unknown, or if the template exists.
     """
     if not languages.is_language(new.language):
-        raise errors.InvalidPayload.at("language", gettext("There is no such language or country."))
+        raise errors.InvalidPayload.at(
+            "language", gettext("This language or country doesn't exist.")
+        )
     try:
         with transaction.atomic():
             new.save(force_insert=True)

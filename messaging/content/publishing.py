@@ -23,7 +23,7 @@ from rme.tenants.audit import Action, Actor
 
 DUE = 200
 """The most versions that one run publishes."""
-AUTHOR = gettext_noop("Another person must approve it: you have written some of it.")
+AUTHOR = gettext_noop("Someone who didn't write this version must approve it.")
 COMMITTED = gettext_noop(
     "This template sends messages, or soon will. Ask somebody who may publish templates "
     "to change its category."

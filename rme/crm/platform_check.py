@@ -29,8 +29,8 @@ from rme.tenants.audit import Action, Actor
 CHECK_SECONDS = 20.0
 _TEXTS = {
     PlatformLimit: gettext_noop("The platform's quota is used up."),
-    PlatformSlow: gettext_noop("The platform did not answer in time."),
-    PlatformRefused: gettext_noop("The platform does not take these credentials."),
+    PlatformSlow: gettext_noop("The platform didn't answer in time."),
+    PlatformRefused: gettext_noop("The platform rejects these credentials."),
     MappingWrong: gettext_noop("The settings or the mapping cannot be read."),
 }
 _UNREACHED = gettext_noop("The platform cannot be reached.")
@@ -87,7 +87,7 @@ def compare(organization_id: str, actor: Actor) -> Mapping[str, Any]:
         kinds = _check_kinds(platforms.of_row(row))
         complete = not any(each.problems for each in kinds)
         text = (
-            gettext("It answered in %(seconds)s s, and has all that the mapping names.")
+            gettext("It answered in %(seconds)s s, and has everything that the mapping names.")
             if complete
             else gettext("It answered in %(seconds)s s, but lacks something.")
         )

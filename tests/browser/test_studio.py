@@ -57,7 +57,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
     expect(rendering.locator("p")).to_have_text("Guten Tag Ada")
     journey.click("button", "Request review")
     expect(
-        tab.get_by_text("2 drafts are for review. Another person may now approve them.")
+        tab.get_by_text("2 drafts are waiting for review. Someone else can approve them.")
     ).to_be_visible()
     tab.goto("about:blank")  # the page left, whose session ends here
     value = second_person(org, client)
@@ -176,9 +176,9 @@ def test_files_are_previewed_and_imported(tab, journey, org, live_server):
     journey.click("link", "Import files")
     file = {"name": "t.zip", "mimeType": "application/zip", "buffer": made.getvalue()}
     journey.choose_file("Archive", file)
-    journey.click("button", "Show what it would do")
+    journey.click("button", "Show the changes")
     line = tab.get_by_role("row").filter(has_text="order/en_US.email.liquid")
-    expect(line).to_contain_text("A new draft")
+    expect(line).to_contain_text("New draft")
     for dark in (False, True):
         tab.evaluate("d => document.documentElement.classList.toggle('dark', d)", dark)
         assert violations(tab, colours_only=dark) == []
@@ -253,7 +253,7 @@ def test_ended_session_and_unreachable_server_are_reported_without_an_error(
     tab.unroute_all()
     tab.route("**/draft/", lambda route: route.abort())
     subject.fill("B")
-    expect(state).to_contain_text("Not saved: the server does not answer")
+    expect(state).to_contain_text("Not saved: the server doesn't answer")
     tab.unroute_all()
     held = []
     tab.route("**/frame/", lambda route: held.append(route))

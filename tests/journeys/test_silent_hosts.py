@@ -174,6 +174,6 @@ def test_platform_is_saved_once_it_has_described_itself(callers_service, browser
         page = f"/admin/crm/platform/{other}/test-connection/"
         try:
             assert browser.post(page).status_code == 302
-            wait_for(lambda: "has all that the mapping names" in browser.get(page), 60)
+            wait_for(lambda: "has everything that the mapping names" in browser.get(page), 60)
         finally:
             callers_service.sql("DELETE FROM crm_platform RETURNING 1")

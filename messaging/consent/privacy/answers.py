@@ -118,7 +118,7 @@ def _erase(row: PrivacyRequest, contact_id: str) -> bool:
     """Erase the person; what is being sent at this moment is left for a later turn."""
     with transaction.atomic():
         if not contact_id:
-            _finish(row, "", gettext("No person has this address. A suppressed address stays."))
+            _finish(row, "", gettext("No contact has this address. Its suppressions stay."))
             return True
         erased = erasure.erase(row.organization_id, contact_id, Actor(**row.actor))
         words = in_words(erased.counts)

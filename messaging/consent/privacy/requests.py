@@ -99,7 +99,7 @@ def open_request(organization_id: str, new: NewRequest, actor: Actor) -> Privacy
         kind=row.kind,
     )
     if pending.exists():
-        raise errors.InvalidPayload.at("kind", _("is requested already, and pending"))
+        raise errors.InvalidPayload.at("kind", _("was requested already and is still open"))
     with transaction.atomic():
         row.save(force_insert=True)
         row.refresh_from_db()

@@ -45,29 +45,29 @@ QUESTIONS = {
     ActionKind.LIFT: (
         _("Lift suppressions"),
         ngettext_lazy("Lift %(number)s suppression?", "Lift %(number)s suppressions?", "count"),
-        _("Messages may go there again."),
+        _("rme can send messages there again."),
     ),
     ActionKind.SEND_AGAIN: (
         _("Send again"),
         ngettext_lazy("Send %(number)s message again?", "Send %(number)s messages again?", "count"),
         _(
-            "rme hands them to the provider once more. If it accepted them the first time, their "
+            "rme sends them to the provider once more. If it accepted them the first time, their "
             "recipients get them twice. rme checks consent, suppressions and pauses again, and "
-            "the time until they expire starts anew."
+            "the time until they expire starts over."
         ),
     ),
     ActionKind.GIVE_UP: (
         _("Give up"),
-        ngettext_lazy("Give %(number)s message up?", "Give %(number)s messages up?", "count"),
+        ngettext_lazy("Give up %(number)s message?", "Give up %(number)s messages?", "count"),
         _(
             "They end as failed and are not sent again. They may have arrived: a late receipt "
-            "still makes them delivered."
+            "still changes them to delivered."
         ),
     ),
 }
 """The button of each action, its question, and its effect."""
 DECISION_REASON = _(
-    "The audit and the message's history keep it, and your programs can read it. Don't name the "
+    "Your programs can read it in the message's history, and the audit keeps it. Don't name the "
     "recipient."
 )
 PAUSABLE = frozenset({"channel", "category", "template"})
@@ -264,7 +264,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         reason = form.cleaned_data["why"]
         row = Pause.objects.create(organization_id=viewer.organization_id, reason=reason, **scope)
         note(viewer, Action.PAUSED, row, changes=access.values(**scope), reason=reason)
-        messages.success(request, gettext("Paused. It lasts until somebody ends it."))
+        messages.success(request, gettext("Paused until somebody ends the pause."))
         return HttpResponseRedirect(reverse("admin:messaging_pause_change", args=[row.pk]))
     words = (
         wording.channel(scope["channel"]),

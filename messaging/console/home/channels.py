@@ -229,7 +229,7 @@ def _points(now: float | None, before: float | None) -> str:
 def _oldest(queues: Sequence[Queue]) -> str:
     ready = sum(each.ready for each in queues)
     if not ready:
-        return _("None ready to be sent")
+        return _("Nothing ready to send")
     oldest = max(each.oldest_seconds for each in queues if each.ready)
     words = {"ready": f"{ready:,}", "time": duration(1000 * oldest)}
     return _("%(ready)s ready, the oldest for %(time)s") % words

@@ -66,7 +66,7 @@ def carry_out(
         return page([f"{each.field}: {each.message}" for each in error.details] or [error.message])
     except drafts.DraftChanged as error:
         by = (error.row and error.row.edited_by) or _("Somebody else")
-        changed = _("{person} has changed this meanwhile. Nothing was overwritten.")
+        changed = _("{person} changed this in the meantime. Nothing was overwritten.")
         return page([changed.format(person=by)])
     messages.success(request, result.text)
     return HttpResponseRedirect(result.url or url)
@@ -210,8 +210,8 @@ def request_review(request: HttpRequest, viewer: Viewer, template: Template) -> 
     for row in rows:
         access.note(viewer, Action.REVIEW_REQUESTED, row)
     words = ngettext(
-        "{count} draft is for review. Another person may now approve it.",
-        "{count} drafts are for review. Another person may now approve them.",
+        "{count} draft is waiting for review. Someone else can approve it.",
+        "{count} drafts are waiting for review. Someone else can approve them.",
         len(rows),
     )
     return Done(words.format(count=len(rows)))

@@ -39,7 +39,7 @@ BASE = '<base href="https://rendering.invalid/" target="_blank">'
 to a window that the sandbox does not open. Only the first of a document's bases counts."""
 DARK = '<meta name="color-scheme" content="dark">'
 _HEAD = re.compile(r"\A(?:\s++|<!--.*?-->)*+<!doctype[^>]*+>", re.IGNORECASE | re.DOTALL)
-UNPARSED = gettext_lazy("This is no template yet: see the problems.")
+UNPARSED = gettext_lazy("No preview yet: correct the problems first.")
 _STRANGER = gettext_lazy("You may not see contacts, so you see the sample person.")
 
 

@@ -27,7 +27,7 @@ from rme.tenants.audit import Action, Actor
 SHOWN = 50
 """The most partials on a page of the list, and the most versions on a partial's page."""
 CHANGED = gettext_lazy(
-    "{person} has changed the draft meanwhile, and nothing was overwritten. Save yours as another "
+    "{person} changed the draft in the meantime. Nothing was overwritten. Save yours as another "
     "draft, or open the page again to see theirs."
 )
 State = PartialVersion.State
@@ -277,7 +277,7 @@ _WRITING: actions.Acts[Partial] = {
     "request_review": _on_version(
         lambda row, by: publishing.request_review([row], by),
         Action.REVIEW_REQUESTED,
-        gettext_lazy("Draft {number} is for review. Another person may now approve it."),
+        gettext_lazy("Draft {number} is waiting for review. Someone else can approve it."),
     ),
     "discard": _on_version(
         lambda row, by: drafts.discard(row, drafts.Seen(row.version, row.revision)),

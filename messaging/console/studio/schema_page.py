@@ -17,7 +17,7 @@ from rme.core.http.json_field import JsonField
 from rme.tenants.access.roles import Permission
 
 CHANGED = gettext_lazy(
-    "{person} has changed the draft meanwhile, and nothing was overwritten. Copy your schema, open "
+    "{person} changed the draft in the meantime. Nothing was overwritten. Copy your schema, open "
     "the page again, and add your changes to theirs."
 )
 

@@ -24,9 +24,9 @@ SCRIPT_WORDS = {
         "Not saved: you are logged out, or can't write here any more. Log in in another window. "
         "The next change tries again."
     ),
-    "away": gettext_lazy("Not saved: the server does not answer. The next change tries again."),
+    "away": gettext_lazy("Not saved: the server doesn't answer. The next change tries again."),
     "changed": gettext_lazy(
-        "{person} has changed this template meanwhile. Your text isn't saved, and nothing was "
+        "{person} changed this template in the meantime. Your text isn't saved, and nothing was "
         "overwritten."
     ),
     "noPreview": gettext_lazy("There is no preview: you are logged out, or can't see it any more."),
@@ -37,7 +37,7 @@ SCRIPT_WORDS = {
     "declare": gettext_lazy("Declare {name}"),
     "undeclared": gettext_lazy("The text uses {name}, which isn't declared."),
     "atLine": gettext_lazy("{field}, line {line}: {message}"),
-    "nobody": gettext_lazy("Nobody was found."),
+    "nobody": gettext_lazy("No contact found."),
     "yes": gettext_lazy("yes"),
     "no": gettext_lazy("no"),
     "change": gettext_lazy("Change {number} of {count}."),

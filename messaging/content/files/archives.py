@@ -41,11 +41,11 @@ def read(archive: IO[bytes]) -> list[SourceFile]:
     # zipfile raises NotImplementedError for a compression that it does not know.
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
         raise _refused(
-            "", gettext("is not a zip that can be read: %(error)s") % {"error": error}
+            "", gettext("can't be read as a zip: %(error)s") % {"error": error}
         ) from error
     if not files:
         raise _refused(
-            "", gettext("There is no file that ends with %(suffix)s in it.") % {"suffix": SUFFIX}
+            "", gettext("has no file that ends with %(suffix)s") % {"suffix": SUFFIX}
         )
     return _below_one_folder(files)
 
@@ -73,7 +73,7 @@ def _entries(archive: zipfile.ZipFile) -> Sequence[zipfile.ZipInfo]:
         if {"", ".", ".."} & {*parts} or "\\" in name or ":" in name or name != entry.orig_filename:
             raise _refused(name, gettext("is not a path below the folder of templates"))
         if name in seen:
-            raise _refused(name, gettext("is there twice"))
+            raise _refused(name, gettext("appears twice"))
         seen.add(name)
     return [entry for entry in every if _is_template(entry.filename)]
 

@@ -121,7 +121,7 @@ class _Reader:
             if isinstance(event, yaml.MappingStartEvent) and not self.document.values:
                 self.document.values = self._mapping("", 0)
             elif isinstance(event, yaml.NodeEvent):
-                raise FrontMatterError(_("the front matter is not names with values"), _line(event))
+                raise FrontMatterError(_("the front matter must be names with values"), _line(event))
 
     def _mapping(self, path: str, depth: int) -> dict[str, object]:
         values: dict[str, object] = {}
@@ -130,7 +130,7 @@ class _Reader:
                 raise FrontMatterError(_("a name is not a plain text"), _line(event), path)
             name = f"{path}.{event.value}" if path else event.value
             if event.value in values:
-                raise FrontMatterError(_("stands twice"), _line(event), name)
+                raise FrontMatterError(_("appears twice"), _line(event), name)
             values[event.value] = self._value(next(self.events), name, depth + 1)
         return values
 

@@ -164,7 +164,7 @@ def _owner_problems(
     if stored_template is None:
         if not languages.is_language(file.key[1]):
             yield FileProblem(
-                file.path, gettext("There is no such language or country."), "language"
+                file.path, gettext("This language or country doesn't exist."), "language"
             )
         if file.category not in categories:
             category_list = ", ".join(categories)

@@ -112,7 +112,7 @@ def _template(path: str, key: TemplateKey, document: Document) -> TemplateFile:
                 file.problem(name, _("%(channel)s has no such field") % {"channel": channel})
             )
         elif name == body:
-            problems.append(file.problem(name, _("stands below the front matter too")))
+            problems.append(file.problem(name, _("also appears below the front matter")))
     if problems:
         raise FilesRefused(problems)
     empty = drafts.texts_of(None)

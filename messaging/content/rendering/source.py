@@ -80,7 +80,7 @@ def pieces(source: str) -> list[Piece]:
         if len(result) > PIECE_LIMIT or total > TOTAL_LIMIT:
             raise syntax_at(sentence("too much Liquid in one text"), source, piece.start)
     if comments:
-        raise syntax_at(sentence("'{%% comment %%}' is never ended"), source, comment)
+        raise syntax_at(sentence("'{%% comment %%}' is never closed"), source, comment)
     return result
 
 
@@ -124,5 +124,5 @@ def _check_length(source: str, start: int, inside: str, name: str) -> None:
 def _end_of_raw(source: str, piece: Piece) -> int:
     end = _END_RAW.search(source, piece.end)
     if end is None:
-        raise syntax_at(sentence("'{%% raw %%}' is never ended"), source, piece.start)
+        raise syntax_at(sentence("'{%% raw %%}' is never closed"), source, piece.start)
     return end.end()

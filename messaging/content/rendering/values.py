@@ -94,7 +94,7 @@ class _Copy:
     def _atom(self, value: object) -> object:
         if isinstance(value, int):
             if abs(value) > NUMBER_LIMIT:
-                raise RenderLimit(sentence("a number in the data is too great"))
+                raise RenderLimit(sentence("a number in the data is too large"))
             return int(value)
         if isinstance(value, float):
             return float(value)

@@ -45,7 +45,7 @@ ARRIVAL = "rme_arrival"
 """The key in the session of a person who came from another cell and has to log in here first."""
 ARRIVAL_SECONDS = 600
 NOT_VALID = gettext_lazy(
-    "This way from the other cell is not valid any more. Log in here, or choose again there."
+    "This link from the other cell has expired. Log in here, or choose this cell again there."
 )
 
 

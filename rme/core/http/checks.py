@@ -27,7 +27,7 @@ R = TypeVar("R")
 SECONDS = 3.0
 """CPU time of a check; the host may take about ten times as long on the clock."""
 OVERRUN = gettext_noop("The check took too long, so rme stopped it.")
-FAILED = gettext_noop("The check failed here. The log of the service says why.")
+FAILED = gettext_noop("The check failed. The service's log says why.")
 _REFUSALS = {
     Start.OWN: gettext_noop("Another check of your organization is running. Wait for its result."),
     Start.ALL: gettext_noop(

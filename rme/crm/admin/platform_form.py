@@ -30,18 +30,18 @@ from rme.tenants.admin.form_fields import SecretTextarea
 _LONG = frozenset({"private_key", "ca_pem"})
 _HELP = {
     "object": _(
-        "The platform's object. Below are its fields: of several between commas the first "
-        "that is not empty counts."
+        "The platform's object. Below are its fields: of several, separated by commas, the first "
+        "one with a value counts."
     ),
-    "values": _("From its values to ours, a line each: status: Open = New. * is any other."),
-    "filter": _("What every record must have, a line each: IsActive = true."),
-    "defaults": _("What new records get, a line each: LeadSource = Bot."),
-    "phones": _("All of them are searched and compared."),
+    "values": _("The platform's values and ours, one per line: status: Open = New. * is any other."),
+    "filter": _("Conditions for every record, one per line: IsActive = true."),
+    "defaults": _("Values for new records, one per line: LeadSource = Bot."),
+    "phones": _("rme searches and compares all of them."),
 }
 
 
-_NEEDED = _("Needed.")
-_KEEP_HINT = _("Leave empty to keep what is stored.")
+_NEEDED = _("Required.")
+_KEEP_HINT = _("Leave empty to keep the stored value.")
 _LABELS = {
     "ca_pem": _("Certificates to trust"),
     "api_key": _("API key"),
@@ -171,15 +171,13 @@ class _PlatformForm(TenantForm):
             ("", _("– the mapping below –")),
             *((name, preset.label) for name, preset in PRESETS.items()),
         ],
-        help_text=_("Takes the place of the mapping below."),
+        help_text=_("Replaces the mapping below."),
         widget=widgets.UnfoldAdminSelectWidget(),
     )
     unchecked = forms.BooleanField(
         label=_("Save without asking the platform"),
         required=False,
-        help_text=_(
-            "For a platform that cannot be reached yet: names are not compared with its own."
-        ),
+        help_text=_("For a platform that can't be reached yet: rme doesn't check the names."),
         widget=widgets.UnfoldBooleanSwitchWidget(),
     )
 

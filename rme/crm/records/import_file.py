@@ -186,10 +186,10 @@ def _match_by_email(organization_id: str, rows: list[ParsedRow]) -> None:
             continue
         keys = owners.get(email, [])
         if email in lines:
-            text = _("is that of line %(line)d, too")
+            text = _("is the same as in line %(line)d")
             row.problems.append(("email", text % {"line": lines[email]}))
         elif len(keys) > 1:
-            row.problems.append(("email", _("is that of several contacts: name one by its ID")))
+            row.problems.append(("email", _("belongs to several contacts: name one by its id")))
         elif keys:
             row.problems = [each for each in row.problems if each[1] != MISSING]
             row.values = {name: value for name, value in row.values.items() if value} | {
@@ -231,7 +231,7 @@ def _check_numbers(organization_id: str, model: type[models.Model], rows: list[P
             continue
         mine = row.id or f"line {row.line}"
         if holders.setdefault(number, mine) != mine:
-            row.problems.append(("number", _("is another case's")))
+            row.problems.append(("number", _("belongs to another case")))
 
 
 # --- rows to store ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from rme.tenants.models import FileImport, Organization
 
 State = FileImport.State
 OUTDATED = gettext_lazy(
-    "The file was checked again in the meantime. Nothing that you entered is used."
+    "The file was checked again in the meantime, so your input wasn't used."
 )
 SHOWN = 50
 """How many imports the list shows, the newest first."""

@@ -51,7 +51,7 @@ def _from_pem(text: str) -> PublicKey:
         else:
             key = load_pem_public_key(text.encode())
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError(_("This is no PEM public key, PEM certificate, JWK or JWKS.")) from None
+        raise ValueError(_("This isn't a PEM public key, PEM certificate, JWK or JWKS.")) from None
     return _usable(key)
 
 

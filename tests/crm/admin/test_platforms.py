@@ -98,7 +98,7 @@ def test_no_transaction_is_open_while_the_platform_is_asked(owner, org, odoo):
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ({"api_key": "bad"}, "The platform does not take these credentials."),
+        ({"api_key": "bad"}, "The platform rejects these credentials."),
         ({"database": "no"}, "The platform cannot be reached."),
     ],
 )
@@ -193,7 +193,7 @@ def test_connection_test_shows_missing_fields_and_objects(owner, org, salesforce
     row = Platform.objects.get()
     assert owner.get(button(Platform, row, "test-connection")).context["found"] == []
     shown = owner.post(button(Platform, row, "test-connection"), follow=True)
-    assert shown.context["result"].endswith(" s, and has all that the mapping names.")
+    assert shown.context["result"].endswith(" s, and has everything that the mapping names.")
     del salesforce.objects["Exhibitor__c"], salesforce.objects["Contact"]["OtherPhone"]
     shown = owner.post(button(Platform, row, "test-connection"), follow=True)
     assert shown.context["result"].endswith(" s, but lacks something.")
@@ -213,7 +213,7 @@ def test_connection_test_shows_rejected_credentials(owner, org, salesforce):
     given = form(org, "salesforce", settings, remote.SALESFORCE_MAPPING, unchecked="on")
     owner.post(page(Platform, "add"), given)
     shown = owner.post(button(Platform, Platform.objects.get(), "test-connection"), follow=True)
-    assert shown.context["result"] == "The platform does not take these credentials."
+    assert shown.context["result"] == "The platform rejects these credentials."
 
 
 @pytest.mark.promise("mapping-8")

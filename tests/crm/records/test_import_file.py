@@ -117,8 +117,8 @@ def test_case_number_is_unique_within_the_organization(org):
     assert run(org, Case, text) == (
         ("DONE", 4, 1, 0, 3),
         [
-            ("2", "number", "is another case's"),
-            ("4", "number", "is another case's"),
+            ("2", "number", "belongs to another case"),
+            ("4", "number", "belongs to another case"),
             ("5", "status", "is not one of New, Working, Closed"),
         ],
     )

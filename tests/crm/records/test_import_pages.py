@@ -111,8 +111,8 @@ def test_ambiguous_email_is_rejected(org, redis):
     )
     assert finish() == ("DONE", 1, 0, 2)
     assert list(imports.rejected_rows(RecordImport.objects.get()))[1:] == [
-        ("2", "email", "is that of several contacts: name one by its ID"),
-        ("4", "email", "is that of line 3, too"),
+        ("2", "email", "belongs to several contacts: name one by its id"),
+        ("4", "email", "is the same as in line 3"),
     ]
 
 
@@ -281,7 +281,7 @@ def test_running_check_says_that_nothing_stays(org, redis):
     editor = person("editor", org, Role.OPERATOR)
     url = upload(editor, org, "lastName\nL\n")
     text = editor.get(url).content.decode()
-    assert "Nothing is imported by this check" in text
+    assert "This check imports nothing" in text
     assert "The file is discarded." in text
     assert "stay" not in text
     assert editor.post(url, {"cancel": "1"}).status_code == 302

@@ -37,7 +37,7 @@ def test_an_editor_does_not_make_a_category_opt_out(org, exists):
     editor = person("e", org, "OPERATOR")
     for more in ({}, {"accept_effect": "on"}):
         found = save(editor, org, "OPT_OUT", row, **more)
-        assert found == {"regime": ["Only an owner lets messages leave without consent."]}
+        assert found == {"regime": ["Only owners can allow messages without consent."]}
     assert save(editor, org, "OPT_IN", row) is None
 
 
@@ -86,7 +86,7 @@ def test_a_reader_sees_the_category(org):
 def test_empty_list_names_the_categories_that_every_organization_has(org):
     shown = person("v", org, "VIEWER").get(page(Category, "changelist")).content.decode()
     assert "Every organization has TRANSACTIONAL" in shown
-    assert "There are no other categories yet" in shown
+    assert "No other categories yet" in shown
     assert "There are no categories yet" not in shown
 
 

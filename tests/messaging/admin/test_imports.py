@@ -123,7 +123,7 @@ def test_file_with_custom_columns_is_tried_and_then_imported(root, org, redis):
 )
 def test_the_pages_of_a_file_say_how_it_was_read(root, org, redis, text, encoding, read_as):
     url = upload(root, org, text, encoding)["Location"]
-    assert f"It was read as {read_as}." in root.get(url).content.decode()
+    assert f"Read as {read_as}." in root.get(url).content.decode()
     choose(root, url, "try", column_2="note")
     assert f"Read as {read_as}." in root.get(url).content.decode()
     assert suppression_import.work()
@@ -140,7 +140,7 @@ def test_import_of_an_earlier_release_shows_no_encoding(root, org):
     ("columns", "why"),
     [
         ({"column_0": ""}, "No column is the channel"),
-        ({"column_1": "note"}, "No column is an address or a contact ID"),
+        ({"column_1": "note"}, "No column is an address or a contact id"),
         ({"column_2": "address"}, "Two columns are address"),
         ({"column_2": "nonsense"}, "Select a valid choice"),
     ],

@@ -105,7 +105,7 @@ def test_tokens_end_with_their_signing_key(root, org, changes, left):
     }
     saved = root.post(page(Application, "change", row.pk), {**form, **changes}, follow=True)
     assert AccessToken.objects.filter(application=row).count() == left
-    assert ("A key is gone." in saved.content.decode()) == (not left)
+    assert ("A key was removed." in saved.content.decode()) == (not left)
 
 
 @pytest.mark.promise("tokens-22")

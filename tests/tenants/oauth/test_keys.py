@@ -17,7 +17,7 @@ from tests.any_value import EFFORT, JSON
 from tests.tenants.conftest import KEY, private_pem, public_pem
 
 PRIVATE = "This is a private key: keep it, and store the public half here."
-UNREADABLE = "This is no PEM public key, PEM certificate, JWK or JWKS."
+UNREADABLE = "This isn't a PEM public key, PEM certificate, JWK or JWKS."
 UNUSABLE = "The key must be RSA of 2048 bits or more, EC on P-256, or Ed25519."
 NO_TYPE = "The key type must be RSA, EC or OKP."
 NONE_LEFT = "There is no usable signature key in this set."

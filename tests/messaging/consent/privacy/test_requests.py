@@ -136,7 +136,7 @@ def test_address_without_a_contact_is_stored_as_a_digest(org):
     assert (export.result, export.address) == ("suppressions: 1", "")
     assert [each["reason"] for each in content_of(export)["suppressions"]] == ["STOP"]
     erased = carried_out(opened(org, "ERASURE", address=address))
-    assert erased.result == "No person has this address. A suppressed address stays."
+    assert erased.result == "No contact has this address. Its suppressions stay."
     Suppression.objects.all().delete()
     assert address not in stored()
     found, _ = requests.page(org.pk, PrivacyRequestFilter(address=address), limit=5)
@@ -157,7 +157,7 @@ def test_a_request_is_opened_once_and_decided_once(org, ada):
     row = opened(org, "EXPORT", ada)
     with pytest.raises(errors.InvalidPayload) as refused:
         opened(org, "EXPORT", ada)
-    assert refused.value.details[0].message == "is requested already, and pending"
+    assert refused.value.details[0].message == "was requested already and is still open"
     opened(org, "ERASURE", ada)
     with pytest.raises(errors.InvalidPayload):
         opened(org, "EXPORT", note="", address="x", requested_at=clock.now() + timedelta(hours=1))

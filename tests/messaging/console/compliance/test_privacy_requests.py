@@ -138,7 +138,7 @@ def test_invalid_request_is_an_error_at_its_field(root, org, ada, fields, wrong)
 def test_a_second_request_while_one_is_pending_is_refused(root, org, ada):
     record(root, "EXPORT", ada.email)
     again = root.post(url("privacy_new"), {"kind": "EXPORT", "person": ada.email})
-    errors = {"kind": ["This is requested already, and pending."]}
+    errors = {"kind": ["This was requested already and is still open."]}
     assert again.context["form"].errors == errors
 
 

@@ -117,7 +117,7 @@ def test_tiles_compare_with_the_week_before(root, org, sent):
         "Accepted": ("5", "", "None a week before"),
         "Delivered or sent": ("75 %", "3 delivered, 0 sent", "None a week before"),
         "Failed": ("25 %", "1 of 4 tried", "None a week before"),
-        "Waiting": ("0", "None ready to be sent", ""),
+        "Waiting": ("0", "Nothing ready to send", ""),
     }
     HourCount.objects.create(
         organization_id=org.pk, at=hour_of(clock.now() - 7 * 24 * HOUR), test=False,

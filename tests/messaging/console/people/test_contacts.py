@@ -59,7 +59,7 @@ def test_invalid_field_is_an_error_there_and_keeps_what_was_typed(root, org, typ
     fields = {"last_name": "", "email": "y", "phone": typed, "mobile": typed, "language": "xx"}
     assert errors_of(root, **fields) == {
         "last_name": ["This field is required."],
-        "language": ["There is no such language or country: like en_GB or de."],
+        "language": ["This language or country doesn't exist. Use a code like en_GB or de."],
         "email": ["This is not an email address."],
         "phone": [NO_PHONE],
         "mobile": [NO_PHONE],

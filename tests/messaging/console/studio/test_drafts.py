@@ -70,7 +70,7 @@ def test_changes_of_another_person_are_not_overwritten(ann, ben, row):
     assert save(ann, seen, subject="Ann's again", anew="1").json()["version"] == 3
     assert draft_of(row).subject == "Ann's again"
     late = do(ann, "publish", seen)
-    assert words(late) == ["ben has changed this meanwhile. Nothing was overwritten."]
+    assert words(late) == ["ben changed this in the meantime. Nothing was overwritten."]
     row.refresh_from_db()
     assert row.state == "ACTIVE"
 

@@ -119,7 +119,7 @@ def test_draft_of_another_person_is_kept_and_the_own_text_becomes_another_draft(
     seen = {"version": 0, "revision": 0}
     shown = save_partial(ann, footer, "Ann's", **seen)
     (error,) = shown.context["form"].errors["text"]
-    assert error.startswith("ben has changed the draft meanwhile, and nothing was overwritten.")
+    assert error.startswith("ben changed the draft in the meantime. Nothing was overwritten.")
     assert b"Ann&#x27;s" in shown.content
     assert b"Save as another draft" in shown.content
     assert footer.versions.get(state="DRAFT").text == "Ben's"

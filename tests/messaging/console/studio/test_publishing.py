@@ -19,7 +19,7 @@ from tests.messaging.console.studio.scene import at, do, draft_of, save, words
 from tests.rest import Api, message
 
 pytestmark = pytest.mark.django_db
-OTHER = "review: Another person must approve it: you have written some of it."
+OTHER = "review: Someone who didn't write this version must approve it."
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_publishing_needs_a_second_person_if_the_rules_require_one(ann, ben, row
     assert words(do(ann, "publish_all", new)) == [OTHER]
     assert states(row) == {1: "ACTIVE", 2: "DRAFT"}
     assert words(do(ann, "request_review", new, publish=False)) == [
-        "1 draft is for review. Another person may now approve it."
+        "1 draft is waiting for review. Someone else can approve it."
     ]
     assert words(do(ann, "approve", new)) == [OTHER]
     assert words(do(ben, "approve", new)) == ["1 draft is approved."]
@@ -126,7 +126,7 @@ def test_draft_changed_since_the_page_was_shown_is_not_approved(ann, ben, row, r
     save(ann, german, subject="Buy at evil.example")
     do(ann, "request_review", new, publish=False)
     assert words(do(ben, action, new, drafts=shown)) == [
-        "ann has changed this meanwhile. Nothing was overwritten."
+        "ann changed this in the meantime. Nothing was overwritten."
     ]
     assert not TemplateVersion.objects.exclude(approved_by="").exists()
     assert states(row) == {1: "ACTIVE", 2: "DRAFT"}

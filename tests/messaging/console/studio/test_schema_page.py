@@ -58,7 +58,7 @@ def test_schema_does_not_overwrite_what_another_person_has_saved(ann, ben, row):
     save(ben, seen, subject="Ben's")
     answer = post(ann, seen, '{"type": "object"}')
     (error,) = answer.context["form"].errors["schema"]
-    assert error.startswith("ben has changed the draft meanwhile, and nothing was overwritten.")
+    assert error.startswith("ben changed the draft in the meantime. Nothing was overwritten.")
     assert "  &quot;type&quot;: &quot;object&quot;\n" in answer.content.decode()
     assert draft_of(row).variables == {}
     assert (draft_of(row).subject, TemplateVersion.objects.filter(template=row.template).count()) \

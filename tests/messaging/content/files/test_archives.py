@@ -76,12 +76,12 @@ def test_archive_with_a_false_size_is_rejected():
     data = bytearray(zipped([("a/en.sms.liquid", b"0" * 1_000_000)]))
     local, central = data.index(b"PK\x03\x04"), data.index(b"PK\x01\x02")
     data[local + 22 : local + 26] = data[central + 24 : central + 28] = struct.pack("<I", 10)
-    assert refused(bytes(data)).startswith("The archive: is not a zip that can be read: Bad CRC")
+    assert refused(bytes(data)).startswith("The archive: can't be read as a zip: Bad CRC")
 
 
 def test_unreadable_archive_or_one_without_templates_is_rejected():
-    assert "is not a zip that can be read" in refused(b"x")
-    assert "There is no file that ends with .liquid" in refused(zipped([("a.txt", b"x")]))
+    assert "can't be read as a zip" in refused(b"x")
+    assert "has no file that ends with .liquid" in refused(zipped([("a.txt", b"x")]))
     one = [("a/en.sms.liquid", b"x")]
     assert "another method than deflate" in refused(zipped(one, zipfile.ZIP_LZMA))
     secret = bytearray(zipped(one))
@@ -89,4 +89,4 @@ def test_unreadable_archive_or_one_without_templates_is_rejected():
         secret[secret.index(mark) + at] |= 1
     assert "encrypted" in refused(bytes(secret))
     twice = zipped([*one, ("b/en.sms.liquid", b"y")]).replace(b"b/en.sms", b"a/en.sms")
-    assert refused(twice) == "a/en.sms.liquid: is there twice"
+    assert refused(twice) == "a/en.sms.liquid: appears twice"

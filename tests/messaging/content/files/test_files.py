@@ -146,7 +146,7 @@ def test_unparsable_files_are_rejected_with_file_line_and_field(org):
         "new/en_US.email.liquid, line 5, subjet: EMAIL has no such field",
     ]
     assert refusals(org, email(path="new/xx_XX.email.liquid")) == [
-        "new/xx_XX.email.liquid, language: There is no such language or country."
+        "new/xx_XX.email.liquid, language: This language or country doesn't exist."
     ]
     assert refusals(org, email(path="a b/en.email.liquid"), email(path="a/en.fax.liquid")) == [
         f"{path}: is not a path like welcome/en_US.email.liquid or _partials/footer.liquid"
@@ -156,7 +156,7 @@ def test_unparsable_files_are_rejected_with_file_line_and_field(org):
     assert refusals(org, category)[0].startswith(
         "new/en_US.sms.liquid, line 2, category: There is no such category: "
     )
-    assert refusals(org, email(head="subject: 'x'\n"))[0].endswith("subject: stands twice")
+    assert refusals(org, email(head="subject: 'x'\n"))[0].endswith("subject: appears twice")
     assert refusals(org, email(head="variables: {type: 5}\n"))[0].startswith(
         "new/en_US.email.liquid, line 4, variables: "
     )
@@ -190,7 +190,7 @@ def test_a_review_is_asked_for_of_files_too(org):
     for actor in (ANN, COMMAND_LINE):
         with pytest.raises(FilesRefused) as found:
             push(org.pk, [email()], actor, publish=True)
-        assert "Another person must approve it" in str(found.value)
+        assert "must approve it" in str(found.value)
     push(org.pk, [email()], COMMAND_LINE)
     assert push(org.pk, [email()], ANN, publish=True)[0].is_published  # who wrote none of it
 

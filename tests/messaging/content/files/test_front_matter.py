@@ -36,11 +36,11 @@ def test_scalars_follow_json_and_multiline_texts_are_blocks():
     [
         ("<p>", 1, "", "does not begin with front matter"),
         ("---\na: 1\n", 1, "", "does not begin with front matter"),
-        ("---\na: 1\na: 2\n---\n", 3, "a", "stands twice"),
+        ("---\na: 1\na: 2\n---\n", 3, "a", "appears twice"),
         ("---\na: &x 1\nb: *x\n---\n", 2, "a", "anchors and references"),
         ("---\na: [*x]\n---\n", 2, "a.0", "anchors and references"),
         ("---\na: !!python/object/apply:os.system ['x']\n---\n", 2, "a", "tags are not supported"),
-        ("---\n- a\n---\n", 2, "", "not names with values"),
+        ("---\n- a\n---\n", 2, "", "must be names with values"),
         ("---\n? [a]\n: b\n---\n", 2, "", "a name is not a plain text"),
         ("---\na:\n  b: [\n---\n", 4, "", ""),
         ("---\na: " + "[" * 9000 + "\n---\n", 2, "a" + ".0" * 30, "nested deeper than 30"),

@@ -50,9 +50,9 @@ MILLION = "(1..1000000)"
 REFUSED = {
     "opened outputs": ("{{ " * 100_000, "never closed"),
     "opened tags": ("{% " * 100_000, "never closed"),
-    "opened raws": ("{% raw %}" * 20_000, "never ended"),
+    "opened raws": ("{% raw %}" * 20_000, "never closed"),
     "opened outputs in a comment": ("{% comment %}" + "{{ " * 100_000, "never closed"),
-    "opened comments": ("{% comment %}" * 20_000, "never ended"),
+    "opened comments": ("{% comment %}" * 20_000, "never closed"),
     "opened docs": ("{% doc %}" * 4_000 + "x" * 400_000, "unexpected tag"),
     "spaces in outputs": (("{{ " + " " * 3_000 + "}}") * 100, "a hundred spaces"),
     "spaces in tags": (("{% else " + " " * 3_000 + "%}") * 100, "a hundred spaces"),
