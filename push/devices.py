@@ -190,7 +190,7 @@ UPDATE {_T} t SET token = %s, token_digest = %s, active = true, inactive_reason 
   history = {HISTORY.format("t.history", _ENTRY.format("'REPLACED'"))}
 WHERE t.id = %s RETURNING t.*
 """
-_UNKNOWN = "There is no such device."
+_UNKNOWN = "This device doesn't exist."
 
 
 def remove(organization_id: str, device_id: str, report: Report, *, test: bool = False) -> None:

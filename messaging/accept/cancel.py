@@ -27,7 +27,7 @@ def cancel(organization_id: str, message_id: str, by: Caller | None = None) -> U
     """
     found = ids.parse(message_id)
     if found is None:
-        raise errors.NotFound("There is no such message.")
+        raise errors.NotFound("This message doesn't exist.")
     deliveries = Delivery.objects.filter(of_message(found), organization_id=organization_id)
     if by is not None:
         _require_own(deliveries, by)
@@ -44,11 +44,11 @@ def _require_own(deliveries: QuerySet[Delivery], by: Caller) -> None:
     first = deliveries.values_list("category", "test").first()
     if first is None:  # archived, so it was cancelled or sent
         if by.test:
-            raise errors.NotFound("There is no such message.")
+            raise errors.NotFound("This message doesn't exist.")
         return
     category, is_test = first
     if by.test and not is_test:
-        raise errors.NotFound("There is no such message.")
+        raise errors.NotFound("This message doesn't exist.")
     by.grants.require_send(category)
 
 
@@ -96,6 +96,6 @@ def _archived(organization_id: str, message_id: UUID) -> set[str]:
 def _require_cancelled(message_id: str, statuses: set[str]) -> None:
     """Raise unless a message without a scheduled delivery has been cancelled."""
     if not statuses:
-        raise errors.NotFound("There is no such message.")
+        raise errors.NotFound("This message doesn't exist.")
     if Status.CANCELLED not in statuses:
         raise errors.NotCancellable(message_id=message_id)

@@ -56,7 +56,7 @@ class SendingRulesForm(TenantForm):
         if quiet_hours := self.fields.get("quiet_hours"):
             quiet_hours.widget = QuietHoursInput()
             quiet_hours.help_text = gettext(
-                "In the recipient's time zone. What is due in between waits."
+                "In the recipient's time zone. Messages due in between wait."
             )
         for name in ("sends_per_second", "sends_per_day"):
             if name in self.fields:

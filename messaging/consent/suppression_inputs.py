@@ -163,5 +163,5 @@ def read_id(text: str) -> SuppressionFilter:
     """Parse an entry's id. Raises NotFound."""
     key = ids.parse(text)
     if key is None:
-        raise NotFound(_("There is no such suppression."))
+        raise NotFound(_("This suppression doesn't exist."))
     return SuppressionFilter(id=key)

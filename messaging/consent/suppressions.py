@@ -26,7 +26,7 @@ from rme.core.addresses import Digits
 from rme.core.db import keyset
 from rme.crm.contacts import get_contacts
 
-_UNKNOWN = gettext_noop("There is no such suppression.")
+_UNKNOWN = gettext_noop("This suppression doesn't exist.")
 
 PROTECTED = frozenset({"COMPLAINT", "STOP"})
 """Decided by the recipient: the API never lifts these, an admin only with a reason."""

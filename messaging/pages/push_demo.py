@@ -144,7 +144,7 @@ def replace(request: HttpRequest, body: dict[str, object]) -> Mapping[str, objec
     try:
         organization_id, device_id = signing.loads(str(body.get("reference")), salt=SALT)
     except signing.BadSignature:
-        raise errors.NotFound("There is no such device.") from None
+        raise errors.NotFound("This device doesn't exist.") from None
     token = body.get("token")
     return _shown(devices.replace(organization_id, device_id, token, device_events.write))
 

@@ -263,7 +263,7 @@ def endpoint_problems(
     return problems
 
 
-_FAILED = sentence("it failed too long.")
+_FAILED = sentence("it failed for too long.")
 
 
 def _programs(organization_ids: Sequence[str]) -> list[Finding]:

@@ -121,7 +121,7 @@ def detail(
     """
     key = ids.parse(message_id)
     if key is None:
-        raise errors.NotFound(_("There is no such message."))
+        raise errors.NotFound(_("This message doesn't exist."))
     messages = Message.objects.filter(organization_id=organization_id, pk=key)
     message, archived = messages.first(), None
     recorded = trace.record_of(key) if message else None
@@ -130,7 +130,7 @@ def detail(
         if archived is not None:
             message, recorded = archived.message, trace.of_archived(archived)
     if message is None or recorded is None or (test and not message.test):
-        raise errors.NotFound(_("There is no such message."))
+        raise errors.NotFound(_("This message doesn't exist."))
     return MessageDetail(
         message=_summary(message, recorded.deliveries),
         events=[_event(event, delivery) for event, delivery in recorded.events],

@@ -58,7 +58,7 @@ def get(scope: EndpointScope, endpoint_id: str, *, lock: bool = False) -> Webhoo
         rows = rows.select_for_update()
     row = rows.filter(pk=int(endpoint_id)).first() if _KEY.fullmatch(endpoint_id) else None
     if row is None:
-        raise errors.NotFound(_("There is no such webhook endpoint."))
+        raise errors.NotFound(_("This webhook endpoint doesn't exist."))
     return row
 
 

@@ -9,7 +9,7 @@ from tests.push.subscriptions import Browser
 from tests.rest import error
 
 pytestmark = pytest.mark.django_db
-UNKNOWN = error("NOT_FOUND", "There is no such device.")
+UNKNOWN = error("NOT_FOUND", "This device doesn't exist.")
 
 
 # --- replacing ------------------------------------------------------------------------------------

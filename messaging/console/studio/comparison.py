@@ -70,7 +70,7 @@ class ComparisonForm(forms.Form):
         offered = [
             (number, words.format(number=number, state=STATES[state])) for number, state in choices
         ]
-        error_messages = {"invalid_choice": _("There is no version %(value)s.")}
+        error_messages = {"invalid_choice": _("Version %(value)s doesn't exist.")}
         for name, label in (("old", _("From")), ("new", _("To"))):
             self.fields[name] = forms.TypedChoiceField(
                 choices=offered, coerce=int, label=label, error_messages=error_messages

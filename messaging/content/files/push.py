@@ -170,7 +170,7 @@ def _owner_problems(
             category_list = ", ".join(categories)
             yield file.problem(
                 "category",
-                gettext("There is no such category: %(categories)s.")
+                gettext("This category doesn't exist. Choose one of %(categories)s.")
                 % {"categories": category_list},
             )
     elif file.category != stored_template.template.category:

@@ -163,7 +163,7 @@ class Mover:
             for side in (self.source, self.target)
         )
         if not is_here:
-            raise MoveRefused("There is no such organization here.")
+            raise MoveRefused("This organization isn't here.")
         target_placement = fence.location(self.target, self.organization_id)
         if target_placement.phase == Phase.MOVED and is_there:
             raise MoveRefused(

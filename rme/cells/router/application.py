@@ -296,7 +296,7 @@ class CellRouter:
     async def show_metrics(self, head: Head, send: Send) -> None:
         """Answer with the metrics; 404 for those who may not read them."""
         if not metrics.may_read(head, self.settings):
-            await _plain(send, 404, b"There is no such page.\n")
+            await _plain(send, 404, b"This page doesn't exist.\n")
             return
         await self._ask_all()
         await _plain(send, 200, metrics.text(), metrics.CONTENT_TYPE_PLAIN_0_0_4)

@@ -40,7 +40,7 @@ LOST = RouterRefusal(
 LOST_READ = RouterRefusal(503, "The connection to the cell was lost.", 1, "answer_lost")
 SLOW = RouterRefusal(408, "The body did not arrive in time.", reason="slow_body")
 LONG = RouterRefusal(413, "The body is too long.", reason="long_body")
-NOT_FOUND = RouterRefusal(404, "There is no such page.", reason="not_found")
+NOT_FOUND = RouterRefusal(404, "This page doesn't exist.", reason="not_found")
 BAD_TARGET = RouterRefusal(400, "The target of the request is no path.", reason="bad_target")
 _CODES = {502: "UNAVAILABLE", 413: "PAYLOAD_TOO_LARGE", 404: "NOT_FOUND", 503: "UNAVAILABLE"}
 

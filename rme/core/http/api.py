@@ -99,7 +99,7 @@ class RequestMiddleware:
         else:
             response = self.get_response(request)
         if response.status_code == 404 and is_rest(request) and not is_json(response):
-            response = error_response(errors.NotFound("There is no such path."), identifier)
+            response = error_response(errors.NotFound("This path doesn't exist."), identifier)
         response["X-Request-Id"] = identifier
         if not response.streaming and not response.has_header("Content-Length"):
             response["Content-Length"] = str(len(response.content))

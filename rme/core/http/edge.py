@@ -73,7 +73,7 @@ def check(request: HttpRequest) -> None:
     """
     path = request.path_info
     if "\0" in path and path.startswith("/admin/"):  # other resources refuse it by themselves
-        raise errors.NotFound("There is no such path.")
+        raise errors.NotFound("This path doesn't exist.")
     _check_framing(request)
     if path in ANY_HOST:
         return

@@ -61,5 +61,5 @@ def _actor(name: str | None) -> audit.Actor:
         return audit.COMMAND_LINE
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise CommandError("There is no such user.")
+        raise CommandError("This user doesn't exist.")
     return audit.Actor(user.pk, user.get_username())

@@ -107,10 +107,10 @@ def enter(request: HttpRequest) -> str:
     if acting is None or not person.is_authenticated:
         return ""
     if time.time() >= acting["until"]:
-        return gettext_noop("its time was over")
+        return gettext_noop("the time was up")
     target = User.objects.filter(pk=acting["user"]).first()
     if target is None or not may_act_as(person, target):
-        return gettext_noop("it is not allowed any more")
+        return gettext_noop("it isn't allowed any more")
     roles.withhold(target, WITHHELD)
     acting_request = cast(ActingRequest, request)
     acting_request.acting_by, acting_request.acting_reason = person, acting["reason"]

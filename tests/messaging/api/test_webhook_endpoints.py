@@ -217,7 +217,7 @@ def test_endpoint_of_another_organization_is_not_found(api, org, method, action,
         api.call(method, f"{PATH}/{key}{action}", body)
         for key in (theirs.pk, theirs.pk + 1, "0", "x", "9" * 30)
     ]
-    missing = error("NOT_FOUND", "There is no such webhook endpoint.")
+    missing = error("NOT_FOUND", "This webhook endpoint doesn't exist.")
     assert [(each.status_code, each.json()) for each in answers] == [(404, missing)] * 5
     assert list(WebhookEndpoint.objects.values()) == before
     assert WebhookDelivery.objects.count() == 0

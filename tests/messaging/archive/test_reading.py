@@ -74,7 +74,7 @@ def test_another_organization_does_not_read_it(api, org, ada, archive):
     other = Api(factories.organization("other"))
     answer = other.call("GET", f"/messages/{key}")
     assert answer.status_code == 404
-    assert answer.json() == error("NOT_FOUND", "There is no such message.")
+    assert answer.json() == error("NOT_FOUND", "This message doesn't exist.")
     assert other.call("GET", "/messages").json() == {"messages": [], "nextCursor": None}
 
 

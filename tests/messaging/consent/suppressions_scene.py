@@ -4,7 +4,7 @@ from messaging.models import Suppression
 from rme.core.db.clock import iso
 from tests.rest import error
 
-UNKNOWN = error("NOT_FOUND", "There is no such suppression.")
+UNKNOWN = error("NOT_FOUND", "This suppression doesn't exist.")
 ADA = {"channel": "EMAIL", "address": "ada@example.com"}
 
 

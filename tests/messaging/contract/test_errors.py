@@ -114,13 +114,13 @@ def test_not_found_message(api, identifier):
         check(
             api.call(method, f"/messages/{identifier}"),
             404,
-            error("NOT_FOUND", "There is no such message."),
+            error("NOT_FOUND", "This message doesn't exist."),
         )
 
 
 @pytest.mark.promise("errors-11")
 def test_not_found_path(api):
-    check(api.call("GET", "/nope"), 404, error("NOT_FOUND", "There is no such path."))
+    check(api.call("GET", "/nope"), 404, error("NOT_FOUND", "This path doesn't exist."))
 
 
 @pytest.mark.promise("errors-12")
@@ -197,7 +197,7 @@ def test_unknown_path_is_not_found_for_any_method(api, path, method):
     assert response["Content-Type"] == "application/json"
     assert response["X-Request-Id"] == REQUEST_ID
     if method != "HEAD":
-        assert response.json() == error("NOT_FOUND", "There is no such path.")
+        assert response.json() == error("NOT_FOUND", "This path doesn't exist.")
 
 
 def test_path_next_to_the_base_path_is_an_html_page():
@@ -273,7 +273,7 @@ def test_another_organization_gets_not_found(api, org):
         check(
             other.call(method, f"/messages/{message_id}"),
             404,
-            error("NOT_FOUND", "There is no such message."),
+            error("NOT_FOUND", "This message doesn't exist."),
         )
     assert other.call("GET", "/messages").json() == {"messages": [], "nextCursor": None}
     body = message(person, template=None, content={"subject": "a", "text": "b"})

@@ -55,7 +55,7 @@ def test_malformed_request_id_is_replaced(api, given):
     made = response["X-Request-Id"]
     assert str(uuid.UUID(made)) == made
     assert response.json() == {
-        "error": error("NOT_FOUND", "There is no such message.")["error"] | {"requestId": made}
+        "error": error("NOT_FOUND", "This message doesn't exist.")["error"] | {"requestId": made}
     }
 
 

@@ -253,7 +253,7 @@ def test_the_command_decides_many(api, user):
     [
         ({"organization": "nobody"}, "There is no organization nobody."),
         ({"reason": "  "}, "The reason must not be empty."),
-        ({"user": "nobody"}, "There is no such user."),
+        ({"user": "nobody"}, "This user doesn't exist."),
     ],
 )
 def test_command_reports_invalid_options(org, options, told):

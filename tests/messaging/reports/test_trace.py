@@ -162,7 +162,7 @@ def test_another_organization_sees_no_trace(api, org):
     answer = stranger.call("GET", f"/messages/{message_id}?include=trace")
     assert (answer.status_code, answer.json()) == (
         404,
-        error("NOT_FOUND", "There is no such message."),
+        error("NOT_FOUND", "This message doesn't exist."),
     )
 
 

@@ -140,7 +140,7 @@ def test_acting_ends_after_half_an_hour(org, sam):
         assert client.get("/admin/")["Location"] == "/admin/"
         assert seen_as(client) == ("root", False)
     assert audited.summaries(action="ACTING_ENDED") == [
-        ("root", "ACTING_ENDED", "its time was over")
+        ("root", "ACTING_ENDED", "the time was up")
     ]
 
 
@@ -155,7 +155,7 @@ def test_acting_ends_with_its_permission_or_the_log_out(org, sam):
     begin(client, sam)
     client.post("/admin/logout/")
     assert [text for *_, text in audited.summaries(action="ACTING_ENDED")] == [
-        "it is not allowed any more", "it is not allowed any more",  # of both organizations
+        "it isn't allowed any more", "it isn't allowed any more",  # of both organizations
         "logged out",
     ]  # fmt: skip
     assert audited.summaries()[-1] == ("olga", "LOGGED_OUT", "")

@@ -71,7 +71,7 @@ def test_versions_without_a_difference_differ_from_missing_versions(ann, row):
     templates.add_draft(row.template, NEW)
     assert "have the same texts" in compare(ann, "&old=3&new=4").content.decode()
     wrong = compare(ann, "&old=1&new=9")
-    assert wrong.context["form"].errors == {"new": ["There is no version 9."]}
+    assert wrong.context["form"].errors == {"new": ["Version 9 doesn't exist."]}
     assert wrong.context["form"]["old"].value() == "1"
     assert ann.get(url("template_compare", "nothing")).status_code == 404
 

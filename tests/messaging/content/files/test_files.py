@@ -154,7 +154,7 @@ def test_unparsable_files_are_rejected_with_file_line_and_field(org):
     ]
     category = file("new/en_US.sms.liquid", "---\ncategory: NONE\n---\nx\n")
     assert refusals(org, category)[0].startswith(
-        "new/en_US.sms.liquid, line 2, category: There is no such category: "
+        "new/en_US.sms.liquid, line 2, category: This category doesn't exist. Choose one of "
     )
     assert refusals(org, email(head="subject: 'x'\n"))[0].endswith("subject: appears twice")
     assert refusals(org, email(head="variables: {type: 5}\n"))[0].startswith(
