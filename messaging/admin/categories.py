@@ -112,7 +112,8 @@ class CategoryForm(TenantForm):
         required=False,
         widget=UnfoldBooleanSwitchWidget,
         help_text=_(
-            "Required when a category becomes opt-out. The form first shows how many people that is."
+            "Required when a category becomes opt-out. The form first shows how many people "
+            "that is."
         ),
     )
     channel_order = ChannelOrderField(

@@ -121,7 +121,9 @@ class _Reader:
             if isinstance(event, yaml.MappingStartEvent) and not self.document.values:
                 self.document.values = self._mapping("", 0)
             elif isinstance(event, yaml.NodeEvent):
-                raise FrontMatterError(_("the front matter must be names with values"), _line(event))
+                raise FrontMatterError(
+                    _("the front matter must be names with values"), _line(event)
+                )
 
     def _mapping(self, path: str, depth: int) -> dict[str, object]:
         values: dict[str, object] = {}

@@ -33,7 +33,9 @@ _HELP = {
         "The platform's object. Below are its fields: of several, separated by commas, the first "
         "one with a value counts."
     ),
-    "values": _("The platform's values and ours, one per line: status: Open = New. * is any other."),
+    "values": _(
+        "The platform's values and ours, one per line: status: Open = New. * is any other."
+    ),
     "filter": _("Conditions for every record, one per line: IsActive = true."),
     "defaults": _("Values for new records, one per line: LeadSource = Bot."),
     "phones": _("rme searches and compares all of them."),
