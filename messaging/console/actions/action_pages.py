@@ -38,7 +38,7 @@ QUESTIONS = {
         _("They are not sent."),
     ),
     ActionKind.RESEND: (
-        _("Send again"),
+        _("Resend"),
         ngettext_lazy("Resend %(number)s message?", "Resend %(number)s messages?", "count"),
         _("They go out as new messages and pass all checks."),
     ),
@@ -79,7 +79,7 @@ class ActionReasonForm(forms.Form):
 
     # Not `reason`, which is a filter of the same page.
     why = forms.CharField(
-        max_length=500, label=_("Why?"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=500, label=_("Reason"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
 
