@@ -114,7 +114,9 @@ class Contact(Record):
         """Check language and email, and convert phones to E.164. Raise ValidationError."""
         errors: dict[str, str] = {}
         if self.language and not is_language(self.language):
-            errors["language"] = gettext("This language or country doesn't exist. Use a code like en_GB or de.")
+            errors["language"] = gettext(
+                "This language or country doesn't exist. Use a code like en_GB or de."
+            )
         if self.email:
             typed_email = addresses.typed_email(self.email)
             if typed_email is None:

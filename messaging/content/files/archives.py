@@ -44,9 +44,7 @@ def read(archive: IO[bytes]) -> list[SourceFile]:
             "", gettext("can't be read as a zip: %(error)s") % {"error": error}
         ) from error
     if not files:
-        raise _refused(
-            "", gettext("has no file that ends with %(suffix)s") % {"suffix": SUFFIX}
-        )
+        raise _refused("", gettext("has no file that ends with %(suffix)s") % {"suffix": SUFFIX})
     return _below_one_folder(files)
 
 

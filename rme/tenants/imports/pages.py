@@ -29,9 +29,7 @@ from rme.tenants.imports.mend_form import MendForm
 from rme.tenants.models import FileImport, Organization
 
 State = FileImport.State
-OUTDATED = gettext_lazy(
-    "The file was checked again in the meantime, so your input wasn't used."
-)
+OUTDATED = gettext_lazy("The file was checked again in the meantime, so your input wasn't used.")
 SHOWN = 50
 """How many imports the list shows, the newest first."""
 

@@ -139,9 +139,7 @@ def test_acting_ends_after_half_an_hour(org, sam):
     with time_machine.travel(1_900_001_800, tick=False):
         assert client.get("/admin/")["Location"] == "/admin/"
         assert seen_as(client) == ("root", False)
-    assert audited.summaries(action="ACTING_ENDED") == [
-        ("root", "ACTING_ENDED", "the time was up")
-    ]
+    assert audited.summaries(action="ACTING_ENDED") == [("root", "ACTING_ENDED", "the time was up")]
 
 
 def test_acting_ends_with_its_permission_or_the_log_out(org, sam):
