@@ -57,7 +57,7 @@ def test_the_list_shows_people_and_no_ids(root, org, api):
     ("kind", "status", "effect"),
     [
         ("send_again", "ACCEPTED", "their recipients get them twice"),
-        ("give_up", "FAILED", "Give 2 messages up?"),
+        ("give_up", "FAILED", "Give up 2 messages?"),
     ],
 )
 def test_decision_asks_for_a_reason_first(root, api, kind, status, effect):

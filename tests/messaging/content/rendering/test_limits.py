@@ -242,7 +242,7 @@ def test_harmless_template_that_looks_hostile_renders(name):
     [
         (Limits(seconds=0), "too long"),
         (Limits(output=2), "output"),
-        (Limits(iterations=2), "turns"),
+        (Limits(iterations=2), "iterations"),
         (Limits(memory=2), "own variables"),
     ],
 )
