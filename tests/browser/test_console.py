@@ -139,7 +139,7 @@ def test_send_one_webhook_again(tab, journey, org):
     WebhookDelivery.objects.update(status="FAILED", due_at=None, tries=10)
     journey.click("link", "Webhooks")
     journey.click("link", f"Open delivery of {replays.TEST_EVENT}")
-    journey.click("button", "Send again")
+    journey.click("button", "Resend")
     expect(tab.get_by_text("Queued again with the same webhook-id.")).to_be_visible()
     assert list(WebhookDelivery.objects.order_by("pk").values_list("status", flat=True)) == [
         "FAILED",

@@ -43,7 +43,7 @@ class AgainForm(forms.Form):
     """Why events are sent again: the audit keeps it."""
 
     why = forms.CharField(
-        max_length=500, label=_("Why?"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+        max_length=500, label=_("Reason"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
 
@@ -109,7 +109,7 @@ def _shown(viewer: Viewer, text: str) -> str:
 
 def _state(line: DeliveryLine) -> Cell:
     tries = line.row.tries
-    words = ngettext("%(number)s try", "%(number)s tries", tries) % {"number": tries}
+    words = ngettext("%(number)s attempt", "%(number)s attempts", tries) % {"number": tries}
     return Cell(line.status, words if tries > 1 else "", line.colour)
 
 

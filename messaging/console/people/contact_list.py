@@ -40,7 +40,7 @@ class ContactFilterForm(FilterForm):
         required=False,
         label=_("Missing"),
         choices=[
-            ("", _("Nothing in particular")),
+            ("", _("No filter")),
             ("email", _("Email address")),
             ("mobile", _("Mobile number")),
             ("account", _("Account")),

@@ -247,7 +247,7 @@ def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         if entry.new:
             messages.success(request, gettext("The suppression is added."))
         else:
-            messages.warning(request, gettext("This was on the list already."))
+            messages.warning(request, gettext("This is already on the list."))
         return HttpResponseRedirect(explanations.suppression_url(viewer, entry.row.pk))
     return access.show(
         request,

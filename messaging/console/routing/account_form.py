@@ -131,10 +131,10 @@ class AccountForm(forms.ModelForm):
         }
         help_texts: ClassVar[dict[str, Any]] = {
             "match": gettext_lazy(
-                "SMS: country prefixes, such as +41. Email: recipient domains. Leave it empty for "
+                "SMS: country prefixes, such as +41. Email: recipient domains. Leave empty for "
                 "all recipients."
             ),
-            "rate": gettext_lazy("Leave it empty for no limit."),
+            "rate": gettext_lazy("Leave empty for no limit."),
         }
         widgets: ClassVar[dict[str, Any]] = {
             "name": forms.TextInput(attrs={"autocomplete": "off"}),

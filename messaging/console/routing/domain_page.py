@@ -34,7 +34,7 @@ STATES = {
     RecordState.RIGHT: (gettext_lazy("Correct"), "good"),
     RecordState.WRONG: (gettext_lazy("Wrong"), "bad"),
     RecordState.MISSING: (gettext_lazy("Missing"), "bad"),
-    RecordState.UNSET: (gettext_lazy("Not known"), "warn"),
+    RecordState.UNSET: (gettext_lazy("Unknown"), "warn"),
     RecordState.NO_ANSWER: (gettext_lazy("No answer"), "warn"),
 }
 NOT_CHECKED = (gettext_lazy("Not checked"), "info")

@@ -23,7 +23,7 @@ class RouteForm(forms.Form):
         widget=forms.TextInput(
             attrs={
                 "autocomplete": "off",
-                "placeholder": gettext_lazy("Email, number, name or id"),
+                "placeholder": gettext_lazy("Email, phone, name or id"),
             }
         ),
     )

@@ -40,7 +40,7 @@ WHY = {
     RouteAnswer.FIRST: (gettext_lazy("Sends it"), "good"),
     RouteAnswer.NEXT: (gettext_lazy("Tried next, if those before can't send it"), "info"),
     RouteAnswer.TRIED_LAST: (
-        gettext_lazy("Tried last: it fails, or its provider asked for a break"),
+        gettext_lazy("Tried last: it is failing, or its provider asked rme to slow down"),
         "warn",
     ),
     RouteAnswer.NO_MATCH: (gettext_lazy("Not tried: it takes other recipients"), "muted"),

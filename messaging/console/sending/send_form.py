@@ -267,5 +267,5 @@ def _field(variable: SampleField) -> forms.Field:
             return forms.FloatField(**options, widget=forms.NumberInput(attrs=attributes))
         case "list" | "numbers":
             widget = forms.Textarea(attrs={"rows": 3, **attributes})
-            return forms.CharField(**options, widget=widget, help_text=_("One on each line."))
+            return forms.CharField(**options, widget=widget, help_text=_("One per line."))
     return forms.CharField(**options, widget=forms.TextInput(attrs=attributes))

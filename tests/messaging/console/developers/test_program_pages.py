@@ -70,5 +70,5 @@ def test_the_page_asks_as_often_for_3_programs_as_for_1(developer, org):
 
 def test_organization_without_programs_sees_links_to_the_forms(developer):
     text = developer.get(url("programs")).content.decode()
-    assert ("no application yet" in text, "no key yet" in text) == (True, True)
+    assert ("No applications yet" in text, "No keys yet" in text) == (True, True)
     assert reverse("admin:tenants_application_add") in text

@@ -81,7 +81,7 @@ def test_delivery_without_its_event_cannot_be_resent(developer, org, row):
     (each,) = queued(row, data=None, type="message.sent")
     text = developer.get(url("webhook_delivery", row.pk, each.pk)).content.decode()
     assert "no longer stored" in text
-    assert "Send again" not in text
+    assert "Resend</button>" not in text
 
 
 def test_filters_combine_and_pages_follow_each_other(developer, row, monkeypatch):

@@ -97,7 +97,7 @@ def test_contact_is_found_as_it_is_typed(root, org):
 def test_an_address_is_listed_once(root, org):
     root.post(NEW, form())
     again = root.post(NEW, form(), follow=True)
-    assert "This was on the list already." in again.content.decode()
+    assert "This is already on the list." in again.content.decode()
     assert Suppression.objects.count() == 1
 
 
