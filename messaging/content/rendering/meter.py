@@ -38,7 +38,7 @@ class RenderMeter:
         """Charge the iterations of a loop before the first. Raises RenderLimit."""
         self.iterations -= iterations
         if self.iterations < 0:
-            raise RenderLimit(sentence("the template's loops have too many turns"))
+            raise RenderLimit(sentence("the template's loops have too many iterations"))
 
     def write(self, length: int) -> None:
         """Charge output. Raises RenderLimit."""

@@ -188,7 +188,7 @@ class ApplicationAdmin(ProgramAdmin):
         if db_field.name == "user":
             field.queryset = self._users(request)
             field.help_text = gettext(
-                "A member of the group %(integration_group)s. Leave it empty for a user of its own."
+                "A member of the group %(integration_group)s. Leave empty for a user of its own."
             ) % {"integration_group": INTEGRATION_GROUP}
             field.required = False
         return field
@@ -232,7 +232,8 @@ class ApplicationAdmin(ProgramAdmin):
             applications.revoke_tokens(form.instance)
             self.message_user(
                 request,
-                gettext("A key is gone. %(revocation)s") % {"revocation": applications.REVOCATION},
+                gettext("A key was removed. %(revocation)s")
+                % {"revocation": applications.REVOCATION},
                 messages.WARNING,
             )
 
