@@ -16,11 +16,16 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import translation
 
 from docs import words
+from messaging.console import wording
+from messaging.domain.policy import MARKETING, TRANSACTIONAL
+from messaging.models import Category
 
 LANGUAGE = "en-zz"
 OPEN, CLOSE = "⟦", "⟧"
 QUOTED = {"script", "style", "code", "pre", "kbd", "samp", "textarea", "svg", "template"}
 """Elements whose text is meant for programs, or was written by a person."""
+INLINE = {"a", "abbr", "b", "code", "em", "i", "kbd", "span", "strong", "time"}
+"""Elements within a sentence."""
 ICON = "material-symbols-outlined"
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 ATTRIBUTES = {"title", "placeholder", "aria-label", "aria-description", "alt", "label", "summary"}
@@ -79,6 +84,8 @@ class Page(HTMLParser):
         self.open: list[tuple[str, bool]] = []
         """The open elements, and whether the text of each is no words for people to translate."""
         self.texts: list[str] = []
+        self.depth = 0
+        """How many brackets are open: a sentence may go on within a link."""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -95,13 +102,16 @@ class Page(HTMLParser):
             self.open.append((tag, is_quoted))
 
     def handle_endtag(self, tag: str) -> None:
+        if tag not in INLINE:
+            self.depth = 0
         if any(tag == name for name, _ in self.open):
             while self.open.pop()[0] != tag:
                 pass
 
     def handle_data(self, data: str) -> None:
         if not self.is_quoted:
-            self.texts.append(data)
+            self.texts.append(OPEN * self.depth + data)
+        self.depth = max(0, self.depth + data.count(OPEN) - data.count(CLOSE))
 
     @property
     def is_quoted(self) -> bool:
@@ -135,7 +145,11 @@ def without_data(texts: Iterable[str]) -> list[str]:
 
 
 def names() -> Iterator[str]:
-    """Yield the names of languages and countries, which CLDR has in all languages."""
+    """Yield the names of languages and countries, which CLDR has in all languages, and those of
+    categories, which are made of what the database holds.
+    """
+    stored_names = Category.objects.values_list("name", flat=True)
+    yield from map(wording.category, (TRANSACTIONAL, MARKETING, *stored_names))
     english = Locale("en")
     yield from english.languages.values()
     yield from english.territories.values()
@@ -144,7 +158,7 @@ def names() -> Iterator[str]:
 def stored() -> Iterator[str]:
     """Yield the texts of all rows of the database."""
     for model in apps.get_models():
-        if model._meta.app_label in ("auth", "contenttypes", "sessions"):
+        if model._meta.app_label in ("contenttypes", "sessions"):
             continue
         fields = [
             each.attname for each in model._meta.concrete_fields
