@@ -3,8 +3,11 @@
 from typing import Any, ClassVar
 
 from django.contrib.admin import AdminSite
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import ValidationError
 from django.db.models import ForeignKey, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from unfold.admin import ModelAdmin, TabularInline
 
@@ -70,6 +73,19 @@ class TenantAdmin(OwnChoices, AuditedPage, ModelAdmin):
         if row is None:
             raise Http404
         return row
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any]
+    ) -> HttpResponseBase | None:
+        """Run an action on the ticked rows. Raise Http404 for a row that can't exist."""
+        key = self.model._meta.pk
+        try:
+            for value in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                key.to_python(value)
+        except ValidationError:
+            raise Http404 from None
+        response: HttpResponseBase | None = super().response_action(request, queryset)
+        return response
 
     # --- permissions ----------------------------------------------------------------------------
     def may(self, request: HttpRequest, permission: Permission, row: Model | str | None) -> bool:

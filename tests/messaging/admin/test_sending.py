@@ -32,6 +32,12 @@ def test_category_changes_apply_to_sending_at_once(root, org):
     assert "NEWS" not in organization_policy.of(org.pk).categories
 
 
+@pytest.mark.parametrize("key", ["x", "1.5", "9" * 5000, "\0"])
+def test_action_on_a_row_that_cannot_exist_is_a_404(root, org, key):
+    chosen = {"action": "delete_selected", "post": "yes", "_selected_action": [key]}
+    assert root.post(page(Category, "changelist"), chosen).status_code == 404
+
+
 @pytest.mark.parametrize("how", ["delete", "end"])
 def test_paused_messages_are_sent_when_the_pause_ends(root, org, how):
     api = Api(org)
