@@ -6,6 +6,7 @@ The service is started with a database of its own; what the pictures show is mad
 that REST and the console call. A new picture is a line of PICTURES.
 """
 
+import base64
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ django.setup()
 
 from django.core.management import call_command
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, sync_playwright
 
 from bench.scene import processes, wait_for_port, web
 from docs.picture_scene import ORG, PASSWORD, USER, fill
@@ -57,8 +58,12 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-OPTIMIZER = ("pngquant", "--force", "--skip-if-larger", "--ext", ".png", "128")
+OPTIMIZER = ("pngquant", "--force", "--skip-if-larger", "--nofs", "--ext", ".png", "128")
 """Makes a picture's file small, where it is installed."""
+SHEET = """<style>body {{ margin: 0; padding: 16px; background: #94a3b8; display: grid;
+grid-template-columns: 1080px 312px; gap: 16px }} img {{ width: 100%; height: 676px }}</style>
+{images}"""
+"""A page of four pictures: on a desktop and on a phone, light and dark."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Picture:
     act: Callable[[Page], object] | None = None
     """What is done on the page before it is shown."""
     logged_in: bool = True
+    is_sheet: bool = False
+    """Whether it shows the page four times: on a desktop and on a phone, light and dark."""
 
 
 def _console(name: str, *args: str) -> str:
@@ -94,7 +101,7 @@ def _preview(page: Page) -> None:
     page.get_by_label("Recipient").fill("olivia.reyes@people.rme.test")
     page.get_by_label("Template", exact=True).select_option("EMAIL booking")
     page.get_by_role("button", name="Preview").wait_for()
-    for field in page.locator("#send-variables input").all():
+    for field in page.locator("#send-variables :is(input, textarea)").all():
         field.fill(field.get_attribute("placeholder") or "A-17")
     for field in page.locator("#send-variables select").all():
         field.select_option(index=1)
@@ -109,32 +116,43 @@ def _import(page: Page) -> None:
     page.get_by_text("New draft").first.wait_for()
 
 
+def _upload(page: Page) -> str:
+    """Upload a file of contacts with odd rows; return the address of the page that checks it."""
+    lines = ["Kd-Nr;Nachname;Vorname;E-Mail-Adresse;Natel;Sprache"]
+    for number in range(400):
+        name = "" if number % 100 == 0 else f"Müller {number}"
+        digits = f"+41 79 {number % 100 + 200} {number % 90 + 10} 00"
+        phone = "unbekannt" if number % 50 == 1 else digits
+        language = "Deutsch" if number % 4 == 2 else "de-CH"
+        lines.append(f"{number};{name};Zoë;p{number}@people.rme.test;{phone};{language}")
+    text = "\r\n".join(lines).encode("cp1252")
+    page.goto(f"{URL}{reverse('admin:crm_contact_new_import')}")
+    file = FilePayload(name="kunden.csv", mimeType="text/csv", buffer=text)
+    page.set_input_files("input[type=file]", file)
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_role("row", name="Skip as bad").wait_for()
+    return page.url.removeprefix(URL)
+
+
 def pictures(found: dict[str, str]) -> list[Picture]:
     """Return the pictures; `found` has the ids of what they show."""
     messages, person = _console("messages"), _console("person", found["person"])
-    failed = f"{messages}?status=FAILED"
     booking = _console("template", "booking")
     webhook = _console("webhook_delivery", found["endpoint"], found["webhook"])
     return [
         Picture("console-log-in", "/admin/", height=640, logged_in=False),
         Picture("console-home", "/admin/", height=1200),
-        Picture("console-home-phone", "/admin/", NARROW, dark=True),
         Picture("console-first-steps", reverse("first_steps", args=[ORG]), height=640),
         Picture("console-search", f"{reverse('search')}?q=simulator", height=640),
         Picture("console-messages", messages),
-        Picture("console-messages-dark", failed, dark=True),
-        Picture("console-messages-phone", messages, NARROW),
         Picture("console-filters", _console("filters"), height=480),
         Picture("console-message", _console("message", found["failed"]), height=1000),
-        Picture("console-message-phone", _console("message", found["delivered"]), NARROW),
         Picture("console-person", person, height=1200),
-        Picture("console-person-dark", person, NARROW, dark=True),
         Picture("console-lift", _console("lift", found["suppression"]), height=420),
         Picture("console-contacts", _console("contacts"), height=900),
         Picture("console-contact", _console("contact_edit", found["person"]), height=700),
         Picture("console-merge", f"{_console('contacts_merge')}?{found['twins']}", height=700),
         Picture("console-suppressions", _console("suppressions"), height=700),
-        Picture("console-suppressions-phone", _console("suppressions"), NARROW, dark=True),
         Picture("console-suppression", _console("suppression", found["suppression"]), height=640),
         Picture("console-resend", f"{_console('choose', 'resend')}?status=FAILED", height=420),
         Picture("console-action", _console("action", found["action"]), height=640),
@@ -152,11 +170,8 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-domains", _console("domain", found["domain"]), height=1200),
         Picture("console-callbacks", _console("callbacks"), height=700),
         Picture("console-route", f"{_console('route')}?to=%2B41791234567", height=900),
-        Picture("console-lanes-phone", _console("providers"), NARROW, dark=True),
         Picture("console-templates", _console("templates"), height=800),
         Picture("console-template", booking, height=1500, act=_rendered),
-        Picture("console-template-phone", booking, NARROW, height=1400, act=_rendered),
-        Picture("console-template-dark", booking, height=1200, dark=True, act=_rendered),
         Picture("console-compare", f"{_console('template_compare', 'booking')}?old=1&new=2"),
         Picture(
             "console-compare-phone",
@@ -182,6 +197,20 @@ def pictures(found: dict[str, str]) -> list[Picture]:
         Picture("console-invitations", _console("team"), height=480),
         Picture("console-second-factor", reverse("mfa_index"), height=800),
         Picture("console-sessions", reverse("usersessions_list"), height=480),
+        Picture("page-home", "/admin/", is_sheet=True),
+        Picture("page-messages", messages, is_sheet=True),
+        Picture("page-message", _console("message", found["failed"]), is_sheet=True),
+        Picture("page-person", person, is_sheet=True),
+        Picture("page-contacts", _console("contacts"), is_sheet=True),
+        Picture("page-suppressions", _console("suppressions"), is_sheet=True),
+        Picture("page-import", found["import"], is_sheet=True),
+        Picture("page-send", _console("send"), act=_preview, is_sheet=True),
+        Picture("page-template", booking, act=_rendered, is_sheet=True),
+        Picture("page-lanes", _console("providers"), is_sheet=True),
+        Picture("page-provider", _console("provider", found["account"]), is_sheet=True),
+        Picture("page-route", f"{_console('route')}?to=%2B41791234567", is_sheet=True),
+        Picture("page-team", _console("team"), is_sheet=True),
+        Picture("page-security", reverse("mfa_index"), is_sheet=True),
         Picture("platform", "/admin/crm/platform/add/", 1280, 1300, act=_platform),
         Picture("preferences", f"/p/{found['token']}", 720, 600, logged_in=False),
         Picture("unsubscribe", f"/p/u/{found['token']}", 720, 400, logged_in=False),
@@ -203,11 +232,11 @@ def main() -> None:
         with _chromium() as browser:
             time.sleep(SETTLED)
             cookies = _log_in(browser)
-            chosen = [
-                each for each in pictures(found) if each.name in (sys.argv[1:] or [each.name])
-            ]
-            for picture in chosen:
-                _save(browser, picture, cookies if picture.logged_in else [])
+            with _tab(browser, Picture("import", ""), cookies) as page:
+                found["import"] = _upload(page)
+            for picture in pictures(found):
+                if picture.name in (sys.argv[1:] or [picture.name]):
+                    _save(browser, picture, cookies if picture.logged_in else [])
 
 
 # --- the browser --------------------------------------------------------------------------------
@@ -234,8 +263,9 @@ def _log_in(browser: Browser) -> Any:
     return cookies
 
 
-def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
-    """Save one picture, as a small file where a program for it is there."""
+@contextmanager
+def _tab(browser: Browser, picture: Picture, cookies: Any) -> Iterator[Page]:
+    """Open a tab as wide and as dark as a picture."""
     context = browser.new_context(
         viewport={"width": picture.width, "height": picture.height},
         device_scale_factor=2 if picture.width < WIDE / 2 else 1,
@@ -244,18 +274,44 @@ def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
         timezone_id="Europe/Zurich",
     )
     context.add_cookies(cookies)
-    page = context.new_page()
-    answer = page.goto(f"{URL}{picture.path}")
-    assert answer is not None, picture.path
-    assert answer.status == 200, (picture.path, answer.status)
-    assert not picture.logged_in or "/login/" not in page.url, picture.path
-    page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", picture.dark)
-    if picture.act:
-        picture.act(page)
-    page.wait_for_load_state("networkidle")
-    file = IMAGES / f"{picture.name}.png"
-    page.screenshot(path=file)
+    yield context.new_page()
     context.close()
+
+
+def _shoot(browser: Browser, picture: Picture, cookies: Any) -> bytes:
+    """Return a page's picture."""
+    with _tab(browser, picture, cookies) as page:
+        answer = page.goto(f"{URL}{picture.path}")
+        assert answer is not None, picture.path
+        assert answer.status == 200, (picture.path, answer.status)
+        assert not picture.logged_in or "/login/" not in page.url, picture.path
+        dark = picture.dark
+        page.evaluate("dark => document.documentElement.classList.toggle('dark', dark)", dark)
+        if picture.act:
+            picture.act(page)
+        page.wait_for_load_state("networkidle")
+        return page.screenshot()
+
+
+def _shoot_sheet(browser: Browser, picture: Picture, cookies: Any) -> bytes:
+    """Return four pictures of a page as one."""
+    shots = [
+        _shoot(browser, replace(picture, width=width, height=height, dark=dark), cookies)
+        for dark in (False, True)
+        for width, height in ((WIDE, 900), (NARROW, 844))
+    ]
+    sources = [f"data:image/png;base64,{base64.b64encode(shot).decode()}" for shot in shots]
+    with _tab(browser, picture, []) as page:
+        page.set_content(SHEET.format(images="".join(f'<img src="{each}">' for each in sources)))
+        page.wait_for_function("[...document.images].every(image => image.complete)")
+        return page.screenshot(full_page=True)
+
+
+def _save(browser: Browser, picture: Picture, cookies: Any) -> None:
+    """Save one picture, as a small file where a program for it is there."""
+    shoot = _shoot_sheet if picture.is_sheet else _shoot
+    file = IMAGES / f"{picture.name}.png"
+    file.write_bytes(shoot(browser, picture, cookies))
     if shutil.which(OPTIMIZER[0]):  # 98, 99: it would be no smaller, or no longer look the same
         code = subprocess.run([*OPTIMIZER, str(file)], check=False).returncode
         assert code in (0, 98, 99), code
