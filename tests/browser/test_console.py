@@ -55,9 +55,7 @@ def test_why_did_this_person_not_get_a_message(tab, journey, org):
     )
     Api(org).send(message(ada))
     journey.search(ada.email)
-    expect(tab.locator(".c-headline")).to_contain_text(
-        "Not sent. ada@simulator.rme.test complained"
-    )
+    expect(tab.locator(".c-banner")).to_contain_text("Not sent. ada@simulator.rme.test complained")
     assert journey.count <= 2
 
 
@@ -68,7 +66,7 @@ def test_open_a_message_from_its_figure(tab, journey, org, live_server):
     tab.goto(f"{live_server.url}/admin/")
     journey.click("link", "Email, Delivered: 1")
     journey.click("link", "Open message to Ada Lovelace")
-    expect(tab.locator(".c-headline")).to_contain_text("Delivered on")
+    expect(tab.locator(".c-banner")).to_contain_text("Delivered on")
     assert journey.count <= 2
 
 

@@ -40,7 +40,7 @@ def test_new_organization_sends_its_first_messages(tab, journey, live_server, re
         journey.fill("host", f"127.0.0.1:{server.port}")
         journey.choose("security", "None (not encrypted)")
         journey.click("button", "Check and activate")
-        expect(tab.locator(".c-headline")).to_contain_text("Active.", timeout=30_000)
+        expect(tab.locator(".c-banner")).to_contain_text("Active.", timeout=30_000)
         journey.click("link", "Templates")
         journey.click("button", "Start from Welcome")
         journey.click("button", "Send test to me")

@@ -45,7 +45,7 @@ def test_add_an_smtp_account_check_test_and_activate_it(tab, journey):
             tab.get_by_text("Test to owner@acme.example: The provider accepted it")
         ).to_be_visible()
         journey.click("button", "Activate")
-        expect(tab.locator(".c-headline")).to_contain_text("Active.")
+        expect(tab.locator(".c-banner")).to_contain_text("Active.")
         assert [each.recipient for each in server.mails] == ["<owner@acme.example>"]
     row = ProviderAccount.objects.get()
     assert (row.name, row.state, row.check_problem) == ("smtp", "ACTIVE", "")
@@ -61,7 +61,7 @@ def test_see_why_a_number_would_go_by_vonage(tab, journey, org):
     journey.click("link", "Providers and routing")
     journey.fill("Try a recipient", "+41791234567")
     journey.click("button", "Show the route")
-    expect(tab.locator(".c-headline")).to_have_text("Sent by vonage as transactional SMS.")
+    expect(tab.locator(".c-banner")).to_have_text("Sent by vonage as transactional SMS.")
     expect(tab.locator("tbody tr").nth(1)).to_contain_text("Tried next")
     assert journey.count <= 3
 

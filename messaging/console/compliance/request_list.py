@@ -21,7 +21,7 @@ from rme.core import errors, ids
 from rme.tenants.access.roles import Permission
 
 PAGE = 50
-COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted-status"}
+COLOURS = {"OPEN": "info", "RUNNING": "info", "DONE": "good", "REFUSED": "muted"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Variant:
         """Return its state in words, each with the name of a colour."""
         states = []
         if self.is_archived:
-            states.append((_("Archived"), "muted-status"))
+            states.append((_("Archived"), "muted"))
         elif self.active:
             states.append((_("Version {number} is active").format(number=self.active), "good"))
         elif not self.draft:

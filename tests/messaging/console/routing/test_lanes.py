@@ -187,7 +187,7 @@ def test_account_with_an_open_circuit_is_red_on_its_page_and_in_its_lane(root, o
     problem = "a1 stopped after failures and is being retried."
     page = root.get(url("provider", row.pk))
     assert page.context["state_colour"] == "bad"
-    assert f'<p class="c-headline c-bad">{problem}' in page.content.decode()
+    assert f'<div class="c-banner c-bad" role="alert">{problem}' in page.content.decode()
     lane = root.get(url("providers")).content.decode()
     assert '<span class="c-pill c-bad">Failing</span>' in lane
     assert problem in lane
