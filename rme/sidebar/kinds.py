@@ -38,6 +38,11 @@ class MenuPage:
         """Return whether each organization has the page."""
         return not self.route or self.route.startswith("console:")
 
+    @property
+    def key(self) -> str:
+        """Return what names the page in a request."""
+        return self.route or self.models[0]
+
     def url(self, organization_id: str) -> str:
         """Return the page's address in an organization."""
         if not self.route:

@@ -21,7 +21,7 @@ from messaging.console.access import Viewer
 from messaging.console.search import Group, Result, Search
 from rme.sidebar.commands import commands
 from rme.sidebar.kinds import PageLink
-from rme.sidebar.shell import chosen, home_of, pages
+from rme.sidebar.shell import chosen, pages, url_in
 from rme.tenants.access.roles import (
     Permission,
     has_several_organizations,
@@ -58,7 +58,8 @@ def _suggest(request: HttpRequest) -> HttpResponseBase:
     viewer, term = _viewer(request), _term(request)
     groups, notes = _find(request, Search(viewer, term, PALETTE_LIMIT, is_typing=True))
     is_everything = _kind(request) != ORGANIZATIONS
-    query = urlencode({"organization": viewer.organization_id, "q": term})
+    page = {"page": request.GET["page"]} if "page" in request.GET else {}
+    query = urlencode({"organization": viewer.organization_id, "q": term, **page})
     return render(
         request,
         "admin/console/search_results.html",
@@ -155,7 +156,7 @@ def _organizations(request: HttpRequest, typed: Search) -> list[Result]:
         return []
     rows = own_organizations(request, typed.limit + 1, text=typed.term)
     return [
-        Result(name, organization_id, home_of(request, organization_id))
+        Result(name, organization_id, url_in(request, organization_id, request.GET.get("page", "")))
         for organization_id, name in rows
         if organization_id != typed.viewer.organization_id
     ][: typed.limit]

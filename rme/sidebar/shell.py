@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
-from rme.sidebar.kinds import MenuEntry, PageLink
+from rme.sidebar.kinds import MenuEntry, MenuPage, PageLink
 from rme.sidebar.menu import MENU
 from rme.tenants import organizations
 from rme.tenants.access.roles import Permission, held_permissions, own_organizations
@@ -52,6 +52,8 @@ class Shell:
     """The person's other organizations, each with the address that changes to it."""
     home_url: str
     """The address of Home, in the organization if the person may see its figures."""
+    page_key: str = ""
+    """The key of the page that is shown, if each organization has it."""
 
     @property
     def is_searched(self) -> bool:
@@ -83,7 +85,8 @@ def shell(request: HttpRequest) -> Shell:
     choices = own_organizations(request, CHOICES)
     current_id = _chosen(request, choices)
     permissions = held_permissions(request.user, current_id)
-    others = {each: name for each, name in choices if each != current_id}
+    page = next((page for page in _organization_pages() if page.has(request)), None)
+    others = [choice for choice in choices if choice[0] != current_id]
     groups = tuple(
         MenuGroup(_(title) if title else "", links)
         for title, entries in MENU
@@ -92,8 +95,9 @@ def shell(request: HttpRequest) -> Shell:
     return Shell(
         organizations.get(current_id) if current_id else None,
         groups,
-        tuple(MenuLink(others[each], url) for each, url in _same_page(request, tuple(others))),
+        tuple(MenuLink(name, _url_in(request, each, page)) for each, name in others),
         _home(current_id, permissions),
+        page.key if page else "",
     )
 
 
@@ -111,10 +115,12 @@ def pages(organization_id: str, permissions: frozenset[Permission]) -> Iterator[
                     yield PageLink(title, page.url(organization_id))
 
 
-def home_of(request: HttpRequest, organization_id: str) -> str:
-    """Return the first page of an organization that the person may open."""
-    permissions = held_permissions(request.user, organization_id)
-    return next((link.url for link in pages(organization_id, permissions)), reverse("admin:index"))
+def url_in(request: HttpRequest, organization_id: str, page_key: str) -> str:
+    """Return the address of a page in an organization: of the first one that the person may open
+    there, if that isn't the one with the key.
+    """
+    page = next((page for page in _organization_pages() if page.key == page_key), None)
+    return _url_in(request, organization_id, page)
 
 
 def chosen(
@@ -173,15 +179,13 @@ def _links(
         yield MenuLink(_(entry.title), tabs[0].url, entry.icon, current is not None, tabs)
 
 
-def _same_page(request: HttpRequest, organization_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield organizations, each with its address of the page that is shown, or of another that the
-    person may open there.
-    """
+def _organization_pages() -> list[MenuPage]:
     pages = [page for _, entries in MENU for entry in entries for page in entry.pages]
-    pages = [page for page in pages if page.is_of_organization]
-    current_page = next((page for page in pages if page.has(request)), None)
-    choices = [current_page, *pages] if current_page else pages
-    for organization_id in organization_ids:
-        permissions = held_permissions(request.user, organization_id)
-        page = next((page for page in choices if page.is_open_to(permissions)), None)
-        yield organization_id, page.url(organization_id) if page else reverse("admin:index")
+    return [page for page in pages if page.is_of_organization]
+
+
+def _url_in(request: HttpRequest, organization_id: str, page: MenuPage | None) -> str:
+    permissions = held_permissions(request.user, organization_id)
+    pages = filter(None, (page, *_organization_pages()))
+    open_page = next((page for page in pages if page.is_open_to(permissions)), None)
+    return open_page.url(organization_id) if open_page else reverse("admin:index")

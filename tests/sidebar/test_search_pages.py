@@ -189,6 +189,23 @@ def test_organizations_are_found_by_name_and_id(org):
     assert "Organizations" in typed(client, "clinic 57", organization="acme")
 
 
+def test_found_organization_opens_the_same_page_or_its_first_one(org):
+    client = person("p", org, Role.OWNER)
+    for name, role in (("o1", Role.OWNER), ("o2", Role.APPROVER)):
+        row = factories.organization(name, name=f"Clinic {name}")
+        Membership.objects.create(user=User.objects.get(), organization=row, role=role)
+    page = client.get(reverse("console:domains", args=["acme"])).content.decode()
+    ((field, key),) = set(re.findall(r'<input type="hidden" name="(page)" value="([^"]+)">', page))
+    for fields in ({}, {"kind": "organizations"}):
+        assert typed(client, "clinic", **fields, **{field: key})["Organizations"] == {
+            "Clinic o1": "/admin/console/o1/domains/",
+            "Clinic o2": "/admin/console/o2/templates/",
+        }
+    assert typed(client, "clinic o1", page="\0'x")["Organizations"] == {
+        "Clinic o1": "/admin/?organization=o1"
+    }
+
+
 def test_switcher_has_a_search_from_ten_other_organizations_on(org):
     client = person("root", is_superuser=True)
     has_search = []
