@@ -221,7 +221,9 @@ UNFOLD: dict[str, Any] = {
         _static(f"console/{name}.css")
         for name in ("tokens", "shell", "search", "components", "console")
     ],
-    "SCRIPTS": [_static(f"console/{name}.js") for name in ("console", "forms", "search")],
+    "SCRIPTS": [
+        _static(f"console/{name}.js") for name in ("appearance", "console", "forms", "search")
+    ],
     "COLORS": {
         "primary": {
             "50": "#eff4ff",

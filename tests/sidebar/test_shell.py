@@ -152,6 +152,27 @@ def test_shell_looks_for_the_shown_page_once_whatever_the_number_of_organization
     assert counts[0] == counts[1] > 0
 
 
+def test_only_lists_and_forms_of_models_load_scripts_of_the_theme(org, root):
+    def scripts(path):
+        shown = root.get(path).content.decode()
+        assert "console/appearance" in shown
+        return re.findall(r'<script src="[^"]*unfold/js/([a-z/.]+?)(?:\.[0-9a-f]{12})?\.js"', shown)
+
+    pages = ["/admin/", "/admin/console/acme/messages/", "/admin/account/profile/"]
+    assert [scripts(path) for path in pages] == [[], [], []]
+    theme = [*(f"alpine/alpine{each}" for each in (".anchor", ".persist", ".resize", "")), "app"]
+    for path in ("/admin/messaging/pause/?organization=acme", "/admin/tenants/user/"):
+        assert scripts(path) == theme
+
+
+def test_no_list_or_form_of_a_model_needs_the_scripts_that_are_left_out():
+    """Sorting of rows, pages of inlines and dialogs of actions: Alpine's plugin, and htmx."""
+    pages = [*admin.site._registry.values()]
+    pages += [inline for page in pages for inline in getattr(page, "inlines", ())]
+    needs = ("ordering_field", "per_page")
+    assert [page for page in pages if any(getattr(page, each, None) for each in needs)] == []
+
+
 def test_account_menu_leads_to_profile_security_and_sessions(org):
     client = person("p", org, "SUPPORT")
     shown = client.get("/admin/").content.decode()

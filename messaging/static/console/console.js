@@ -1,8 +1,5 @@
 "use strict";
 
-// The content security policy allows no style sheet in a page.
-if (window.htmx) window.htmx.config.includeIndicatorStyles = false;
-
 // What the theme leaves to the mouse, or without a name, becomes usable by keyboard and by ear.
 const ICON = ".material-symbols-outlined";
 const MOUSE_ONLY = "[x-on\\:click]:not(a[href], button, input, select, label, [id$='-close'])";

@@ -20,7 +20,12 @@ function peekOf(table, panel) {
     const link = linkOf(row);
     panel.hidden = false;
     panel.querySelector("[data-peek-open]").href = link.href;
-    await window.htmx.ajax("GET", row.dataset.peek || link.href, { target: content, swap: "innerHTML", select: "[data-peek]" });
+    const answer = await fetch(row.dataset.peek || link.href).catch(() => null);
+    const text = answer?.ok && (await answer.text().catch(() => ""));
+    const parts = new DOMParser().parseFromString(text || "", "text/html").querySelectorAll("[data-peek]");
+    if (shown !== row) return;
+    if (parts.length) content.replaceChildren(...parts);
+    else link.click(); // its page says why, such as that the session has ended
   }
 
   function close() {
@@ -99,7 +104,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const panel = document.getElementById("peek");
   for (const table of document.querySelectorAll(".c-data")) {
     countTicks(table);
-    if (panel && window.htmx && table.hasAttribute("data-peeks")) peekOf(table, panel);
+    if (panel && table.hasAttribute("data-peeks")) peekOf(table, panel);
   }
   document.addEventListener("keydown", closeMenus);
   document.addEventListener("click", closeMenus);
