@@ -28,6 +28,7 @@ EXAMPLES = {
     "stat_tile": "Stat tile",
     "spark": "Line and bars of hours",
     "dialog": "Dialog",
+    "ask_link": "Question over a page",
     "empty_state": "Empty state",
     "timeline": "Timeline",
     "facts": "Names and values",

@@ -116,6 +116,12 @@ def dialog(
     )
 
 
+@register.inclusion_tag(f"{FOLDER}ask_link.html")
+def ask_link(url: str, text: str, style: str = "", name: str = "") -> dict[str, object]:
+    """Draw a button whose page asks something; the question opens over this page."""
+    return {"url": url, "text": text, "style": style, "name": name}
+
+
 @register.simple_block_tag
 def banner(content: str, colour: str = "info") -> str:
     """Draw what concerns the whole page."""

@@ -332,6 +332,7 @@ def lift(request: HttpRequest, viewer: Viewer, suppression_id: UUID) -> HttpResp
         "people/lift",
         gettext("Lift this suppression?"),
         form=form,
+        row=row,
         whom=whom,
         channel=channel,
         why=wording.suppressed_by(row.reason),

@@ -258,6 +258,61 @@ class Suggestions {
   }
 }
 
+// A link or a form with `data-asks` leads to a page that asks something. Its question opens over this page; without
+// scripts, and where the answer has no question, the page itself opens. Closed, the focus is where it was.
+let askedBy = null;
+
+async function ask(url, control) {
+  const answer = await fetch(url).catch(() => null);
+  const text = answer?.ok && !answer.redirected && (await answer.text().catch(() => ""));
+  const page = new DOMParser().parseFromString(text || "", "text/html");
+  const question = page.querySelector("[data-question]");
+  if (!question) {
+    window.location.href = url;
+    return;
+  }
+  const former = control.closest("[data-asked]"); // the link leads from one question to another
+  if (former) former.close(); else askedBy = control;
+  const dialog = document.getElementById("question").content.cloneNode(true).firstElementChild;
+  dialog.querySelector("h2").textContent = page.querySelector("h1").textContent;
+  dialog.append(question);
+  for (const form of dialog.querySelectorAll("form:not([action])")) form.action = url;
+  for (const link of question.querySelectorAll("a[href^='?']")) link.href = new URL(link.getAttribute("href"), url);
+  dialog.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-cancel]")) return;
+    event.preventDefault();
+    dialog.close();
+  });
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    if (!document.querySelector("[data-asked]")) askedBy.focus();
+  });
+  document.getElementById("content").append(dialog);
+  dialog.showModal();
+  dialog.querySelector("[data-question] :is(input:not([type=hidden]), select, textarea, button)")?.focus();
+}
+
+function askByLink(event) {
+  const link = event.target.closest("a[data-asks]");
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  ask(link.href, link);
+}
+
+function askByForm(event) {
+  const { target: form, submitter } = event;
+  if (!form.matches("[data-asks]")) return;
+  event.preventDefault();
+  ask(`${submitter.formAction}?${new URLSearchParams(new FormData(form))}`, submitter);
+}
+
+// A dialog that came open, such as with an error, becomes like one that its button has opened: Escape closes it.
+function takeOver(dialog) {
+  dialog.close();
+  dialog.showPopover();
+  dialog.querySelector("input:not([type=hidden]), select, textarea")?.focus();
+}
+
 // A form whose answer belongs into a frame of the page.
 function fillFrame(form) {
   document.getElementsByName(form.target)[0].hidden = false;
@@ -273,6 +328,9 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   for (const each of document.querySelectorAll("[data-drag]")) dragAccount(each);
   for (const each of document.querySelectorAll("details[data-order]")) hideOrder(each);
+  document.addEventListener("click", askByLink);
+  document.addEventListener("submit", askByForm, true);
+  for (const each of document.querySelectorAll("dialog[popover][open]")) takeOver(each);
   completeTheme(document);
   setTimeout(showProgress, 1000);
   offerCopies(document);
