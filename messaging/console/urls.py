@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from messaging.console import access, audit_page, new_organization, team_page
+from messaging.console import access, audit_page, new_organization
 from messaging.console.actions import action_pages
 from messaging.console.compliance import consent_list, ledger_page, request_list, request_page
 from messaging.console.developers import (
@@ -41,6 +41,7 @@ from messaging.console.studio import (
     template_page,
     translations,
 )
+from messaging.console.team import member_pages, team_page
 from rme.tenants.access.roles import Permission
 
 app_name = "console"
@@ -132,6 +133,12 @@ _WEBHOOKS = [
     path("<int:endpoint_id>/again/", webhook_pages.send_chosen_again, name="webhooks_again"),
     path("<int:endpoint_id>/<int:delivery_id>/", webhook_pages.show_one, name="webhook_delivery"),
 ]
+_TEAM = [
+    path("", team_page.show, name="team"),
+    path("<int:membership_id>/", member_pages.change_role, name="member_role"),
+    path("<int:membership_id>/remove/", member_pages.remove, name="member_remove"),
+    path("invitations/<uuid:invitation_id>/", member_pages.withdraw, name="withdraw_invitation"),
+]
 _ORGANIZATION: list[URLPattern | URLResolver] = [
     path("messages/", include(_MESSAGES)),
     path("filters/", saved_filters.show, name="filters"),
@@ -162,7 +169,7 @@ _ORGANIZATION: list[URLPattern | URLResolver] = [
     path("webhooks/", include(_WEBHOOKS)),
     path("compose/", compose_pages.show, name="compose"),
     path("programs/", program_pages.show, name="programs"),
-    path("team/", team_page.show, name="team"),
+    path("team/", include(_TEAM)),
     path("audit/", audit_page.show, name="audit"),
     path("audit/export/", audit_page.export, name="audit_export"),
     path("audit/<uuid:audited_id>/", audit_page.show_one, name="audit_entry"),

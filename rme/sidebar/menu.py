@@ -197,7 +197,8 @@ MENU: tuple[tuple[str, tuple[MenuEntry, ...]], ...] = (
                 "group",
                 (
                     _console(
-                        *(N_("Members"), P.GRANT_ROLES, "team"),
+                        *(N_("Members"), P.GRANT_ROLES, "team", "member_role"),
+                        *("member_remove", "withdraw_invitation"),
                         models=("tenants.Membership", "tenants.Invitation"),
                     ),
                     MenuPage(N_("Roles"), P.GRANT_ROLES, "roles"),

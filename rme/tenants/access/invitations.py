@@ -45,6 +45,14 @@ def create(invitation: Invitation) -> str:
     return _link(token)
 
 
+def problem(organization_id: str, email: str) -> str:
+    """Return why a person can't be invited, or nothing."""
+    if waiting(organization_id).filter(email__iexact=email).exists():
+        return _("An invitation waits for this person. Withdraw it first.")
+    members = Membership.objects.filter(organization_id=organization_id, user__email__iexact=email)
+    return _("This person has a role here already.") if members.exists() else ""
+
+
 def waiting(organization_id: str) -> QuerySet[Invitation]:
     """Return the invitations of an organization that can be accepted."""
     rows = Invitation.objects.filter(organization_id=organization_id)

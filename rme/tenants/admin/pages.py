@@ -188,12 +188,8 @@ class InvitationForm(TenantForm):
         cleaned = super().clean()
         organization, email = self.own_organization(), cleaned.get("email", "")
         if organization and email:
-            if invitations.waiting(organization.pk).filter(email__iexact=email).exists():
-                self.add_error(
-                    "email", gettext("An invitation waits for this person. Withdraw it first.")
-                )
-            elif Membership.objects.filter(organization=organization, user__email__iexact=email):
-                self.add_error("email", gettext("This person has a role here already."))
+            if problem := invitations.problem(organization.pk, email):
+                self.add_error("email", problem)
         return cleaned
 
 
@@ -233,8 +229,8 @@ class InvitationAdmin(ShownOnce, OwnerAdmin):
 
     def response_add(self, request: HttpRequest, obj: Invitation, *_: object) -> HttpResponse:
         if settings.MAIL_ENABLED:
-            text = gettext("An email with the invitation goes to {email}.").format(email=obj.email)
-            messages.success(request, text)
+            text = gettext("An email with the invitation goes to %(email)s.")
+            messages.success(request, text % {"email": obj.email})
             return HttpResponseRedirect(reverse("console:team", args=[obj.organization_id]))
         link = cast(_RequestWithLink, request)._link
         return self.show_once(

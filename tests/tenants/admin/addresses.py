@@ -30,7 +30,14 @@ from rme.crm.models import Contact
 from rme.tenants import audit
 from rme.tenants.access import invitations
 from rme.tenants.audit import Action, Actor
-from rme.tenants.models import AuditEntry, Invitation, Organization, RequestLogEntry, User
+from rme.tenants.models import (
+    AuditEntry,
+    Invitation,
+    Membership,
+    Organization,
+    RequestLogEntry,
+    User,
+)
 from tests.routes import every_route
 from tests.tenants.admin.scene import MODELS
 
@@ -105,6 +112,8 @@ class Addresses:
             "callback_id": str(called_back.id),
             "endpoint_id": self._key(WebhookEndpoint),
             "delivery_id": self._key(WebhookDelivery),
+            "membership_id": self._key(Membership),
+            "invitation_id": self._key(Invitation),
         }
         self.runs: dict[str, str] = {}
 

@@ -102,7 +102,11 @@ ROUTES = {
     "console:first_programs": (P.CHANGE_KEYS, P.CHANGE_KEYS),
     "console:programs": (P.CHANGE_KEYS, NOBODY),
     "console:first_team": (P.GRANT_ROLES, P.GRANT_ROLES),
-    "console:team": (P.GRANT_ROLES, NOBODY),
+    "console:team": (P.GRANT_ROLES, P.GRANT_ROLES),
+    **{
+        f"console:{name}": (P.GRANT_ROLES, P.GRANT_ROLES)
+        for name in ("member_role", "member_remove", "withdraw_invitation")
+    },
     "console:first_compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:compose": (P.SEE_SETTINGS, P.SEE_SETTINGS),
     "console:first_consent": (P.SEE_PEOPLE, P.SEE_PEOPLE),
@@ -245,7 +249,8 @@ def test_rows_of_another_organization_are_not_found_under_ones_own(org, addresse
     names += ("contact_edit", "suppression", "consent_entry")
     names += ("webhook_deliveries", "webhook_delivery", "webhooks_again", "webhook_settings")
     names += ("webhook_replay", "domain", "provider_settings")
-    names += ("privacy_request", "privacy_file")
+    names += ("privacy_request", "privacy_file", "member_role", "member_remove")
+    names += ("withdraw_invitation",)
     mixed = [
         path.replace("/admin/console/acme/", own)
         for path, name in addresses.items()
