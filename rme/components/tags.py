@@ -105,15 +105,22 @@ def spark(chart: object, label: str) -> dict[str, object]:
 
 @register.simple_block_tag
 def dialog(
-    content: str, id: str, title: str, *, button: str = "", style: str = "", is_open: object = False
+    content: str,
+    id: str,
+    title: str,
+    *,
+    button: str = "",
+    style: str = "",
+    name: str = "",
+    is_open: object = False,
 ) -> str:
     """Draw a button that opens a dialog; the content is the dialog's form.
 
-    With `is_open` the page shows it at once, such as after an error in its form.
+    `name` tells the button from others. With `is_open` the page shows the dialog at once, such as
+    after an error in its form.
     """
-    return _part(
-        "dialog", content=content, id=id, title=title, button=button, style=style, is_open=is_open
-    )
+    values = {"button": button, "style": style, "name": name, "is_open": is_open}
+    return _part("dialog", content=content, id=id, title=title, **values)
 
 
 @register.inclusion_tag(f"{FOLDER}ask_link.html")

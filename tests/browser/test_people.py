@@ -57,6 +57,7 @@ def test_person_is_suppressed_and_the_suppression_lifted(tab, journey, org, live
     journey.fill("Or a person", "Lovelace")
     journey.click("button", "Add suppression")
     expect(tab.get_by_text("The suppression is added.")).to_be_visible()
+    journey.click("button", "Change suppression")
     journey.fill("Note", "asked by letter")
     journey.click("button", "Save")
     expect(tab.get_by_text("The suppression is saved.")).to_be_visible()

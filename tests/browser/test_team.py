@@ -1,4 +1,4 @@
-"""The team in a real Chromium: questions open over the page, by keyboard too, and without scripts."""
+"""The team in a real Chromium: questions over the page, by keyboard, and without scripts."""
 
 import pytest
 from playwright.sync_api import expect

@@ -187,9 +187,8 @@ class InvitationForm(TenantForm):
         """Check that the person has neither an open invitation nor a role already."""
         cleaned = super().clean()
         organization, email = self.own_organization(), cleaned.get("email", "")
-        if organization and email:
-            if problem := invitations.problem(organization.pk, email):
-                self.add_error("email", problem)
+        if organization and email and (problem := invitations.problem(organization.pk, email)):
+            self.add_error("email", problem)
         return cleaned
 
 

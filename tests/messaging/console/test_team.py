@@ -93,7 +93,9 @@ def test_second_invitation_of_a_person_is_refused_on_the_team_page(owner, org):
     assert Invitation.objects.count() == 1
 
 
-@pytest.mark.parametrize(("route", "form"), [("member_role", {"role": "VIEWER"}), ("member_remove", {})])
+@pytest.mark.parametrize(
+    ("route", "form"), [("member_role", {"role": "VIEWER"}), ("member_remove", {})]
+)
 def test_only_owner_stays_an_owner(owner, org, route, form):
     row = Membership.objects.get()
     member(org, "former", Role.OWNER, is_active=False)
