@@ -126,6 +126,8 @@ def outside(text: str) -> str:
             depth += 1
             parts.append("")
         elif part == CLOSE:
+            if not depth:
+                parts[-1] = ""  # the page has cut the text's beginning off
             depth = max(0, depth - 1)
         elif not depth:
             parts[-1] += part
@@ -145,9 +147,12 @@ def without_data(texts: Iterable[str]) -> list[str]:
 
 
 def names() -> Iterator[str]:
-    """Yield the names of languages and countries, which CLDR has in all languages, and those of
-    categories, which are made of what the database holds.
+    """Yield the names of languages and countries, which CLDR has in all languages, those of
+    categories, which are made of what the database holds, and those of other packages' tables.
     """
+    for model in apps.get_models():
+        if model.__module__.partition(".")[0] not in words.CODE:
+            yield from map(str, (model._meta.app_config.verbose_name, model._meta.verbose_name))
     stored_names = Category.objects.values_list("name", flat=True)
     yield from map(wording.category, (TRANSACTIONAL, MARKETING, *stored_names))
     english = Locale("en")
