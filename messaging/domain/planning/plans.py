@@ -20,11 +20,7 @@ from messaging.domain.timing import quiet_until
 RATE_TOO_SLOW = sentence(
     "The provider's rate would make this wait for longer than it is of use; see Retry-After."
 )
-_BY_GATE = {
-    GateRefusal.SUPPRESSED: SendRefusal(RefusalCode.SUPPRESSED),
-    GateRefusal.NO_CONSENT: SendRefusal(RefusalCode.NO_CONSENT),
-    GateRefusal.FREQUENCY_CAPPED: SendRefusal(RefusalCode.FREQUENCY_CAPPED),
-}
+_BY_GATE = {gate: SendRefusal(RefusalCode(gate)) for gate in GateRefusal}
 _INVALID = (RefusalCode.INVALID_PAYLOAD, RefusalCode.NOT_FOUND)
 _REPEATABLE = (RefusalCode.RATE_LIMITED,)
 Problems = Sequence[tuple[str, str]]
