@@ -34,6 +34,6 @@ def mask_in(text: str, address: str) -> str:
     else:
         ending = digits(address)[-_ENDING:]
         masked = _NUMBER.sub(
-            lambda match: mask(address) if digits(match[0]).endswith(ending) else match[0], text
+            lambda match: mask(address) if ending in digits(match[0]) else match[0], text
         )
     return mask_all_in(masked)

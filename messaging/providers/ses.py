@@ -27,9 +27,9 @@ from pydantic import Field, SecretStr, StringConstraints, field_validator
 from messaging.domain.channels import Channel
 from messaging.providers import callbacks, ses_events, sigv4, sns
 from rme.core import addresses
-from rme.core.credentials import DESTINATION
 from rme.core.outcomes import Accepted, Outcome
 from rme.core.provider import CallbackContent, CallbackRequest, Dispatch, Provider, http, refusals
+from rme.core.provider.credentials import DESTINATION
 from rme.core.provider.refusals import (
     CONTENT,
     ELSEWHERE,

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from rme.core.credentials import DESTINATION, CaPem, Host, Port
 from rme.core.provider import ProviderSettings
+from rme.core.provider.credentials import DESTINATION, CaPem, Host, Port
 from rme.transport.smpp.text_encoding import Alphabet, LongTextMethod
 
 Ton = Annotated[int, Field(ge=0, le=255)]

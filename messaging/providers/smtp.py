@@ -26,10 +26,10 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 from messaging.domain.channels import Channel
 from messaging.providers import mime
 from rme.core import addresses
-from rme.core.credentials import DESTINATION, CaPem, Host, Port
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider import Dispatch, Provider, ProviderSettings, bounces
 from rme.core.provider.bounce_classes import BounceClass
+from rme.core.provider.credentials import DESTINATION, CaPem, Host, Port
 from rme.core.provider.refusals import MISCONFIGURED
 from rme.transport.messages import (
     Envelope,

@@ -32,7 +32,6 @@ from push.providers.base import (
 )
 from push.providers.signing import es256
 from rme.core import ids
-from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -44,6 +43,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Dispatch, Progress, Push
+from rme.core.provider.credentials import DESTINATION
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
 from rme.transport.messages import CommonHeaders, Reply, Request
 from rme.transport.performer import Performer

@@ -46,10 +46,10 @@ from push.providers.base import (
     objects_of,
     too_large,
 )
-from rme.core import ids
-from rme.core.credentials import DESTINATION
+from rme.core import ids, push_data
 from rme.core.outcomes import Fault, Gone, Misconfigured, Outcome, Rejected, Unknown
-from rme.core.provider import Dispatch, Push, push_data
+from rme.core.provider import Dispatch, Push
+from rme.core.provider.credentials import DESTINATION
 from rme.core.provider.http import HttpSettings, Timeout, read_object, retry_after
 from rme.transport.messages import Reply, Request
 from rme.transport.performer import Performer

@@ -38,7 +38,6 @@ from push.providers.base import (
     objects_of,
 )
 from rme.core import exact_json
-from rme.core.credentials import DESTINATION
 from rme.core.outcomes import (
     Accepted,
     Fault,
@@ -50,6 +49,7 @@ from rme.core.outcomes import (
     Unknown,
 )
 from rme.core.provider import Dispatch, Progress, Push
+from rme.core.provider.credentials import DESTINATION
 from rme.core.provider.http import HttpSettings, retry_after
 from rme.transport.messages import Failure, Reply
 from rme.transport.performer import Performer

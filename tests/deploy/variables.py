@@ -41,6 +41,11 @@ def _name(node: ast.AST) -> set[str]:
             args=[ast.Constant(value=str(name)), *_],
         ):
             return {name} if mapping in MAPPINGS else set()
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(func=ast.Name(id="Values"))),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            return {name}
         case ast.Call(func=ast.Name(id="secret"), args=[_, ast.Constant(value=str(name))]):
             return {name}
         case ast.Call(func=ast.Name(id=function), args=[ast.Constant(value=str(name)), *_]):

@@ -24,7 +24,7 @@ from messaging.console.routing import provider_kinds
 from messaging.models import ProviderAccount
 from messaging.providers.anymail import OWN
 from messaging.providers.anymail.services import NEVER, SERVICES, Service
-from rme.core.credentials import (
+from rme.core.provider.credentials import (
     REPEATED_VALUE_NEEDED,
     is_destination,
     is_secret,

@@ -141,7 +141,7 @@ def _require_another_owner(row: Membership) -> None:
     """Raise OnlyOwner if a member is the only owner who can log in; lock the owners' rows."""
     owners = Membership.objects.filter(organization_id=row.organization_id, role=Role.OWNER)
     locked = owners.filter(user__is_active=True).select_for_update(of=("self",)).order_by("pk")
-    if row.role == Role.OWNER and all(owner.pk == row.pk for owner in locked):
+    if {owner.pk for owner in locked} == {row.pk}:
         raise OnlyOwner
 
 

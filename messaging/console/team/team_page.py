@@ -15,12 +15,13 @@ from django.utils.translation import gettext_lazy
 
 from messaging.console import access
 from messaging.console.access import Viewer
+from rme.core.db import locks
 from rme.tenants import audit
 from rme.tenants.access import invitations, roles
 from rme.tenants.access.roles import Permission
 from rme.tenants.admin import shown_once
 from rme.tenants.audit import Action
-from rme.tenants.models import Invitation, Membership
+from rme.tenants.models import Invitation, Membership, User
 
 LISTED = 500
 """The most people and invitations on the page."""
@@ -30,7 +31,7 @@ class InviteForm(forms.Form):
     """The address and the role of a new person."""
 
     email = forms.EmailField(
-        max_length=254,
+        max_length=User._meta.get_field("username").max_length,  # it becomes the user name
         label=gettext_lazy("Email"),
         widget=forms.EmailInput({"autocomplete": "off"}),
     )
@@ -93,6 +94,10 @@ def _invite(request: HttpRequest, viewer: Viewer, form: InviteForm) -> HttpRespo
         organization_id=viewer.organization_id, invited_by=viewer.user, **form.cleaned_data
     )
     with transaction.atomic():
+        locks.until_commit([f"invitation {row.organization_id} {row.email.lower()}"])
+        if problem := invitations.problem(row.organization_id, row.email):
+            messages.error(request, problem)
+            return HttpResponseRedirect(request.path)
         link = invitations.create(row)
         access.note(viewer, Action.INVITED, row, changes=audit.of_form(form, ()))
     if settings.MAIL_ENABLED:

@@ -28,7 +28,7 @@ from messaging.content.rendering.segments import segments
 from messaging.content.rendering.source import calls
 from messaging.content.rendering.values import snapshot
 from messaging.domain.sentences import sentence
-from rme.core.provider import push_data
+from rme.core import push_data
 
 SINGLE_LINE_FIELDS = ("subject", "title", "image", "link")
 """A line break in a subject would begin a new header."""

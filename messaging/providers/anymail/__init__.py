@@ -25,7 +25,6 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 from messaging.domain.channels import Channel
 from messaging.providers.anymail import receipts, refusals
 from messaging.providers.anymail.services import BASIC, NEVER, SERVICES, SVIX, ServiceName
-from rme.core.credentials import DESTINATION
 from rme.core.outcomes import NOT_TRIED, Accepted, Outcome, Rejected, Unknown
 from rme.core.provider import (
     CallbackContent,
@@ -38,6 +37,7 @@ from rme.core.provider import (
     no_progress,
 )
 from rme.core.provider.base import UNWRITABLE
+from rme.core.provider.credentials import DESTINATION
 from rme.transport.messages import NOT_STARTED, Failure, InvalidRequest, Reply, Request
 from rme.transport.performer import Performer
 

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from rme.core.environment.values import Values
+
 SCHEMES = ("file", "s3")
 LEAST_DAYS = 31
 """Webhook deliveries read a message's events for up to 30 days."""
@@ -51,7 +53,7 @@ def read(env: Mapping[str, str]) -> StoreSettings | None:
 
 def read_days(env: Mapping[str, str], message_days: int) -> int:
     """Return after how many days messages are archived. Raises ImproperlyConfigured."""
-    days = int(env.get("ARCHIVE_AFTER_DAYS", "90"))
+    days = Values(env).integer("ARCHIVE_AFTER_DAYS", 90)
     if env.get("ARCHIVE_URL") and not LEAST_DAYS <= days < message_days:
         raise ImproperlyConfigured(
             f"ARCHIVE_AFTER_DAYS must be at least {LEAST_DAYS} and less than "

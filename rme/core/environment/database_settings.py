@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from rme.core.db.availability import BoundedConnection
 from rme.core.db.postgresql.direct import ALIAS
 from rme.core.environment import database_url
+from rme.core.environment.values import Values
 
 POOLERS = ("", "transaction")
 _ENGINE = "django.db.backends.postgresql"
@@ -34,7 +35,7 @@ def read(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
             "need a session, which a pooler in transaction mode does not keep. Set "
             "DATABASE_DIRECT_URL to the address of PostgreSQL itself, or of a pool in session mode."
         )
-    limit = int(env.get("DATABASE_POOL", "10"))
+    limit = Values(env).integer("DATABASE_POOL", 10)
     url = env["DATABASE_URL"]
     for name, address in (("DATABASE_URL", url), ("DATABASE_DIRECT_URL", direct)):
         _check(name, address)

@@ -29,9 +29,9 @@ _REASONS = (
     (r'database "[^"]*" does not exist', "no such database. Create it: createdb {database}"),
     (r'role "[^"]*" does not exist', "no such user. Create it: createuser {user}"),
     (r"pg_hba", "it takes no connection of this user from here. See its pg_hba.conf"),
-    (r"SSL|certificate", "TLS failed. See sslmode and sslrootcert in the URL"),
     (r"No such file", "nothing listens on that socket. Set {name}, or start `make run`"),
-    (r"timeout|timed out", "no answer within {seconds} s. See host, port and firewall"),
+    (r"timeout|timed out", "no answer within {seconds:g} s. See host, port and firewall"),
+    (r"SSL|certificate", "TLS failed. See sslmode and sslrootcert in the URL"),
     (r"too many|remaining connection slots", "it takes no more connections. Raise its limit"),
 )
 """What the messages of libpq and redis-py mean, the first that is in the text."""
@@ -65,7 +65,9 @@ def database_problem(name: str, database: Mapping[str, Any]) -> str | None:
     except psycopg.Error as error:
         server = f"{database['HOST'] or 'the local socket'}"
         server += f":{database['PORT']}" if database["PORT"] else ""
-        reason = _reason(error, name=name, database=database["NAME"], user=database["USER"])
+        reason = _reason(
+            error, SECONDS, name=name, database=database["NAME"], user=database["USER"]
+        )
         return f"{name}: PostgreSQL at {server}: {reason}."
     return None
 
@@ -77,13 +79,13 @@ def redis_problem(name: str, client: Redis) -> str | None:
     except (RedisError, OSError) as error:
         options = client.connection_pool.connection_kwargs
         server = options.get("path") or f"{options.get('host', '')}:{options.get('port', '')}"
-        return f"{name}: Redis at {server}: {_reason(error, name=name)}."
+        return f"{name}: Redis at {server}: {_reason(error, settings.REDIS_TIMEOUT, name=name)}."
     return None
 
 
-def _reason(error: Exception, **values: str) -> str:
+def _reason(error: Exception, seconds: float, **values: str) -> str:
     text = str(error)
     for pattern, reason in _REASONS:
         if re.search(pattern, text, re.IGNORECASE):
-            return reason.format(seconds=SECONDS, **values)
+            return reason.format(seconds=seconds, **values)
     return text.strip().partition("\n")[0].rstrip(".")

@@ -55,8 +55,8 @@ class Values:
         try:
             parts = urlsplit(url)
             is_right = parts.scheme in {"http", "https"} and bool(parts.hostname)
-            is_right = is_right and (parts.port or 1) > 0
-        except ValueError:  # a port that is no number
+            _ = parts.port
+        except ValueError:  # the port is no number
             is_right = False
         if not is_right:
             raise ImproperlyConfigured(

@@ -31,9 +31,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
-from rme.core import addresses, errors, ids
+from rme.core import addresses, errors, ids, push_data
 from rme.core.http.parsing import invalid
-from rme.core.provider import push_data
 
 DEPTH_LIMIT = 16
 

@@ -10,9 +10,9 @@ import orjson
 from pydantic import Field, StringConstraints
 
 from rme.core import exact_json
-from rme.core.credentials import DESTINATION, CaPem
 from rme.core.outcomes import Accepted, Misconfigured, Outcome, Retryable, Unknown
 from rme.core.provider.base import ProviderSettings
+from rme.core.provider.credentials import DESTINATION, CaPem
 from rme.transport.messages import CommonHeaders, Failure, FailureKind, Reply, Request, retry_after
 from rme.transport.performer import Performer
 

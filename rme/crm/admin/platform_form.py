@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
-from rme.core.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets
+from rme.core.provider.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError

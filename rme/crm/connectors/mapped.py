@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from rme.core import addresses
-from rme.core.credentials import DESTINATION, CaPem
+from rme.core.provider.credentials import DESTINATION, CaPem
 from rme.crm import folding, mapping, platforms
 from rme.crm.connectors import circuit, rows
 from rme.crm.connectors.base import NO_DEADLINE, Connector, Deadline, MappingWrong, UnknownParent

@@ -7,6 +7,7 @@ from rme.core.db.indexes import AddTableIndex
 
 class Migration(migrations.Migration):
     atomic = False
+    post_deploy = True  # as those that it comes after
     dependencies = [("crm", "0017_remove_contact_by_first_name")]
 
     operations = [

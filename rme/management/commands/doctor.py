@@ -12,6 +12,7 @@ from django.http.request import validate_host
 
 from messaging.reports import checks
 from rme.core.environment.deploy_checks import servers
+from rme.core.http.forwarded import is_loopback
 
 Line = tuple[str, str | None]
 """The name of a check, and what is wrong; None: nothing."""
@@ -36,12 +37,13 @@ def _addresses() -> Iterator[Line]:
     """Check how people and programs reach this deployment."""
     parts = urlsplit(settings.BASE_URL)
     host = parts.hostname or ""
-    is_allowed = settings.DEBUG or validate_host(host, settings.ALLOWED_HOSTS)
+    name = f"[{host}]" if ":" in host else host  # as ALLOWED_HOSTS has IPv6
+    is_allowed = settings.DEBUG or validate_host(name, settings.ALLOWED_HOSTS)
     yield (
         "BASE_URL is one of ALLOWED_HOSTS",
         None if is_allowed else f"ALLOWED_HOSTS lacks {host}, the host of BASE_URL: add it.",
     )
-    is_local = host in {"localhost", "127.0.0.1", "::1"}
+    is_local = host == "localhost" or is_loopback(host)
     yield (
         "BASE_URL uses TLS, or is this machine",
         None
@@ -66,5 +68,6 @@ def _migrations() -> Iterator[Line]:
 def _processes() -> Iterator[Line]:
     """Check what /rme/v1/health checks of a deployment."""
     for name, check in checks.run().items():
-        problem = f"{name}: {check.detail}." if check.status != checks.OK else None
+        detail = (check.detail or "").removesuffix(".")
+        problem = f"{name}: {detail}." if check.status != checks.OK else None
         yield f"{name}{f': {check.detail}' if check.detail else ''}", problem

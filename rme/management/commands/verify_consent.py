@@ -21,7 +21,7 @@ class Command(BaseCommand):
         if options["organization"]:
             organizations = organizations.filter(id=options["organization"])
             if not organizations:
-                raise CommandError(f"There is no organization {options['org']}.")
+                raise CommandError(f"There is no organization {options['organization']}.")
         broken = [name for name in organizations if not self._check(name)]
         if broken:
             raise CommandError(f"The ledger does not hold: {', '.join(broken)}.")

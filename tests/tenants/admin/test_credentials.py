@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from messaging import providers
 from messaging.models import ProviderAccount
-from rme.core.credentials import REPEATED_VALUE_NEEDED, is_destination, is_secret, types_of
+from rme.core.provider.credentials import REPEATED_VALUE_NEEDED, is_destination, is_secret, types_of
 from rme.crm.connectors import REMOTE
 from rme.crm.models import Platform
 from rme.crm.presets import PRESETS

@@ -14,8 +14,8 @@ from pydantic import Field, SecretStr
 
 from rme.core import addresses
 from rme.core.cache import TtlCache
-from rme.core.credentials import DESTINATION
 from rme.core.html_entities import unescape
+from rme.core.provider.credentials import DESTINATION
 from rme.crm.connectors.base import (
     MappingWrong,
     PlatformAway,

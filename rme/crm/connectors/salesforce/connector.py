@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from pydantic import Field, SecretStr, model_validator
 
 from rme.core import ids
-from rme.core.credentials import DESTINATION
+from rme.core.provider.credentials import DESTINATION
 from rme.crm import platforms
 from rme.crm.connectors.base import (
     PlatformAway,
