@@ -61,7 +61,7 @@ def _migrations() -> Iterator[Line]:
         raise CommandError(f"PostgreSQL went away: {error}") from error
     yield (
         "All migrations are applied",
-        f"{len(plan)} migrations aren't applied: run `manage.py migrate`." if plan else None,
+        f"Migrations aren't applied ({len(plan)}): run `manage.py migrate`." if plan else None,
     )
 
 

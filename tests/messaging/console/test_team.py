@@ -11,7 +11,7 @@ from django.urls import reverse
 from rme.tenants.models import Invitation, Membership, User
 from tests import audited, factories
 from tests.messaging.console.conftest import url
-from tests.tenants.admin.scene import person
+from tests.tenants.admin.scene import page, person
 
 pytestmark = pytest.mark.django_db
 Role = Membership.Role
@@ -81,6 +81,22 @@ def test_owner_withdraws_an_invitation(owner, org):
     assert not Invitation.objects.exists()
     assert last()[:2] == ("olga", "WITHDRAWN")
     assert "digest: … → –" in last()[2]
+
+
+def test_address_that_is_too_long_for_a_user_name_is_refused_on_the_team_page(owner, org):
+    address = f"sam@{'a' * 63}.{'b' * 63}.{'c' * 30}.com"
+    answer = owner.post(url("team"), {"email": address, "role": "VIEWER"})
+    assert "at most 150 characters (it has 166)" in answer.content.decode()
+    assert not Invitation.objects.exists()
+
+
+def test_only_superusers_change_roles_past_the_team_page(owner, org):
+    row = Membership.objects.get()
+    for action in ("change", "delete"):
+        answer = owner.post(page(Membership, action, row.pk), {"role": "VIEWER", "post": "yes"})
+        assert answer.status_code == 403
+    row.refresh_from_db()
+    assert row.role == "OWNER"
 
 
 def test_second_invitation_of_a_person_is_refused_on_the_team_page(owner, org):
