@@ -32,7 +32,7 @@ def tab(chromium, live_server, transactional_db, client):
 
 
 def test_application_is_created_and_its_first_request_is_seen(tab, journey):
-    journey.search("new application")
+    journey.click("link", "Applications and keys")
     journey.fill(tab.locator("#new-application"), "Shop")
     journey.click("button", "Create application")
     journey.click("button", "Copy Secret")

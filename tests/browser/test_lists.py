@@ -125,7 +125,7 @@ def test_ticked_messages_are_cancelled(tab, journey, org, messages_page):
     journey.check("Tick message to First2 Last2")
     expect(tab.get_by_text("2 ticked", exact=True)).to_be_visible()
     journey.click("button", "Cancel scheduled")
-    journey.fill("Reason", "called off")
+    journey.fill(tab.get_by_role("dialog").get_by_label("Reason"), "called off")
     journey.click("button", "Cancel")
     expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
     assert journey.count <= 5

@@ -38,16 +38,16 @@ def test_role_is_changed_over_the_page_by_keyboard(chromium, session, team_url):
         journey, link = KeyboardJourney(tab), tab.get_by_role("link", name="Change role of sam")
         dialog = tab.get_by_role("dialog", name="Change the role of sam")
         journey.click("link", "Change role of sam")
-        expect(dialog.get_by_label("Role")).to_be_focused()
+        expect(dialog.get_by_role("combobox")).to_be_focused()
         assert violations(tab) == []
         tab.keyboard.press("Escape")
         expect(dialog).to_have_count(0)
         expect(link).to_be_focused()
 
         link.press("Enter")
-        expect(dialog.get_by_label("Role")).to_be_focused()
-        tab.keyboard.type("Support")
-        tab.keyboard.press("Enter")
+        expect(dialog.get_by_role("combobox")).to_be_focused()
+        journey.choose(dialog.get_by_role("combobox"), str(Membership.Role.SUPPORT.label))
+        journey.click("button", "Change role")
         expect(tab.get_by_text("sam has the role Support now.")).to_be_visible()
         expect(tab).to_have_url(team_url)
     assert Membership.objects.get(user__username="sam").role == "SUPPORT"
@@ -78,4 +78,4 @@ def test_invitation_is_sent_and_withdrawn_without_scripts(chromium, session, tea
         journey.click("link", "Withdraw invitation of new@person.example")
         expect(tab.locator("h1")).to_have_text("Withdraw the invitation of new@person.example?")
         journey.click("button", "Withdraw invitation")
-        expect(tab.get_by_text("Nobody is invited at the moment.")).to_be_visible()
+        expect(tab.get_by_text("No open invitations.")).to_be_visible()

@@ -85,15 +85,17 @@ def show(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     keys = ApiKey.objects.filter(organization_id=viewer.organization_id)
     now = clock.now()
     unbacked = {each.row: each for each in unbacked_programs([viewer.organization_id])}
+    lines = [
+        ApplicationLine.of(row, unbacked, now)
+        for row in applications.select_related("user").order_by("name", "pk")[:LISTED]
+    ]
     return access.show(
         request,
         viewer,
         "developers/programs",
         _("Applications and keys"),
-        applications=[
-            ApplicationLine.of(row, unbacked, now)
-            for row in applications.select_related("user").order_by("name", "pk")[:LISTED]
-        ],
+        applications=lines,
         keys=[_line(row, now, unbacked) for row in keys.order_by("name", "pk")[:LISTED]],
         grants=makers.grantable(viewer.user, viewer.organization_id),
+        is_new="new" in request.GET or not lines,
     )

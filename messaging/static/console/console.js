@@ -263,6 +263,8 @@ class Suggestions {
 let askedBy = null;
 
 async function ask(url, control) {
+  const former = control.closest("[data-asked]"); // the link leads from one question to another
+  if (former) former.close(); else askedBy = control;
   const answer = await fetch(url).catch(() => null);
   const text = answer?.ok && !answer.redirected && (await answer.text().catch(() => ""));
   const page = new DOMParser().parseFromString(text || "", "text/html");
@@ -271,8 +273,6 @@ async function ask(url, control) {
     window.location.href = url;
     return;
   }
-  const former = control.closest("[data-asked]"); // the link leads from one question to another
-  if (former) former.close(); else askedBy = control;
   const dialog = document.getElementById("question").content.cloneNode(true).firstElementChild;
   dialog.querySelector("h2").textContent = page.querySelector("h1").textContent;
   dialog.append(question);
