@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from rme.core import ids
 from rme.crm.folding import account_name
 from rme.crm.models import Account, Contact
+from rme.tenants import organizations
 from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
 
@@ -42,7 +43,8 @@ class ContactForm(forms.ModelForm):  # type: ignore[type-arg]
         super().__init__(data, instance=row, auto_id="contact_%s", label_suffix="")
         self.initial["account"] = str(row.account or "")
         zones = [(each, each) for each in sorted(_zones())]
-        for name, choices in (("language", languages.choices()), ("zone", zones)):
+        offered = languages.offered(organizations.get(row.organization_id), row.language)
+        for name, choices in (("language", offered), ("zone", zones)):
             stored = getattr(row, name)
             rare = [] if stored in dict(choices) else [(stored, stored)]
             widget = self.fields[name].widget

@@ -89,7 +89,7 @@ def discard(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
 
 def another(request: HttpRequest, viewer: Viewer, template: Template) -> Done:
     """Add a language or a channel; texts are copied where the channel is the same."""
-    form = AnotherForm(template, request.POST)
+    form = AnotherForm(viewer, template, request.POST)
     if not form.is_valid():
         raise _invalid(form)
     language, channel = form.cleaned_data["to_language"], form.cleaned_data["to_channel"]

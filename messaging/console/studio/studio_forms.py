@@ -18,8 +18,8 @@ from rme.tenants.admin.offered import LongSelect
 from rme.tenants.organizations import languages
 
 
-def _language(initial: str = "") -> forms.ChoiceField:
-    choices = [("", _("Choose")), *languages.choices()]
+def _language(viewer: Viewer, initial: str = "", *others: str) -> forms.ChoiceField:
+    choices = [("", _("Choose")), *languages.offered(viewer.organization, *others)]
     return forms.ChoiceField(
         label=_("Language"), choices=choices, initial=initial, widget=LongSelect
     )
@@ -53,7 +53,7 @@ class NewTemplateForm(forms.Form):
         self.fields["category"] = forms.ChoiceField(
             label=_("Category"), choices=_categories(viewer), initial=TRANSACTIONAL
         )
-        self.fields["language"] = _language(viewer.organization.language)
+        self.fields["language"] = _language(viewer, viewer.organization.language)
 
 
 def _every_channel() -> list[tuple[str, str]]:
@@ -88,9 +88,9 @@ class TemplateFilterForm(FilterForm):
 class AnotherForm(forms.Form):
     """Another language or channel of a template. Texts are copied where the channel is the same."""
 
-    def __init__(self, template: Template, data: QueryDict | None = None) -> None:
+    def __init__(self, viewer: Viewer, template: Template, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="another_%s", label_suffix="")
-        self.fields["to_language"] = _language()
+        self.fields["to_language"] = _language(viewer, "", template.language)
         self.fields["to_channel"] = forms.ChoiceField(
             choices=wording.channels, initial=template.channel, label=_("Channel")
         )

@@ -1,6 +1,6 @@
 """A template's page: its variants as tabs, the editor, the rendering, and the history."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -93,7 +93,7 @@ def _page(
         new_languages=_new_languages(viewer, template, every),
         changed_texts=[FIELD_LABELS[each] for each in translations.changed_texts(viewer, template)],
         is_source=template.language == viewer.organization.language,
-        another=AnotherForm(template),
+        another=AnotherForm(viewer, template),
         category_form=TemplateCategoryForm(viewer, template),
         publish_form=PublishForm(),
         review=_review(viewer, every, version),
@@ -138,11 +138,16 @@ def _parts(template: Template, version: TemplateVersion | None) -> list[dict[str
 def _new_languages(
     viewer: Viewer, template: Template, every: Sequence[Variant]
 ) -> list[tuple[str, str]]:
-    """Return the languages of the organization's templates that this one lacks; one query."""
+    """Return the languages that this template lacks: those that the organization has chosen, or
+    else those of its templates, by one query.
+    """
     there = {each.language for each in every if each.channel == template.channel}
-    rows = Template.objects.filter(organization_id=viewer.organization_id, archived_at=None)
-    codes = {viewer.organization.language, *rows.values_list("language", flat=True).distinct()}
-    return sorted(((code, languages.name(code)) for code in codes - there), key=itemgetter(1))
+    chosen: Iterable[str] = viewer.organization.languages
+    if not chosen:
+        rows = Template.objects.filter(organization_id=viewer.organization_id, archived_at=None)
+        chosen = rows.values_list("language", flat=True).distinct()
+    codes = {viewer.organization.language, *chosen} - there
+    return sorted(((code, languages.name(code)) for code in codes), key=itemgetter(1))
 
 
 def _text(value: object) -> str:

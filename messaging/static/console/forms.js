@@ -161,6 +161,30 @@ function refreshFields(choice) {
   });
 }
 
+// A field for several choices takes the list of another field. Its button makes a box of the chosen option.
+function addChoice(button) {
+  const field = button.previousElementSibling;
+  const list = button.form.elements[button.dataset.adds].cloneNode(true);
+  list.prepend(new Option(field.ariaLabel, "", true, true));
+  for (const name of ["id", "name", "aria-label"]) list.setAttribute(name, field.getAttribute(name));
+  for (const { value } of field.form.querySelectorAll(`[type=checkbox][name="${field.name}"]`)) {
+    for (const option of list.options) if (option.value === value) option.remove();
+  }
+  field.replaceWith(list);
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const [option] = list.selectedOptions;
+    if (!option.value) return;
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", name: list.name, value: option.value, checked: true });
+    const label = Object.assign(document.createElement("label"), { className: "c-check" });
+    label.append(box, ` ${option.text}`);
+    button.parentElement.before(label);
+    option.remove();
+    list.value = "";
+    list.focus();
+  });
+}
+
 // A button that makes a passkey and sends it with its form, without the fields of a password.
 function offerPasskey(part) {
   if (!window.PublicKeyCredential) return;
@@ -186,6 +210,7 @@ function offerPasskey(part) {
 document.addEventListener("DOMContentLoaded", () => {
   for (const each of document.querySelectorAll("[data-passkey]")) offerPasskey(each);
   for (const each of document.querySelectorAll("[data-refreshes]")) refreshFields(each);
+  for (const each of document.querySelectorAll("[data-adds]")) addChoice(each);
   takeUp();
 });
 let isLoggedOut = false;

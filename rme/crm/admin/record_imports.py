@@ -16,7 +16,7 @@ from rme.tenants.imports import FileImport
 from rme.tenants.imports.columns_form import ColumnsForm, Data
 from rme.tenants.imports.mend_form import CellProblem
 from rme.tenants.imports.pages import FilePages
-from rme.tenants.organizations import languages
+from rme.tenants.organizations import OrganizationRecord, languages
 
 _OF_ONE_ROW = frozenset({"id", "firstName", "email", "phone", "mobile", "number"})
 """Columns that no two rows share."""
@@ -36,6 +36,7 @@ class RecordColumnsForm(ColumnsForm):
 
     def __init__(self, run: RecordImport, data: Data, problem: CellProblem) -> None:
         self.model = files.KINDS[run.kind]
+        self.organization = organizations.get(run.organization_id)
         names, has_phones = files.names(self.model), self.model is Contact
         super().__init__(run, names, data, problem, has_phones=has_phones)
         if self.model is not Contact:
@@ -46,7 +47,7 @@ class RecordColumnsForm(ColumnsForm):
 
     def fixed_fields(self) -> Mapping[str, forms.Field]:
         names = [name for name in files.names(self.model) if name not in _OF_ONE_ROW]
-        return {name: _fixed_field(name) for name in names}
+        return {name: _fixed_field(name, self.organization) for name in names}
 
     @property
     def options(self) -> dict[str, object]:
@@ -59,10 +60,10 @@ class RecordColumnsForm(ColumnsForm):
         )
 
 
-def _fixed_field(name: str) -> forms.Field:
+def _fixed_field(name: str, organization: OrganizationRecord) -> forms.Field:
     match name:
         case "language":
-            choices = languages.choices()
+            choices = languages.offered(organization)
         case "zone":
             choices = [(zone, zone) for zone in zones.choices()]
         case _:

@@ -61,6 +61,15 @@ class Organization(models.Model):  # type: ignore[django-manager-missing]  # see
         default="en_US",
         validators=[RegexValidator(r"^[a-z]{2,3}(_[A-Z]{2})?$", _("Like en_GB or de."))],
     )
+    languages = ArrayField(
+        models.CharField(max_length=16),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text=_(
+            "Forms offer these languages and the one above. If you choose none, they offer all."
+        ),
+    )
     region = models.CharField(
         max_length=2,
         default="US",

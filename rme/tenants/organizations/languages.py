@@ -5,6 +5,8 @@ from functools import cache
 
 from babel import Locale, localedata
 
+from rme.tenants.organizations.records import OrganizationRecord
+
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:_([A-Z]{2}))?")
 
 # CLDR also names what stands for none, for several, or for a test.
@@ -41,6 +43,14 @@ def choices() -> list[tuple[str, str]]:
         place = f" ({names.territories[country]})" if country else ""
         labels.append((code, f"{names.languages[language]}{place}"))
     return sorted(labels, key=lambda choice: choice[1])
+
+
+def offered(organization: OrganizationRecord, *others: str) -> list[tuple[str, str]]:
+    """Return the languages that an organization's forms offer, by name: all if it chose none."""
+    if not organization.languages:
+        return choices()
+    codes = {organization.language, *organization.languages, *filter(None, others)}
+    return sorted(((code, name(code)) for code in codes), key=lambda choice: choice[1])
 
 
 @cache

@@ -1,8 +1,8 @@
 """Cached, immutable records of organizations."""
 
 import random
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from rme.core.cache import TtlCache
 from rme.tenants.models import Organization
@@ -21,6 +21,8 @@ class OrganizationRecord:
     brand_color: str
     calls_per_second: int
     calls_per_day: int
+    languages: Sequence[str] = field(default=(), hash=False)
+    """The languages that it writes in, besides `language`; none: it has chosen none."""
 
 
 _records: TtlCache[str, OrganizationRecord] = TtlCache(seconds=30)
@@ -35,6 +37,7 @@ FIELDS = (
     "brand_color",
     "calls_per_second",
     "calls_per_day",
+    "languages",
 )
 
 
