@@ -7,6 +7,7 @@ import pytest
 import requests
 from django.conf import settings
 from django.urls import reverse
+from psutil import Process
 
 from messaging.models import Suppression
 from rme.crm.models import Contact, RecordImport
@@ -93,13 +94,8 @@ def test_web_server_files_equal_files_made_in_a_thread(root, org):
             )
             assert response.status_code == 302
         # The web process only passes on what another process has made.
-        children = subprocess.run(
-            ["pgrep", "-f", "rme.core.process.errand_process [0-9]+ service"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        assert children
+        commands = [each.cmdline() for each in Process(process.pid).children(recursive=True)]
+        assert any("rme.core.process.errand_process" in each for each in commands)
     finally:
         process.terminate()
         process.wait(60)
