@@ -62,4 +62,5 @@ def during(change: Callable[[], object], *calls: Callable[[], T]) -> list[T]:
             time.sleep(0.01)
     for thread in threads:
         thread.join()
+    assert len(answers) == len(calls), "a call raised an exception"
     return answers
