@@ -72,7 +72,8 @@ def hollow_tests(source: str) -> list[str]:
     tests = [
         node
         for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
     ]
     return [
         test.name
@@ -113,4 +114,6 @@ def test_assertions_run_in_top_level_tests() -> None:
     ],
 )
 def test_hollow_test_is_recognized(body: str, hollow: bool) -> None:
-    assert hollow_tests(f"def test_x():\n    {body}\n") == (["test_x"] if hollow else [])
+    for kind in ("def", "async def"):
+        source = f"{kind} test_x():\n    {body}\n"
+        assert hollow_tests(source) == (["test_x"] if hollow else [])
