@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from psutil import pid_exists
 
 from rme.core import errors
 from rme.core.process import admission
@@ -92,9 +93,12 @@ def test_long_result_is_streamed_and_its_process_reused(errands):
 
 
 def test_closed_stream_ends_the_work_and_is_charged_only_for_work_done(errands):
+    process, _ = errands.run("acme", 1.0, work.process_id)
     pieces = errands.stream("acme", 100.0, work.repeat, b"x", 10_000_000)
     assert len(next(iter(pieces))) == 66_000
+    assert pid_exists(process)
     pieces.close()
+    assert not pid_exists(process)
     assert errands.run("acme", 1.0, work.add, 1, 2) == 3  # neither its turn nor its budget is used
 
 
