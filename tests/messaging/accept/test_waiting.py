@@ -10,6 +10,7 @@ from messaging.accept import waiting
 from messaging.models import Delivery, IdempotencyKey
 from tests import factories
 from tests.rest import error, message, work
+from tests.service import wait_for
 
 
 @pytest.mark.promise("answer-8", "answer-9")
@@ -117,7 +118,7 @@ class TestWaiting:
         person = factories.contact(org)
 
         def close():
-            time.sleep(0.2)
+            wait_for(Delivery.objects.exists)
             from messaging.models import Suppression
 
             Suppression.objects.create(

@@ -20,7 +20,9 @@ from tests.messaging.consent.test_soft_bounces import earlier
 from tests.messaging.console.conftest import url
 from tests.rest import message
 from tests.sending import PROCESS
+from tests.service import wait_for
 from tests.tenants.admin.scene import person
+from tests.threads import waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TIMES = 300
@@ -89,8 +91,7 @@ def test_suppressing_waits_for_sends_that_checked_the_gates(api, org, scene, way
     with transaction.atomic():
         gate_lock.take_shared([org.pk])
         thread.start()
-        thread.join(0.5)
-        assert thread.is_alive()
+        wait_for(lambda: waiting() == 1)
         assert not Suppression.objects.exists()
         # Who has looked writes to deliveries next: nobody who waits for it may have them.
         list(Delivery.objects.select_for_update(nowait=True))
@@ -114,8 +115,7 @@ def test_erasure_waiting_for_the_gate_lock_holds_no_row_locks(api, org):
     with transaction.atomic():
         gate_lock.take_exclusive([org.pk])
         thread.start()
-        thread.join(0.5)
-        assert thread.is_alive()
+        wait_for(lambda: waiting() == 1)
         assert list(Suppression.objects.select_for_update(nowait=True)) == [entry]
         assert list(Contact.objects.select_for_update(nowait=True)) == [someone]
         list(Delivery.objects.select_for_update(nowait=True))

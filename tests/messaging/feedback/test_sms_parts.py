@@ -20,6 +20,8 @@ from rme.core.provider import CallbackRequest as Call
 from rme.core.provider import InboundSms, SmsPart
 from rme.transport.smpp import Address, ShortMessage
 from rme.transport.smpp.pdu import Tag
+from tests.service import wait_for
+from tests.threads import waiting
 
 pytestmark = pytest.mark.django_db
 PERSON, OURS = Address("12025550123", 1, 1), Address("12025550100", 1, 1)
@@ -218,7 +220,6 @@ def test_parts_applied_by_two_workers_are_one_keyword(account):
     with transaction.atomic():
         assert callbacks.apply_due() == (1, [])
         thread.start()
-        thread.join(0.5)
-        assert thread.is_alive()
+        wait_for(lambda: waiting() == 1)
     thread.join(20)
     assert [answer.sms.to for answer in answered] == ["+12025550123"]

@@ -17,6 +17,8 @@ from rme.tenants.oauth import applications, authentication, clients, tokens
 from rme.tenants.oauth.permissions import ALL_PERMISSIONS
 from tests import factories
 from tests.rest import FORM, token
+from tests.service import wait_for
+from tests.threads import waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -89,8 +91,7 @@ def test_revoking_waits_for_a_token_being_stored(program):
         assert tokens.store(token, client, scope="api", seconds=60)
         rotation = threading.Thread(target=rotate, args=[program.application])
         rotation.start()
-        rotation.join(0.5)
-        assert rotation.is_alive()
+        wait_for(lambda: waiting() == 1)
     rotation.join(20)
     assert not AccessToken.objects.exists()
 
