@@ -1,11 +1,9 @@
 """Scheduled sends: when they go, that they go once, and cancelling."""
 
 import datetime as dt
-import threading
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import connections
 
 from messaging.delivery import sweeper
 from messaging.models import Category, Delivery
@@ -85,32 +83,6 @@ def test_cancel(api, org):
     assert events(message_id) == ["accepted", "scheduled", "cancelled"]
     Delivery.objects.update(due_at=clock.now() - dt.timedelta(seconds=1))
     assert (sweeper.release(), work()) == (0, 0)
-
-
-@pytest.mark.promise("bulk-11")
-@pytest.mark.django_db(transaction=True)
-def test_cancel_and_release_never_both_win_and_never_neither(api, org):
-    at = in_an_hour().isoformat()
-    person = factories.contact(org)
-    body = message(person, schedule={"mode": "AT", "at": at})
-    results = api.bulk([body] * 100).json()["results"]
-    ids = [result["messageId"] for result in results]
-    Delivery.objects.update(due_at=clock.now() - dt.timedelta(seconds=1))
-    cancelled = {}
-
-    def cancel():
-        for message_id in ids:
-            cancelled[message_id] = api.call("DELETE", f"/messages/{message_id}").status_code
-        connections.close_all()
-
-    thread = threading.Thread(target=cancel)
-    thread.start()
-    while Delivery.objects.filter(status="SCHEDULED").exists():
-        sweeper.release()
-    thread.join()
-    found = dict(Delivery.objects.values_list("message_id", "status"))
-    outcome = {str(key): status for key, status in found.items()}
-    assert {(cancelled[i], outcome[i]) for i in ids} <= {(200, "CANCELLED"), (409, "ACCEPTED")}
 
 
 @pytest.mark.promise("schedule-5")
