@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.admin.models import LogEntry
 
 from messaging.models import Category
 from push.models import Device
@@ -12,6 +13,8 @@ from tests.tenants.admin.scene import FORMED, page, person
 
 pytestmark = pytest.mark.django_db
 MOST_BYTES = 120_000
+ADDED = [model for model in FORMED if model is not LogEntry]
+"""The models whose rows people add on pages of the admin."""
 
 
 @pytest.fixture
@@ -24,9 +27,10 @@ def root():
     return person("root", is_superuser=True)
 
 
-@pytest.mark.parametrize("model", FORMED, ids=lambda model: model._meta.label)
+@pytest.mark.parametrize("model", ADDED, ids=lambda model: model._meta.label)
 def test_form_to_add_shows_no_object_of_python(root, org, model):
     answer = root.get(page(model, "add"), follow=True)
+    assert (answer.status_code, "adminform" in answer.context) == (200, True)
     assert " object at 0x" not in answer.content.decode()
     assert "DatabaseDefault" not in answer.content.decode()
 
