@@ -67,6 +67,11 @@ def test_invalid_field_is_an_error_there_and_keeps_what_was_typed(root, org, typ
     assert not Contact.objects.exists()
 
 
+@pytest.mark.parametrize("language", ["en_ZZ", "english", "EN"])
+def test_language_that_does_not_exist_is_refused(root, org, language):
+    assert [*errors_of(root, last_name="L", language=language)] == ["language"]
+
+
 def test_account_of_another_organization_is_not_found(root, org):
     other = factories.organization("other")
     theirs = Account.objects.create(organization=other, name="Theirs")

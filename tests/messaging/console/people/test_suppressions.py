@@ -178,6 +178,15 @@ def test_suppression_by_the_recipient_is_lifted_only_with_a_reason(root, org, re
     assert "reason: asked by phone" in audited.lines()
 
 
+def test_manual_suppression_is_lifted_only_with_a_reason_too(root, org):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="a@b.example", reason="MANUAL"
+    )
+    refused = root.post(url("lift", row.pk), {"why": "  "})
+    assert refused.context["form"].errors == {"why": ["This field is required."]}
+    assert Suppression.objects.exists()
+
+
 def test_note_and_expiry_are_changed_and_audited(root, org):
     row = Suppression.objects.create(
         organization=org, channel="EMAIL", address="a@b.example", reason="MANUAL"

@@ -9,7 +9,14 @@ from django.test.utils import CaptureQueriesContext
 
 from messaging.content import publishing, templates
 from messaging.content.tasks import publish_templates
-from messaging.models import Delivery, Partial, SendingRules, Template, TemplateVersion
+from messaging.models import (
+    Delivery,
+    Partial,
+    SendingRules,
+    Suppression,
+    Template,
+    TemplateVersion,
+)
 from messaging.policy import organization_policy
 from rme.core.db import clock
 from rme.core.errors import InvalidPayload
@@ -213,3 +220,12 @@ def test_test_send_of_a_draft_goes_to_its_authors_contact(ann, org, row):
     ]
     assert Delivery.objects.get().address == "ann@example.com"
     assert audited.summaries(action="TESTED")[0][0] == "ann"
+
+
+def test_refused_test_send_says_why(ann, org, row):
+    factories.contact(org, first_name="Ann", email="ann@example.com")
+    Suppression.objects.create(
+        organization=org, channel="EMAIL", address="ann@example.com", reason="STOP"
+    )
+    assert words(do(ann, "test", row, publish=False)) == ["The recipient is on a suppression list."]
+    assert audited.summaries(action="TESTED") == []
