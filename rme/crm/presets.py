@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
+
 from rme.crm.presets_odoo import ODOO, TASKS
 
 _Kind = dict[str, Any]
@@ -187,7 +189,7 @@ class Preset:
     """A ready-made mapping: the platform's kind, a label for people, and the mapping as JSON."""
 
     kind: str
-    label: str
+    label: Any
     mapping: dict[str, Any]
 
 
@@ -199,6 +201,6 @@ PRESETS: dict[str, Preset] = {
     "salesforce-fonteva": Preset("salesforce", "Salesforce + Fonteva", {**_SALESFORCE, **_FONTEVA}),
     "odoo": Preset("odoo", "Odoo 19 with Helpdesk", ODOO),
     "odoo-community": Preset(
-        "odoo", "Odoo 19 without Helpdesk: cases are project tasks", {**ODOO, "Case": TASKS}
+        "odoo", _("Odoo 19 without Helpdesk: cases are project tasks"), {**ODOO, "Case": TASKS}
     ),
 }

@@ -14,6 +14,7 @@ from django.apps import apps
 from django.db.models import CharField, JSONField, TextField
 from django.http import HttpRequest, HttpResponse
 from django.utils import translation
+from django.utils.text import capfirst
 
 from docs import words
 from messaging.console import wording
@@ -152,7 +153,9 @@ def names() -> Iterator[str]:
     """
     for model in apps.get_models():
         if model.__module__.partition(".")[0] not in words.CODE:
-            yield from map(str, (model._meta.app_config.verbose_name, model._meta.verbose_name))
+            meta = model._meta
+            texts = (meta.app_config.verbose_name, meta.verbose_name, meta.verbose_name_plural)
+            yield from map(str, texts)
     stored_names = Category.objects.values_list("name", flat=True)
     yield from map(wording.category, (TRANSACTIONAL, MARKETING, *stored_names))
     english = Locale("en")
@@ -185,8 +188,9 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def data_pattern(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of whole texts that are data."""
-    ordered = sorted(
-        {" ".join(each.split()) for each in texts if len(each) > 2}, key=len, reverse=True
-    )
+    """Return a pattern of whole texts that are data, also where a page begins them with a capital
+    letter.
+    """
+    whole = {" ".join(each.split()) for each in texts if len(each) > 2}
+    ordered = sorted(whole | {capfirst(each) for each in whole}, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")

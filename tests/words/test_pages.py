@@ -15,8 +15,18 @@ from tests.words import brackets
 pytestmark = pytest.mark.django_db
 FORMS = ("/admin/console/", "/add/", "/settings/")
 """Where forms are sent without a value, for what they say of it."""
-UNMARKED = 37
-"""Texts that no catalogue has yet: when you have marked some, lower it."""
+UNMARKED = {
+    "Ga", "Ga (Ghana)",  # a language with too short a name to be looked for in texts
+    "Postmark", "Resend", "Mailgun", "Mailjet", "Brevo", "Mailtrap", "Mailchimp Transactional",
+    "Postal", "Scaleway", "Unisender Go",  # providers
+    "Salesforce", "Salesforce + Blackthorn Events", "Salesforce + Fonteva",
+    "Odoo 19 with Helpdesk",  # platforms
+    "JSON Schema", "curl", "Python",
+    "category", "to[0].contactId", "metadata",  # fields of a request
+    "to: is required", "is required",  # what the API answers to one
+    "message.*", "message.* (⟦all events of messages⟧)",  # a type of events
+}  # fmt: skip
+"""Names, and texts of the API, which no catalogue has."""
 
 
 @pytest.fixture
@@ -30,7 +40,7 @@ def bracketed(tmp_path, settings):
 def pages(client: Client, path: str) -> Iterator[tuple[str, str]]:
     """Yield the page at an address, and what its form says without a value."""
     answer = client.get(path)
-    if not answer["Content-Type"].startswith("text/html"):
+    if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
         return
     html = answer.content.decode()
     yield path, html
@@ -54,8 +64,8 @@ def test_texts_of_the_console_are_in_a_catalogue(bracketed, org):
                 for text in brackets.unmarked(html):
                     page_of.setdefault(text, name)
     unmarked = {text: page_of[text] for text in brackets.without_data(page_of)}
-    assert len(unmarked) <= UNMARKED, unmarked
-    assert len(names) > 220
+    assert {*unmarked} == UNMARKED
+    assert len(names) > 200
 
 
 def test_answers_of_the_api_stay_english(bracketed, org, api):

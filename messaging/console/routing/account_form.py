@@ -29,6 +29,7 @@ from rme.core.provider.credentials import (
     is_destination,
     is_secret,
     keep_secrets,
+    setting_problems,
     types_of,
 )
 from rme.tenants.admin.form_fields import SecretTextarea
@@ -216,10 +217,8 @@ class AccountForm(forms.ModelForm):
         try:
             provider.Settings.model_validate(settings)
         except ValidationError as error:
-            # without the input, which may be the secret
-            for problem in error.errors(include_input=False, include_url=False):
-                name = setting_name(self.kind, str((*problem["loc"], "")[0]))
-                text = problem["msg"].removeprefix("Value error, ")
+            for setting, text in setting_problems(error):
+                name = setting_name(self.kind, setting)
                 self.add_error(name if name in self.fields else None, text)
         self.instance.credentials = orjson.dumps(settings).decode()
         return cleaned

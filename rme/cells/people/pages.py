@@ -89,7 +89,7 @@ def enter(request: HttpRequest) -> HttpResponse:
     try:
         arrival = hand_off.take(request.COOKIES.get(hand_off.COOKIE, ""))
     except InvalidHandOff:
-        messages.error(request, NOT_VALID)
+        messages.error(request, str(NOT_VALID))
         response = see_other(reverse("admin:login"))
     else:
         elsewhere.forget(UUID(arrival.person))

@@ -7,13 +7,16 @@ could send the stored ones to an address of the user's choice.
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Union, get_args, get_origin
 
-from pydantic import Field, SecretBytes, SecretStr, StringConstraints
+from django.utils.translation import gettext, gettext_lazy
+from pydantic import Field, SecretBytes, SecretStr, StringConstraints, ValidationError
 from pydantic.fields import FieldInfo
 
-REPEATED_VALUE_NEEDED = "Give this again: it would be sent to another destination than before."
+REPEATED_VALUE_NEEDED = gettext_lazy(
+    "Give this again: it would be sent to another destination than before."
+)
 
 
 class Destination:
@@ -81,6 +84,15 @@ def keep_secrets(
             else:
                 settings[name] = stored_values[name]
     return settings, names_to_enter
+
+
+def setting_problems(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """Yield each setting that isn't valid and its problem; the name is empty for all of them."""
+    # without the input, which may be the secret
+    for problem in error.errors(include_input=False, include_url=False):
+        is_missing = problem["type"] == "missing"
+        text = gettext("This field is required.") if is_missing else problem["msg"]
+        yield str((*problem["loc"], "")[0]), text.removeprefix("Value error, ")
 
 
 def _effective(info: FieldInfo, value: object) -> str:

@@ -16,7 +16,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from unfold import widgets
 
-from rme.core.provider.credentials import REPEATED_VALUE_NEEDED, is_secret, keep_secrets
+from rme.core.provider.credentials import (
+    REPEATED_VALUE_NEEDED,
+    is_secret,
+    keep_secrets,
+    setting_problems,
+)
 from rme.crm import mapping, mapping_text, platforms
 from rme.crm.connectors import REMOTE
 from rme.crm.connectors.base import PlatformError
@@ -234,10 +239,8 @@ class _PlatformForm(TenantForm):
         try:
             REMOTE[kind].Settings.model_validate(settings)
         except ValidationError as error:
-            # without the input, which may be the secret
-            for problem in error.errors(include_input=False, include_url=False):
-                name = setting_name(kind, str((*problem["loc"], "")[0]))
-                text = problem["msg"].removeprefix("Value error, ")
+            for setting, text in setting_problems(error):
+                name = setting_name(kind, setting)
                 self.add_error(name if name in self.fields else None, text)
         return settings
 

@@ -125,7 +125,7 @@ def test_address_that_is_not_opened_is_neither_called_nor_stored(owner, org, odo
 @pytest.mark.promise("mapping-5")
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_offered_and_accepted(owner, org, preset):
-    kind, label, raw = (PRESETS[preset].kind, PRESETS[preset].label, PRESETS[preset].mapping)
+    kind, label, raw = PRESETS[preset].kind, str(PRESETS[preset].label), PRESETS[preset].mapping
     assert label in owner.get(page(Platform, "add")).content.decode()
     settings = {
         "odoo": {"address": "https://acme.example", "api_key": "k"},
