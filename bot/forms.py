@@ -100,7 +100,7 @@ def _read(request: HttpRequest) -> Form:
 def _not_a_form(request: HttpRequest) -> Form:
     """Return the problem of a body of another type, with the organization that it names.
 
-    Without that, whoever sends JSON would hear that the key is wrong.
+    Without that, a bot that sends JSON would hear that its key is wrong.
     """
     problem = BotFailure(
         415,
