@@ -194,7 +194,7 @@ def test_ended_session_leads_to_the_search_after_the_log_in(tab, org, client):
     expect(tab).to_have_url(re.compile(r"/admin/login/\?next=.*search.*ada"))
 
 
-def test_switcher_finds_an_organization(tab, org, live_server):
+def test_switcher_finds_an_organization_and_keeps_the_page(tab, org, live_server):
     owner = User.objects.get()
     for index in range(60):
         other = factories.organization(f"o{index}", name=f"Clinic {index:02}")
@@ -209,7 +209,7 @@ def test_switcher_finds_an_organization(tab, org, live_server):
     expect(tab.locator("#organization-list")).to_be_hidden()
     assert violations(tab) == []
     tab.keyboard.press("Enter")
-    expect(tab).to_have_url(f"{live_server.url}/admin/?organization=o57")
+    expect(tab).to_have_url(f"{live_server.url}/admin/console/o57/messages/")
 
 
 def test_search_without_scripts(chromium, live_server, session, org):
