@@ -261,13 +261,16 @@ class Suggestions {
 // A link or a form with `data-asks` leads to a page that asks something. Its question opens over this page; without
 // scripts, and where the answer has no question, the page itself opens. Closed, the focus is where it was.
 let askedBy = null;
+let latestQuestion = 0;
 
 async function ask(url, control) {
   const former = control.closest("[data-asked]"); // the link leads from one question to another
   if (former) former.close(); else askedBy = control;
+  const turn = ++latestQuestion;
   const answer = await fetch(url).catch(() => null);
   const text = answer?.ok && !answer.redirected && (await answer.text().catch(() => ""));
   const page = new DOMParser().parseFromString(text || "", "text/html");
+  if (turn !== latestQuestion) return; // of two quick clicks the last one counts
   const question = page.querySelector("[data-question]");
   if (!question) {
     window.location.href = url;
