@@ -47,6 +47,7 @@ function peekOf(table, panel) {
 
   function press(event) {
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !WIDE.matches) return;
+    if (document.querySelector("dialog:modal")) return;
     const focused = document.activeElement;
     if (focused.closest("input:not([type=checkbox]), select, textarea, details[open], [popover], dialog")) return;
     if (event.key === "Escape" && !panel.hidden) close();

@@ -11,7 +11,8 @@ class Finder {
     this.list = form.querySelector("[role=listbox]");
     this.status = form.querySelector("[role=status]");
     this.unfiltered = document.getElementById(form.dataset.filters);
-    this.clear();
+    this.field.value = "";
+    this.stop();
     this.field.addEventListener("input", () => this.wait());
     this.field.addEventListener("keydown", (event) => this.press(event));
   }
@@ -24,10 +25,10 @@ class Finder {
     return this.list.querySelector("[aria-selected=true]");
   }
 
-  clear() {
+  // Nothing stays selected, and no answer that comes later shows anything.
+  stop() {
     this.request?.abort();
     clearTimeout(this.timer);
-    this.field.value = "";
     this.isWaiting = this.opensFirst = false;
     this.show([], []);
   }
@@ -131,21 +132,22 @@ class BarSearch {
   }
 
   hide() {
+    this.finder.stop();
     this.panel.hidden = true;
-    this.field.ariaExpanded = "false";
     this.origin = null;
     delete this.form.dataset.open;
   }
 
   close() {
     const { origin } = this;
-    this.finder.clear();
+    this.field.value = "";
     this.hide();
     if (origin) this.field.blur();
     origin?.focus();
   }
 
   press(event) {
+    if (event.isComposing) return;
     if (event.key === "Escape" && !this.panel.hidden) this.close();
     else if (event.key === "ArrowDown" && this.panel.hidden) this.open();
     else return;
@@ -167,11 +169,12 @@ function prepareBarSearch(link) {
     if (event.key === " ") link.click();
     if (event.key === " ") event.preventDefault();
   });
-  // ⌘K and Ctrl K lead to it, as / does outside of fields.
+  // ⌘K and Ctrl K lead to it, as / does outside of fields; not behind a question.
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
     const isShortcut = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
     if (!isShortcut && (event.key !== "/" || isTyping)) return;
+    if (document.querySelector("dialog:modal")) return;
     event.preventDefault();
     search.open();
     search.field.select();
