@@ -12,17 +12,20 @@ function chosenAppearance() {
   }
 }
 
-function applyAppearance() {
-  const chosen = chosenAppearance();
+function applyAppearance(chosen) {
   const isDark = chosen === "dark" || (chosen !== "light" && systemIsDark.matches);
   document.documentElement.classList.toggle("dark", isDark);
 }
 
-applyAppearance();
-systemIsDark.addEventListener("change", applyAppearance);
+applyAppearance(chosenAppearance());
+systemIsDark.addEventListener("change", () => applyAppearance(chosenAppearance()));
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-appearance]");
   if (!button) return;
-  localStorage.setItem(APPEARANCE, JSON.stringify(button.dataset.appearance));
-  applyAppearance();
+  applyAppearance(button.dataset.appearance);
+  try {
+    localStorage.setItem(APPEARANCE, JSON.stringify(button.dataset.appearance));
+  } catch {
+    // Without storage it holds for this page.
+  }
 });
