@@ -46,8 +46,8 @@ function askBeforeLoss(event) {
 // --- what is stored -----------------------------------------------------------------------------------
 const person = () => document.querySelector("[data-user]")?.dataset.user;
 
-function place() {
-  const address = new URL(location);
+function place(url = location) {
+  const address = new URL(url, location);
   address.searchParams.delete(BACK);
   return address.pathname + address.search;
 }
@@ -72,15 +72,18 @@ function valueOf(field) {
 
 const fieldKey = (field) => (field.type === "checkbox" || field.type === "radio" ? `${field.name}=${field.value}` : field.name);
 
+// A question that opened over this page has its address: the log-in leads back there.
 function store() {
-  const forms = [...writtenForms()].filter((form) => form === submitted || hasLoss(form) || wasTyped(form)).map((form) => {
+  const question = submitted?.closest("[data-asked]") ?? null;
+  const here = [...writtenForms()].filter((form) => form.closest("[data-asked]") === question);
+  const forms = here.filter((form) => form === submitted || hasLoss(form) || wasTyped(form)).map((form) => {
     const isWhole = wasRefused(form) || wasTyped(form) || form.dataset.unsaved;
     const isStored = (field) => isWhole || isChanged(field) || field.matches(SEEN);
     const fields = fieldsOf(form).filter((field) => !field.matches(SECRET) && isStored(field));
     const hasInput = fields.some((field) => !field.matches(SEEN));
-    return { hasInput, name: nameOf(form), place: sameForms(nameOf(form)).indexOf(form), fields: fields.map((field) => [fieldKey(field), valueOf(field)]) };
+    return { hasInput, name: nameOf(form), place: here.filter((other) => nameOf(other) === nameOf(form)).indexOf(form), fields: fields.map((field) => [fieldKey(field), valueOf(field)]) };
   });
-  const input = { person: person(), place: place(), forms: forms.filter(({ hasInput }) => hasInput) };
+  const input = { person: person(), place: question ? place(submitted.getAttribute("action")) : place(), forms: forms.filter(({ hasInput }) => hasInput) };
   if (input.person && input.forms.length) write(input);
 }
 
@@ -228,4 +231,5 @@ document.addEventListener("submit", (event) => {
 });
 document.addEventListener("input", () => { submitted = null; });
 window.addEventListener("beforeunload", askBeforeLoss);
+window.addEventListener("pageshow", (event) => { if (event.persisted) submitted = null; });
 window.addEventListener("pagehide", () => { if (isLoggedOut) forget(); else store(); });
