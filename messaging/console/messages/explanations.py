@@ -30,6 +30,8 @@ class Link:
 
     text: str
     url: str
+    asks: bool = False
+    """Whether the page asks a question, which opens over the page of the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ def _suppressed(
     text = _("Not sent. %(cause)s Lift the suppression to send again.") % {"cause": cause}
     if not viewer.may_change_people:
         return text, [person]
-    return text, [Link(_("Lift suppression"), lift_url(viewer, suppression.pk)), person]
+    return text, [lift_link(viewer, suppression.pk), person]
 
 
 _SUPPRESSED = {
@@ -248,6 +250,7 @@ def suppression_url(viewer: Viewer, suppression_id: UUID) -> str:
     return reverse("console:suppression", args=[viewer.organization_id, suppression_id])
 
 
-def lift_url(viewer: Viewer, suppression_id: UUID) -> str:
-    """Return the address of the page that lifts a suppression."""
-    return reverse("console:lift", args=[viewer.organization_id, suppression_id])
+def lift_link(viewer: Viewer, suppression_id: UUID) -> Link:
+    """Return the link to the question whether to lift a suppression."""
+    url = reverse("console:lift", args=[viewer.organization_id, suppression_id])
+    return Link(_("Lift suppression"), url, asks=True)

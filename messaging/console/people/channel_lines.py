@@ -135,7 +135,7 @@ def _remedies(viewer: Viewer, categories: Iterable[CategoryReach]) -> Iterator[L
     if suppressed and viewer.may_change_people:
         suppression_id = ids.parse(suppressed.entry or "")
         if isinstance(suppression_id, UUID):
-            yield Link(_("Lift suppression"), explanations.lift_url(viewer, suppression_id))
+            yield explanations.lift_link(viewer, suppression_id)
     if GateRefusal.NO_CONSENT in by_code and viewer.may_change_people:
         yield Link(_("Record consent"), CONSENT)
     if any(each.is_paused for each in categories) and viewer.may_operate:
