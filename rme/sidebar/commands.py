@@ -46,7 +46,7 @@ _PAUSES = (
 COMMANDS = (
     Command(N_("New template"), P.CHANGE_TEMPLATES, "console:template_new"),
     Command(N_("Import templates"), P.CHANGE_TEMPLATES, "console:template_import"),
-    Command(N_("New partial"), P.CHANGE_TEMPLATES, "console:partials"),
+    Command(N_("New partial"), P.CHANGE_TEMPLATES, "console:partials", query=(("new", "1"),)),
     Command(
         N_("Show failed messages"),
         *(P.SEE_MESSAGES, "console:messages"),
