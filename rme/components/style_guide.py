@@ -135,7 +135,7 @@ def _samples() -> dict[str, object]:
         Sample(x=10 * place, y=4, height=28, colour=("good", "warn", "bad", "none")[place % 4])
         for place in range(24)
     ]
-    tile = Sample(title="Accepted", text="12,480", change="+4 %", note="", url="#stat_tile")
+    tile = Sample(title="Accepted", text="12,480", change="+4%", note="", url="#stat_tile")
     return {
         "now": now,
         "earlier": now - timedelta(minutes=4),

@@ -198,7 +198,7 @@ def _accepted(lists: Lists, statistics: Statistics) -> Tile:
         if then
         else _("None a week before"),
         lists.url(),
-        f"{100 * (now - then) / then:+,.0f} %" if then else "",
+        f"{100 * (now - then) / then:+,.0f}%" if then else "",
         _chart(lists, statistics, lambda each: sum(each.values())),
     )
 
@@ -271,7 +271,7 @@ def percent(share: float | None) -> str:
         rounded = 99.9
     if rounded == 0 and share:
         rounded = 0.1
-    return f"{rounded:g} %"
+    return f"{rounded:g}%"
 
 
 def duration(milliseconds: float | None) -> str:

@@ -115,8 +115,8 @@ def test_tiles_compare_with_the_week_before(root, org, sent):
 
     assert tile_texts() == {
         "Accepted": ("5", "", "None a week before"),
-        "Delivered or sent": ("75 %", "3 delivered, 0 sent", "None a week before"),
-        "Failed": ("25 %", "1 of 4 tried", "None a week before"),
+        "Delivered or sent": ("75%", "3 delivered, 0 sent", "None a week before"),
+        "Failed": ("25%", "1 of 4 tried", "None a week before"),
         "Waiting": ("0", "Nothing ready to send", ""),
     }
     HourCount.objects.create(
@@ -125,8 +125,8 @@ def test_tiles_compare_with_the_week_before(root, org, sent):
     )  # fmt: skip
     texts = tile_texts()
     assert texts["Accepted"] == ("5", "", "1,200 a week before")
-    assert texts["Delivered or sent"][2] == "100 % a week before"
-    assert texts["Failed"][2] == "0 % a week before"
+    assert texts["Delivered or sent"][2] == "100% a week before"
+    assert texts["Failed"][2] == "0% a week before"
 
 
 def test_times_of_the_page_are_in_the_organizations_zone(root, org, sent):
