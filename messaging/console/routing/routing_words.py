@@ -36,7 +36,7 @@ SENDING = {
     AccountStatus.DRAINING: (_("Draining"), "warn"),
 }
 """Whether an account that was activated sends, in words, and the name of the colour."""
-PUT = {
+STATE_NOTICES = {
     State.ACTIVE: _("Active: %(accounts)s."),
     State.PAUSED: _("Paused: %(accounts)s."),
     State.DRAINING: _("Draining: %(accounts)s."),
@@ -84,7 +84,7 @@ def hour(summary: AccountHour) -> str:
         return gettext("Nothing sent")
     text = (
         gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed")
-        if outcomes.p95_ms is None
+        if not outcomes.p95_ms
         else gettext("%(sends)s sent: %(accepted)s accepted, %(failed)s failed, p95 %(p95)s ms")
     )
     return text % {
