@@ -48,8 +48,8 @@ QUESTIONS = {
         _("rme can send messages there again."),
     ),
     ActionKind.SEND_AGAIN: (
-        _("Send again"),
-        ngettext_lazy("Send %(number)s message again?", "Send %(number)s messages again?", "count"),
+        _("Resend"),
+        ngettext_lazy("Resend %(number)s message?", "Resend %(number)s messages?", "count"),
         _(
             "rme sends them to the provider once more. If it accepted them the first time, their "
             "recipients get them twice. rme checks consent, suppressions and pauses again, and "
@@ -278,7 +278,7 @@ def pause(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
         gettext("Pause"),
         form=form,
         scope=", ".join(filter(None, words)) or gettext("Everything"),
-        unknown=unknown,
+        unknown=[filters.fields[name].label for name in unknown],
         hidden=cleaned.items() if not unknown else [],
     )
 

@@ -51,7 +51,7 @@ OFFERS = {
     ActionKind.LIFT: _("Lift suppressions"),
 }
 """The buttons of actions on messages that are ticked, or on all that the filters match."""
-DECISIONS = {ActionKind.SEND_AGAIN: _("Send again"), ActionKind.GIVE_UP: _("Give up")}
+DECISIONS = {ActionKind.SEND_AGAIN: _("Resend"), ActionKind.GIVE_UP: _("Give up")}
 """The buttons of the list of messages that need review."""
 EXPORTED = 100_000
 """The most rows of an export."""

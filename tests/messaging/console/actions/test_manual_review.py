@@ -45,7 +45,7 @@ def test_the_list_shows_people_and_no_ids(root, org, api):
     (line,) = shown.context["lines"]
     assert (line.name, line.subject) == ("First0 Last0", "News")
     assert shown.context["offers"] == [
-        ("send_again", "Send again"),
+        ("send_again", "Resend"),
         ("give_up", "Give up"),
     ]
     for kind in ("send_again", "give_up"):
