@@ -136,7 +136,7 @@ def _shown_name(viewer: Viewer, contact: ContactRecord) -> str:
 
 
 def _person_actions(search: Search, contacts: Sequence[ContactRecord]) -> list[Result]:
-    """Return what the palette offers to do, if only one person is found."""
+    """Return what the field offers to do, if only one person is found."""
     if not search.is_typing or len(contacts) != 1:
         return []
     viewer, (contact,) = search.viewer, contacts
@@ -213,7 +213,7 @@ def _message_results(viewer: Viewer, rows: Iterable[Message]) -> list[Result]:
 
 
 def _message_actions(search: Search, rows: Sequence[Message]) -> list[Result]:
-    """Return what the palette offers to do, if only one message is found."""
+    """Return what the field offers to do, if only one message is found."""
     if not search.is_typing or len(rows) != 1 or not search.viewer.may_operate:
         return []
     row = rows[0]

@@ -39,7 +39,7 @@ class TimelineEntry(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MomentGroup:
+class EntryGroup:
     """Entries of a timeline that follow each other and say the same; their links may differ."""
 
     entries: Sequence[TimelineEntry]
@@ -156,22 +156,22 @@ def empty_state(icon: str, text: str, url: str = "", button: str = "") -> dict[s
 
 
 @register.inclusion_tag(f"{FOLDER}timeline.html", takes_context=True)
-def timeline(context: Context, moments: Iterable[TimelineEntry]) -> dict[str, object]:
+def timeline(context: Context, entries: Iterable[TimelineEntry]) -> dict[str, object]:
     """Draw entries in their order; equal ones that follow each other are one."""
-    return {"groups": grouped(moments), "organization": context.get("organization")}
+    return {"groups": grouped(entries), "organization": context.get("organization")}
 
 
-def grouped(moments: Iterable[TimelineEntry]) -> list[MomentGroup]:
+def grouped(entries: Iterable[TimelineEntry]) -> list[EntryGroup]:
     """Return entries of a timeline, with equal neighbours as one."""
-    return [MomentGroup([*equal]) for _words, equal in groupby(moments, key=_words_of)]
+    return [EntryGroup([*equal]) for _words, equal in groupby(entries, key=_words_of)]
 
 
-def _words_of(moment: TimelineEntry) -> tuple[str, str, str]:
-    return moment.title, moment.text, moment.colour
+def _words_of(entry: TimelineEntry) -> tuple[str, str, str]:
+    return entry.title, entry.text, entry.colour
 
 
-def _links_of(moment: TimelineEntry) -> Sequence[object]:
-    links: Sequence[object] = getattr(moment, "links", ())
+def _links_of(entry: TimelineEntry) -> Sequence[object]:
+    links: Sequence[object] = getattr(entry, "links", ())
     return links
 
 

@@ -1,4 +1,4 @@
-"""The search of the console: a page, and what its palette (⌘K) shows while a person types.
+"""The search of the console: a page, and what its field (⌘K) shows while a person types.
 
 `messaging.console.search` finds people and things; the pages of the menu, commands and
 organizations are added here.
@@ -31,7 +31,7 @@ from rme.tenants.access.roles import (
 
 LIMIT = 10
 """The most results of a kind on the page."""
-PALETTE_LIMIT = 5
+TYPING_LIMIT = 5
 TERM_LIMIT = 320
 ORGANIZATIONS = "organizations"
 """The kind of results that the switcher asks for."""
@@ -54,9 +54,9 @@ def _show(request: HttpRequest) -> HttpResponseBase:
 
 
 def _suggest(request: HttpRequest) -> HttpResponseBase:
-    """Return what the palette shows for what was typed so far: a part of a page."""
+    """Return what the field shows for what was typed so far: a part of a page."""
     viewer, term = _viewer(request), _term(request)
-    groups, notes = _find(request, Search(viewer, term, PALETTE_LIMIT, is_typing=True))
+    groups, notes = _find(request, Search(viewer, term, TYPING_LIMIT, is_typing=True))
     is_everything = _kind(request) != ORGANIZATIONS
     page = {"page": request.GET["page"]} if "page" in request.GET else {}
     query = urlencode({"organization": viewer.organization_id, "q": term, **page})

@@ -1,4 +1,4 @@
-"""The search of all pages: what each role finds, and what its palette shows."""
+"""The search of all pages: what each role finds, and what its field shows."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +27,7 @@ def org():
 
 
 def typed(client, term, **fields):
-    """Return the titles and addresses that the palette shows, by kind."""
+    """Return the titles and addresses that the field shows, by kind."""
     answer = client.get(reverse("search_results"), {"q": term, **fields})
     assert answer.status_code == 200
     return {
@@ -228,7 +228,7 @@ def test_search_of_organizations_works_without_scripts(org):
     assert '<input type="hidden" name="kind" value="organizations">' in page.content.decode()
 
 
-def test_palette_does_not_change_the_organization_of_later_pages(org):
+def test_typing_does_not_change_the_organization_of_later_pages(org):
     client = person("p", org, Role.OWNER)
     other = factories.organization("other")
     Membership.objects.create(user=User.objects.get(), organization=other, role=Role.OWNER)
@@ -249,7 +249,7 @@ def test_results_name_their_options_once_and_escape_what_is_stored(org):
 @pytest.mark.parametrize(
     ("term", "statements"), [("", 4), ("first", 9), ("first1@x", 8), ("0123", 9), ("deadbeef", 11)]
 )
-def test_palette_takes_the_same_statements_for_many_results(org, term, statements):
+def test_typing_takes_the_same_statements_for_many_results(org, term, statements):
     client, counts = person("p", org, Role.OWNER), []
     for count in (1, 3):
         factories.contacts(org, count)

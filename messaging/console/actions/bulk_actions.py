@@ -52,7 +52,7 @@ TARGETS_LIMIT = 10_000
 SCAN_LIMIT = 100_000
 """The most messages that are scanned for the rows of one action."""
 PROBLEM_LIMIT = 100
-AGAIN = timedelta(seconds=10)
+REPEAT_WINDOW = timedelta(seconds=10)
 """Within this time the same order of the same person is one."""
 PROGRAM = 0
 """The application id of messages that no application sent."""
@@ -97,7 +97,7 @@ def start(
     }
     with transaction.atomic():
         locks.until_commit([f"bulk_actions {viewer.user.pk}"])
-        just_now = ids.at_least(clock.now() - AGAIN)
+        just_now = ids.at_least(clock.now() - REPEAT_WINDOW)
         if action := BulkAction.objects.filter(**order, pk__gte=just_now).first():
             return action
         action = BulkAction.objects.create(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 from django import forms
@@ -61,7 +62,7 @@ class CallbackFilterForm(FilterForm):
 
     def __init__(self, data: Mapping[str, str], names: Mapping[int, str]) -> None:
         super().__init__(data)
-        options = sorted(((str(key), name) for key, name in names.items()), key=lambda o: o[1])
+        options = sorted(((str(key), name) for key, name in names.items()), key=itemgetter(1))
         self.offer("account", [("", gettext("Any account")), *options])
 
 

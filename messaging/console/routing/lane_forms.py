@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from messaging.console.routing.routing_words import PUT, STATES
+from messaging.console.routing.routing_words import STATE_NOTICES, STATES
 from messaging.models import ProviderAccount
 from messaging.policy import account_states
 from messaging.policy.account_states import RoutingPlace
@@ -96,7 +96,7 @@ class StatesForm(forms.Form):
         state, keys = State(self.cleaned_data["do"]), self.cleaned_data["accounts"]
         chosen = [row for row in self.rows if row.pk in keys]
         account_states.change(chosen, state, actor, self.cleaned_data["why"])
-        return str(PUT[state]), chosen
+        return str(STATE_NOTICES[state]), chosen
 
 
 def _number(initial: int, label: str, maximum: int) -> forms.IntegerField:

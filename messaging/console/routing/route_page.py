@@ -172,7 +172,7 @@ def _sentence(
 ) -> tuple[str, bool]:
     """Return what would happen in one sentence, and whether the message would be sent."""
     subject = {
-        "category": wording.category(category).lower(),
+        "category": wording.category_noun(category),
         "channel": wording.channel_noun(channel),
     }
     if reach is None:
