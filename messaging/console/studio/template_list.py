@@ -171,10 +171,9 @@ def show_peek(request: HttpRequest, viewer: Viewer, name: str) -> HttpResponseBa
     return render(request, "admin/console/studio/peek.html", context)
 
 
-@access.page_for(Permission.SEE_TEMPLATES)
+@access.page_for(Permission.CHANGE_TEMPLATES)
 def new(request: HttpRequest, viewer: Viewer) -> HttpResponseBase:
     """Return the form of a new template and the layouts; a POST adds one and leads to its page."""
-    viewer.require(Permission.CHANGE_TEMPLATES)
     form = NewTemplateForm(viewer)
     if request.method == "POST":
         if layout := layouts.BY_NAME.get(request.POST.get("layout", "")):
