@@ -103,7 +103,7 @@ def test_resend_failed_messages_of_one_provider_in_the_last_hour(tab, journey, o
     journey.search("mail-west")
     journey.click("link", "Resend: Failures of the last hour")
     expect(tab.get_by_text("Resend 2 messages?")).to_be_visible()
-    journey.fill("Reason", "the provider is up again")
+    journey.fill(tab.get_by_role("textbox", name="Reason"), "the provider is up again")
     journey.click("button", "Resend")
     expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
     again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}
@@ -123,7 +123,7 @@ def test_resend_failed_messages_of_one_provider_by_reason(tab, journey, org):
     journey.search("mail-west")
     journey.click("link", "Resend: down")
     expect(tab.get_by_text("Resend 2 messages?")).to_be_visible()
-    journey.fill("Reason", "the provider is up again")
+    journey.fill(tab.get_by_role("textbox", name="Reason"), "the provider is up again")
     journey.click("button", "Resend")
     expect(tab.get_by_role("status")).to_contain_text("Done: 2 of 2.")
     again = {each.metadata["resentFrom"] for each in Message.objects.filter(metadata__isnull=False)}

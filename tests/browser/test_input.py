@@ -4,7 +4,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
-from messaging.models import ConsentEntry, ProviderAccount
+from messaging.models import ConsentEntry, ProviderAccount, Suppression
 from rme.crm.models import Contact
 from rme.tenants.models import Membership, User
 from tests import factories
@@ -51,6 +51,20 @@ def test_evidence_survives_the_end_of_the_session(tab, journey, org):
     expect(tab.get_by_text("Opted out of all messages.")).to_be_visible()
     assert ConsentEntry.objects.get().evidence == {"note": EVIDENCE}
     assert stored(tab) is None
+
+
+def test_input_of_a_question_survives_the_end_of_the_session(tab, journey, org, live_server):
+    row = Suppression.objects.create(
+        organization=org, channel="EMAIL", address="a@simulator.rme.test", reason="MANUAL"
+    )
+    tab.goto(f"{live_server.url}/admin/console/acme/suppressions/{row.pk}/")
+    journey.click("link", "Lift suppression")
+    journey.fill("Reason", "asked by letter")
+    Session.objects.all().delete()
+    journey.click("button", "Lift suppression")
+    journey.log_in("owner", "secret")
+    expect(tab.get_by_role("status").filter(has_text="Your input is back")).to_be_visible()
+    expect(tab.get_by_label("Reason")).to_have_value("asked by letter")
 
 
 def test_input_comes_back_to_its_person_only(tab, journey, org):

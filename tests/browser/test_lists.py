@@ -132,6 +132,22 @@ def test_ticked_messages_are_cancelled(tab, journey, org, messages_page):
     assert Delivery.objects.filter(status="CANCELLED").count() == 2
 
 
+def test_two_quick_clicks_open_one_question_which_shortcuts_leave_alone(tab, org, messages_page):
+    send(org, 1, schedule=LATER)
+    tab.goto(f"{messages_page}?channel=EMAIL")
+    pause = tab.get_by_role("link", name="Pause", exact=True)
+    pause.evaluate("link => { link.click(); link.click(); }")
+    question = tab.get_by_role("dialog", name="Pause")
+    expect(question).to_be_visible()
+    tab.wait_for_load_state("networkidle")
+    expect(tab.locator("[data-asked]")).to_have_count(1)
+    tab.keyboard.press("Control+k")
+    expect(tab.locator(".c-search-panel")).to_be_hidden()
+    tab.keyboard.press("Escape")
+    expect(question).to_have_count(0)
+    expect(pause).to_be_focused()
+
+
 def test_columns_are_chosen(tab, journey, org, messages_page):
     send(org, 1)
     tab.goto(messages_page)

@@ -139,6 +139,21 @@ def test_results_open_when_somebody_types_and_close_when_the_focus_leaves(tab, o
     expect(field).to_have_value("")
 
 
+def test_results_that_are_hidden_are_not_opened(tab, org):
+    for each in ("a", "b"):
+        factories.contact(org, email=f"{each}@simulator.rme.test")
+    field = field_of(tab)
+    field.focus()
+    tab.keyboard.type("lovel")
+    expect(selected(tab)).to_have_text(re.compile("Ada Lovelace"))
+    tab.keyboard.press("Tab")
+    expect(panel_of(tab)).to_be_hidden()
+    tab.keyboard.press("Shift+Tab")
+    expect(field).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(tab).to_have_url(re.compile(r"/search/\?organization=acme&q=lovel"))
+
+
 def test_search_by_mouse(tab, org, live_server):
     ada = factories.contact(org)
     field_of(tab).click()

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from django.template import engines
 
-from rme.components import tags
+from rme.components import tables, tags
+from rme.components.tables import Cell, Column, Target
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 
@@ -62,6 +63,15 @@ def test_group_of_a_timeline_keeps_the_links_of_all_its_entries(addresses, is_fo
     assert html.count("3 times") == 1
     assert ("<details" in html) is is_folded
     assert re.findall('href="(.*?)"', html) == list(dict.fromkeys(addresses))
+
+
+def test_cells_that_are_empty_are_marked_for_a_phone():
+    columns = [Column("name", "Name", Cell), Column("note", "Note", lambda line: Cell(line[:-3]))]
+    table = tables.build("Words", columns, ["Ada", "Olga"], lambda line: Target("/", line))
+    html = draw("{% data_table table %}", table=table)
+    assert re.findall('data-label="Note" class="c-extra"(.*?)>(.*?)</td>', html) == [
+        (" data-none", "–"), (' title="O"', "O")
+    ]  # fmt: skip
 
 
 def test_values_in_parts_are_escaped():

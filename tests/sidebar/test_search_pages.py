@@ -87,10 +87,17 @@ def test_search_without_a_term_offers_pages_and_commands(org):
     assert list(groups["Pages"])[:2] == ["Home", "Messages"]
 
 
-def test_command_opens_its_page_filled_in(org):
-    url = typed(person("p", org, Role.OWNER), "pause SMS")["Commands"]["Pause SMS"]
-    assert urlsplit(url).path == reverse("console:pause", args=["acme"])
-    assert parse_qs(urlsplit(url).query) == {"channel": ["SMS"]}
+@pytest.mark.parametrize(
+    ("command", "route", "query"),
+    [
+        ("Pause SMS", "console:pause", {"channel": ["SMS"]}),
+        ("New partial", "console:partials", {"new": ["1"]}),
+    ],
+)
+def test_command_opens_its_page_filled_in(org, command, route, query):
+    url = typed(person("p", org, Role.OWNER), command)["Commands"][command]
+    assert urlsplit(url).path == reverse(route, args=["acme"])
+    assert parse_qs(urlsplit(url).query) == query
 
 
 def test_page_whose_title_begins_with_the_term_comes_before_people(org):

@@ -75,6 +75,8 @@ def test_suppressed_address_shows_who_complained_and_when(root, org):
         "Lift the suppression to send again.",
         ["Lift suppression", "Open person"],
     )
+    explanation = open_page(root).context["explanation"]
+    assert [link.asks for link in explanation.links] == [True, False]
     row.delete()
     assert sentence(root) == (
         "Not sent. The recipient was suppressed at that time, but isn't any more.",

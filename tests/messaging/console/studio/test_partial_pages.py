@@ -167,6 +167,12 @@ def test_editor_of_templates_changes_no_live_partial(org):
     assert save_partial(approver, footer, "x").status_code == 403
 
 
+@pytest.mark.parametrize(("query", "is_open"), [("", False), ("?new=1", True)])
+def test_form_of_a_new_partial_opens_by_its_address(ann, query, is_open):
+    shown = ann.get(f"{url('partials')}{query}").content.decode()
+    assert ('id="new" class="c-dialog" popover open' in shown) is is_open
+
+
 def test_list_finds_partials_and_shows_their_state(ann, org):
     for name in ("banner", "footer", "header"):
         Partial.objects.create(organization=org, name=name, text="x", is_published=name != "banner")
