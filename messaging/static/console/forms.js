@@ -72,7 +72,7 @@ function valueOf(field) {
 
 const fieldKey = (field) => (field.type === "checkbox" || field.type === "radio" ? `${field.name}=${field.value}` : field.name);
 
-// A question that opened over this page has its address: the log-in leads back there.
+// The input of a question that opened over this page comes back on the question's page.
 function store() {
   const question = submitted?.closest("[data-asked]") ?? null;
   const here = [...writtenForms()].filter((form) => form.closest("[data-asked]") === question);
@@ -83,7 +83,7 @@ function store() {
     const hasInput = fields.some((field) => !field.matches(SEEN));
     return { hasInput, name: nameOf(form), place: here.filter((other) => nameOf(other) === nameOf(form)).indexOf(form), fields: fields.map((field) => [fieldKey(field), valueOf(field)]) };
   });
-  const input = { person: person(), place: question ? place(submitted.getAttribute("action")) : place(), forms: forms.filter(({ hasInput }) => hasInput) };
+  const input = { person: person(), place: question ? place(submitted.getAttribute("action")) : place(), over: question && place(), forms: forms.filter(({ hasInput }) => hasInput) };
   if (input.person && input.forms.length) write(input);
 }
 
@@ -140,6 +140,7 @@ function takeUp() {
   const isBack = new URL(location).searchParams.has(BACK) || performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   if (isRefused) write({ ...input, isRefused: true });
   else if (input.person !== person() || !(input.isRefused || isBack)) forget();
+  else if (input.over === place()) location.replace(input.place);
   else if (input.place === place()) {
     forget();
     bringBack(input);
