@@ -76,6 +76,7 @@ def test_an_email_in_two_languages_is_written_tested_reviewed_and_published(
 def test_undeclared_variable_is_declared_by_one_click_before_publishing(tab, journey, org):
     row = factories.template(org, name="order", html="<p>Hello</p>", text="Hello")
     journey.search("order")
+    expect(tab.frame_locator("iframe[name=studio-rendering]").locator("p")).to_have_text("Hello")
     journey.fill(tab.get_by_role("textbox", name="HTML", exact=True), "<p>{{ number }}</p>")
     expect(tab.get_by_text("The text uses number, which isn't declared.")).to_be_visible()
     journey.click("button", "Publish")

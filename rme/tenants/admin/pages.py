@@ -169,12 +169,6 @@ class MembershipAdmin(OwnerAdmin):
         row = self.get_object(request, object_id)
         return HttpResponseRedirect(reverse("acting_begin", args=[row.user_id]))
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether it is a superuser: others change roles on the page of their team."""
-        return bool(request.user.is_superuser)
-
-    has_delete_permission = has_change_permission
-
     def add_view(self, request: HttpRequest, *_: object, **__: object) -> HttpResponse:
         """Lead to the invitation."""
         return _to_invitation(self, request)

@@ -97,8 +97,10 @@ def cost(body, call):
 def test_unknown_keys_are_rejected_faster_than_they_are_parsed(api):
     body = orjson.dumps({f"k{n:06}": 1 for n in range(290_000)})
     assert len(body) > 3_400_000
-    read, _ = cost(body, orjson.loads)
-    seconds, largest = cost(body, lambda given: api.call("POST", "/messages", given))
+    read, _ = min(cost(body, orjson.loads) for _ in range(3))
+    seconds, largest = min(
+        cost(body, lambda given: api.call("POST", "/messages", given)) for _ in range(3)
+    )
     assert seconds < read
     assert largest < 4 * len(body)  # it was 75 times that
 

@@ -17,7 +17,7 @@ SINCE = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 def _organizations(count: int) -> list[str]:
     rows = [Organization(pk=f"o{number:05}", name="O") for number in range(count)]
-    Organization.objects.bulk_create(rows, ignore_conflicts=True)
+    Organization.objects.bulk_create(rows, batch_size=1000, ignore_conflicts=True)
     TtlCache.clear_all()
     return [row.pk for row in rows]
 
