@@ -169,7 +169,9 @@ function refreshFields(choice) {
 function addChoice(button) {
   const field = button.previousElementSibling;
   const list = button.form.elements[button.dataset.adds].cloneNode(true);
-  list.prepend(new Option(field.ariaLabel, "", true, true));
+  list.prepend(new Option(field.ariaLabel, ""));
+  for (const option of list.options) option.defaultSelected = !option.value; // else it counts as changed
+  list.value = "";
   for (const name of ["id", "name", "aria-label"]) list.setAttribute(name, field.getAttribute(name));
   for (const { value } of field.form.querySelectorAll(`[type=checkbox][name="${field.name}"]`)) {
     for (const option of list.options) if (option.value === value) option.remove();
